@@ -9,12 +9,12 @@
 #             well-known architectures as its quantizer writes them
 # make fuzz   random programs on simulator and hardware for SECONDS=60; what differs is left in fuzz/
 # make prove  prove properties of the hardware for all time
-# make fpga   place and route the core on an ECP5, each configuration with SEEDS=5 seeds, for docs/resources.md;
+# make fpga   place and route the core on an ECP5, each configuration with SEEDS=5 seeds, for docs/reference/resources.md;
 #             hours, but it goes on where it was stopped; CONFIGS="tiny ecp5" prints the tables of those alone
 # make golden write the golden files anew, and what is generated in docs
 # make docs   build the documentation into build/docs; a warning is an error
 # make bench  measure utilization, predictions, and what compiling and simulating cost (bench/README.md)
-# make networks       measure networks' layers and matrix products anew, for docs/networks
+# make networks       measure networks' layers and matrix products anew, for docs/reference/networks
 # make experiments    draw the plots of docs/experiments anew, but for those that need synthesis
 
 PYTHON ?= python3
@@ -23,6 +23,8 @@ VECTORS ?=
 MODELS ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# strict: editors and type checkers find the types. It links every file, so a new file needs a new installation
+EDITABLE := $(PIP) --config-settings editable_mode=strict --editable
 
 COUNT ?= 10000
 SECONDS ?= 60
@@ -30,7 +32,7 @@ SEEDS ?= 5
 JOBS ?= 1
 CONFIGS ?=
 
-.PHONY: demo test thorough lint fuzz fuzz-networks fuzz-programs prove fpga golden docs bench networks experiments clean
+.PHONY: FORCE demo test thorough lint fuzz fuzz-networks fuzz-programs prove fpga golden docs bench networks experiments clean
 
 demo: $(VENV)/installed
 	$(BIN)/accel demo
@@ -63,12 +65,13 @@ prove: $(VENV)/formal
 	$(BIN)/python -m accel.hw.formal $(ARGS)
 
 fpga: $(VENV)/fpga
-	$(BIN)/python bench/resources.py $(CONFIGS) --seeds $(SEEDS) $(if $(CONFIGS),,-o docs/resources.md) $(ARGS)
+	$(BIN)/python bench/resources.py $(CONFIGS) --seeds $(SEEDS) $(if $(CONFIGS),,-o docs/reference/resources.md) $(ARGS)
 
 golden: $(VENV)/test
 	$(BIN)/python -m pytest -q -n auto tests/compiler --update-golden
-	$(BIN)/accel isa --config vta-int8 > docs/isa.md
-	$(BIN)/accel registers > docs/registers.md
+	$(BIN)/accel isa --config vta-int8 > docs/reference/isa.md
+	$(BIN)/accel registers > docs/reference/registers.md
+	$(BIN)/accel configs --markdown > docs/reference/configuration.md
 
 docs: $(VENV)/docs
 	$(BIN)/python -m sphinx -q -W --keep-going -j auto docs build/docs
@@ -82,8 +85,8 @@ bench: $(VENV)/installed
 
 networks: $(VENV)/installed
 	for name in resnet18 mobilenet gemm; do \
-	    $(BIN)/accel bench $$name -o docs/networks/$$name.md || exit 1; \
-	    $(BIN)/accel bench $$name --config vta-int8 -o docs/networks/$$name-int8.md || exit 1; \
+	    $(BIN)/accel bench $$name -o docs/reference/networks/$$name.md || exit 1; \
+	    $(BIN)/accel bench $$name --config vta-int8 -o docs/reference/networks/$$name-int8.md || exit 1; \
 	done
 
 experiments: $(VENV)/test
@@ -94,28 +97,34 @@ experiments: $(VENV)/test
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/installed: pyproject.toml | $(VENV)/bin/python
-	$(PIP) --editable .
+# the list of files changes only if a file is added or removed; each make that runs writes its own copy
+$(VENV)/files: FORCE | $(VENV)/bin/python
+	@find -L accel -type f ! -name '*.pyc' | LC_ALL=C sort > $@.$$PPID
+	@if cmp --silent $@.$$PPID $@; then rm $@.$$PPID; else mv $@.$$PPID $@; fi
+
+$(VENV)/installed: pyproject.toml $(VENV)/files | $(VENV)/bin/python
+	@echo "installing accel and its dependencies into $(VENV)"
+	$(subst --quiet,,$(EDITABLE)) .
 	touch $@
 
-$(VENV)/test: pyproject.toml | $(VENV)/bin/python
-	$(PIP) --editable ".[test]"
+$(VENV)/test: pyproject.toml $(VENV)/files | $(VENV)/bin/python
+	$(EDITABLE) ".[test]"
 	touch $@ $(VENV)/installed
 
-$(VENV)/lint: pyproject.toml | $(VENV)/bin/python
-	$(PIP) --editable ".[test,lint]"
+$(VENV)/lint: pyproject.toml $(VENV)/files | $(VENV)/bin/python
+	$(EDITABLE) ".[test,lint]"
 	touch $@ $(VENV)/installed $(VENV)/test
 
-$(VENV)/formal: pyproject.toml | $(VENV)/bin/python
-	$(PIP) --editable ".[formal]"
+$(VENV)/formal: pyproject.toml $(VENV)/files | $(VENV)/bin/python
+	$(EDITABLE) ".[formal]"
 	touch $@ $(VENV)/installed
 
-$(VENV)/fpga: pyproject.toml | $(VENV)/bin/python
-	$(PIP) --editable ".[fpga]"
+$(VENV)/fpga: pyproject.toml $(VENV)/files | $(VENV)/bin/python
+	$(EDITABLE) ".[fpga]"
 	touch $@ $(VENV)/installed
 
-$(VENV)/docs: pyproject.toml | $(VENV)/bin/python
-	$(PIP) --editable ".[docs]"
+$(VENV)/docs: pyproject.toml $(VENV)/files | $(VENV)/bin/python
+	$(EDITABLE) ".[docs]"
 	touch $@ $(VENV)/installed
 
 clean:

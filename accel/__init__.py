@@ -1,12 +1,22 @@
-"""accel: an open tensor accelerator. Compile loop nests onto it, check, simulate, measure.
+"""accel: an open tensor accelerator. Compile loop nests onto it, check, simulate and measure them.
 
-What is listed here is imported when it is first used: a command that needs no compiler does not wait for one.
+Example::
+
+    import numpy as np
+    import accel
+
+    program = accel.build(accel.gemm(64, 64, 64, shift=7), "vta")
+    result = program.run(A=np.ones((64, 64), np.int8))
+    print(result.cycles, result.outputs["C"][0, :4])
+
+``accel.machine_names()`` lists the machines. Modules are imported when they are first used, so that ``import
+accel`` is fast.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from accel.base.moved import install
+from accel.base.deprecated_modules import install
 from accel.base.version import __version__
 
 if TYPE_CHECKING:
@@ -29,20 +39,22 @@ if TYPE_CHECKING:
         SweepError,
         TensorizeError,
     )
-    from accel.compiler.ops.conv import conv2d
-    from accel.compiler.ops.conv_transpose import conv2d_transpose
-    from accel.compiler.ops.pool import avg_pool2d, global_avg_pool2d, max_pool2d
-    from accel.compiler.ops.quantized import Quantized, QuantizedResidual
+    from accel.compiler.ops.conv2d import conv2d
+    from accel.compiler.ops.conv2d_transpose import conv2d_transpose
+    from accel.compiler.ops.pool2d import avg_pool2d, global_avg_pool2d, max_pool2d
+    from accel.compiler.ops.quantized_layers import Quantized, QuantizedResidual
     from accel.compiler.ops.workload import Workload, dense, gemm
-    from accel.compiler.target.machine import Machine, machine
+    from accel.compiler.target.machine import Machine, machine, machine_names
     from accel.core.config import Config
     from accel.core.events import Event, EventKind, UnitCycles
-    from accel.network.file import load_network, save_network
     from accel.network.network import Network, load_onnx, load_tflite
-    from accel.network.program import NetworkProgram
-    from accel.network.result import NetworkResult
-    from accel.proof.check import TokenReport
-    from accel.run.build import build
+    from accel.network.network_file import load_network, save_network
+    from accel.network.network_program import NetworkProgram
+    from accel.network.network_result import NetworkResult
+    from accel.proof.check_program import check_program
+    from accel.proof.token_check import TokenReport
+    from accel.run.build_program import build
+    from accel.run.machine_advice import advise
     from accel.run.program import Program
     from accel.run.result import Result
     from accel.run.session import Session, SessionTensor
@@ -84,8 +96,10 @@ __all__ = [
     "UnitCycles",
     "Workload",
     "__version__",
+    "advise",
     "avg_pool2d",
     "build",
+    "check_program",
     "conv2d",
     "conv2d_transpose",
     "dense",
@@ -95,6 +109,7 @@ __all__ = [
     "load_onnx",
     "load_tflite",
     "machine",
+    "machine_names",
     "max_pool2d",
     "save_network",
     "sweep",
@@ -120,20 +135,22 @@ _NAMES = {
         "SweepError",
         "TensorizeError",
     ),
-    "accel.compiler.ops.conv": ("conv2d",),
-    "accel.compiler.ops.conv_transpose": ("conv2d_transpose",),
-    "accel.compiler.ops.quantized": ("Quantized", "QuantizedResidual"),
-    "accel.compiler.ops.pool": ("avg_pool2d", "global_avg_pool2d", "max_pool2d"),
+    "accel.compiler.ops.conv2d": ("conv2d",),
+    "accel.compiler.ops.conv2d_transpose": ("conv2d_transpose",),
+    "accel.compiler.ops.quantized_layers": ("Quantized", "QuantizedResidual"),
+    "accel.compiler.ops.pool2d": ("avg_pool2d", "global_avg_pool2d", "max_pool2d"),
     "accel.compiler.ops.workload": ("Workload", "dense", "gemm"),
-    "accel.compiler.target.machine": ("Machine", "machine"),
+    "accel.compiler.target.machine": ("Machine", "machine", "machine_names"),
     "accel.core.config": ("Config",),
     "accel.core.events": ("Event", "EventKind", "UnitCycles"),
-    "accel.network.file": ("load_network", "save_network"),
+    "accel.network.network_file": ("load_network", "save_network"),
     "accel.network.network": ("Network", "load_onnx", "load_tflite"),
-    "accel.network.program": ("NetworkProgram",),
-    "accel.network.result": ("NetworkResult",),
-    "accel.proof.check": ("TokenReport",),
-    "accel.run.build": ("build",),
+    "accel.network.network_program": ("NetworkProgram",),
+    "accel.network.network_result": ("NetworkResult",),
+    "accel.proof.check_program": ("check_program",),
+    "accel.proof.token_check": ("TokenReport",),
+    "accel.run.build_program": ("build",),
+    "accel.run.machine_advice": ("advise",),
     "accel.run.program": ("Program",),
     "accel.run.result": ("Result",),
     "accel.run.session": ("Session", "SessionTensor"),
@@ -157,4 +174,4 @@ if not TYPE_CHECKING:  # or checkers would take any name
         return found
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+        return sorted({*__all__, *_MODULES})

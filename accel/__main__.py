@@ -1,4 +1,4 @@
-"""``accel`` and ``python -m accel``: the command line. Little is imported before interrupts are seen to."""
+"""``accel`` and ``python -m accel``: the command line. It handles interrupts before it imports much."""
 
 import sys
 
@@ -9,13 +9,15 @@ def main() -> None:
     """Entry point; ends the process with the exit code, 130 whenever it is interrupted."""
     try:
         with ended_by_interrupt():
+            from accel.base.child_processes import end_programs_on_termination  # noqa: PLC0415
             from accel.cli.app import main as run  # noqa: PLC0415
+        end_programs_on_termination()
 
         run()
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
     finally:
-        end_at_interrupt()  # all is said, and the interpreter would put tracebacks behind it
+        end_at_interrupt()  # the interpreter would print a traceback while it shuts down
 
 
 if __name__ == "__main__":

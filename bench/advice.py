@@ -1,10 +1,10 @@
-"""Advice that is followed: what the best changes of a machine are said to make of a run, and what they do.
+"""Follow the advice that reports give, and compare predicted with measured cycles.
 
     python bench/advice.py [MODEL.onnx]...
 
-For layers, a product and the network of digits, and for models that are named, as a table in Markdown: of
-each run the best change of the timing, which is followed by running, and the best for which it is compiled
-again.
+Runs are two layers, a matrix product, the network of digits and the given models. For each run, the script
+follows the best advice that changes only the timing, and the best advice that needs another compilation. The
+table is Markdown.
 """
 
 import argparse
@@ -13,40 +13,38 @@ from pathlib import Path
 from typing import NamedTuple
 
 import accel
-from accel.benchmarks.networks import default_epilogue, layers_of
-from accel.network.advice import advise_network
+from accel.benchmarks.benchmark_networks import default_epilogue, layers_of
 from accel.network.digits import digits_network
 from accel.network.network import Network
-from accel.run.advice import Advice, Advised, advise
+from accel.network.network_advice import advise_network
+from accel.run.machine_advice import Advice, AdviceReport, advise
 
 SMALL = {"inp_bytes": "4KiB", "wgt_bytes": "4KiB", "acc_bytes": "4KiB", "bus_bits": 64}
 LAYERS = (("mobilenet", "dw2", "vta-int8"), ("resnet18", "C4", "vta"))
 NETWORKS = "vta-int8"
-"""The machine of networks."""
+"""Machine on which networks run."""
 
 
 class Followed(NamedTuple):
-    """A row of the table."""
-
     run: str
     cycles: int
     advice: Advice
-    taken: int
+    measured: int
 
     def __str__(self) -> str:
         one = self.advice
         run, said = f"{self.run}, {self.cycles:,} cycles", f"`{one.change}`: {one.reason}"
-        return f"| {run} | {said} | {one.cycles:,}, {one.how} | {self.taken:,} |"
+        return f"| {run} | {said} | {one.cycles:,}, {one.how} | {self.measured:,} |"
 
 
-def best(found: Advised) -> list[Advice]:
-    """The first of either kind."""
+def best(found: AdviceReport) -> list[Advice]:
+    """Return the best advice that needs no compilation, and the best that needs one."""
     kinds = ([one for one in found.advice if one.recompiled is kind] for kind in (False, True))
     return [one for kind in kinds for one in kind[:1]]
 
 
 def of_program(name: str, workload: accel.Workload, config: accel.Config) -> Iterator[Followed]:
-    """The best advice for a workload's program."""
+    """Follow the best advice for a workload's program."""
     program = accel.build(workload, config)
     result = program.run(check=False)
     for one in best(advise(result)):
@@ -56,7 +54,7 @@ def of_program(name: str, workload: accel.Workload, config: accel.Config) -> Ite
 
 
 def of_network(name: str, network: Network) -> Iterator[Followed]:
-    """The best advice for a network."""
+    """Follow the best advice for a network."""
     program = network.build(NETWORKS)
     result = program.run(check=False, record=True)
     for one in best(advise_network(program, result)):
@@ -67,9 +65,11 @@ def of_network(name: str, network: Network) -> Iterator[Followed]:
 
 
 def rows(models: list[Path]) -> Iterator[Followed]:
-    """What is followed."""
+    """Yield the rows of the table."""
     small = accel.machine("gemm8x8", **SMALL).config
-    yield from of_program("the product above", accel.gemm(128, 128, 128, shift=8), small)
+    yield from of_program(
+        "the product of 128 x 128 x 128 on small scratchpads", accel.gemm(128, 128, 128, shift=8), small
+    )
     for network, name, machine in LAYERS:
         config = accel.machine(machine).config
         layer = next(one for one in layers_of(network, default_epilogue(config)) if one.name == name)
@@ -80,10 +80,9 @@ def rows(models: list[Path]) -> Iterator[Followed]:
 
 
 def main() -> None:
-    """The command line."""
     parser = argparse.ArgumentParser(prog="advice", description=__doc__)
     parser.add_argument("models", nargs="*", type=Path, metavar="MODEL.onnx")
-    print("| run | advice | predicted | taken |")
+    print("| run | advice | predicted | measured |")
     print("|---|---|---:|---:|")
     for row in rows(parser.parse_args().models):
         print(row, flush=True)

@@ -1,10 +1,10 @@
-"""What it takes to compile layers: the choice of a plan and the rest, layer by layer, machine by machine.
+"""Measure the time to compile layers: the choice of a plan and the rest, by layer and machine.
 
     python bench/compile.py [--networks NAME ...] [--machines NAME ...] [--simulate] [--against FILE] [--json]
 
-Seconds are of the processor. Each layer is compiled as it is, by the plain mapping. With ``--simulate`` the
-cycles of the chosen plans are simulated, too, and compared with those predicted; ``--against`` takes what
-``--json`` printed before a change, and lists every layer whose cycles or bytes have changed.
+Seconds are processor time. Each layer is compiled with the mapping ``plain``. ``--simulate`` also simulates
+the chosen plans and compares the cycles with the predicted ones. ``--against FILE`` reads the ``--json``
+output from before a change, and lists every layer whose cycles or bytes have changed.
 """
 
 import argparse
@@ -15,11 +15,11 @@ from statistics import geometric_mean, median
 from typing import Any
 
 import accel
-from accel.benchmarks.networks import default_epilogue, layers_of
-from accel.compiler.codegen.build import compile_schedule
-from accel.compiler.operators.default import candidates, planner_of
+from accel.benchmarks.benchmark_networks import default_epilogue, layers_of
+from accel.compiler.codegen.compile_schedule import compile_schedule
+from accel.compiler.operators.default_schedule import find_candidates, planner_of
 from accel.core.isa import decode
-from accel.sim.timing.model import simulate_timing
+from accel.sim.timing.timing_model import simulate_timing
 
 NETWORKS = ("resnet18", "mobilenet", "gemm")
 MACHINES = ("vta", "gemm8x8", "ecp5", "tiny", "vta-int8", "gemm8x8-int8", "ecp5-int8", "tiny-int8")
@@ -27,24 +27,24 @@ MORE_MACHINES: dict[str, dict[str, Any]] = {
     "32x32": {"block_in": 32, "block_out": 32, "acc_bytes": 1 << 18},
     "small": {"inp_bytes": 2048, "wgt_bytes": 8192, "acc_bytes": 8192},
 }
-"""Machines made of ``vta``."""
+"""Machines made of ``vta``: the fields that differ."""
 
 
 def machine_of(name: str) -> accel.Machine:
-    """A known machine, or one of :data:`MORE_MACHINES`."""
+    """Return a named machine, or one of :data:`MORE_MACHINES`."""
     if name in MORE_MACHINES:
         return accel.machine("vta", **MORE_MACHINES[name])
     return accel.machine(name)
 
 
 def measure(network: str, name: str, *, simulate: bool) -> list[dict[str, Any]]:
-    """All layers of a network on a machine."""
+    """Measure all layers of a network on a machine."""
     machine, rows = machine_of(name), []
     config = machine.config
     for layer in layers_of(network, default_epilogue(config)):
         workload = layer.workload()
         start = time.process_time()
-        found = candidates(workload, config)
+        found = find_candidates(workload, config)
         planned = time.process_time()
         schedule = planner_of(workload).schedule(workload, machine, found[0].plan)
         image = compile_schedule(schedule, config)
@@ -69,7 +69,8 @@ def measure(network: str, name: str, *, simulate: bool) -> list[dict[str, Any]]:
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Over all rows: seconds of layers and of networks, the share of planning, errors of predictions."""
+    """Return seconds of layers and of networks, the share of planning, and errors of predictions, over all
+    rows."""
     plans = [row["plan_seconds"] for row in rows]
     networks: dict[tuple[str, str], float] = {}
     for row in rows:
@@ -89,7 +90,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def changes(rows: list[dict[str, Any]], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Layers whose simulated cycles or bytes are not what they were, as ratios; those that got worse last."""
+    """Return the layers whose simulated cycles or bytes changed, as ratios, with the worst last."""
     old = {(row["network"], row["layer"], row["machine"]): row for row in before}
     found = []
     for row in rows:

@@ -1,8 +1,9 @@
-"""What the critical path of each layer of a network goes to, machine by machine, as a table in Markdown.
+"""Print the critical path of each layer of a network by cause, for each machine, as a Markdown table.
 
     python bench/critical.py [--network NAME] [--config MACHINE]... [--json]
 
-``seconds`` of the JSON are the processor time of finding a path, beside the instructions of the program.
+In the JSON, ``seconds`` is the processor time of finding a path, and ``instructions`` the length of the
+program.
 """
 
 import argparse
@@ -11,18 +12,18 @@ import time
 from typing import Any
 
 import accel
-from accel.benchmarks.layers import Task
-from accel.benchmarks.networks import NETWORKS, default_epilogue, layers_of
-from accel.run.critical import critical_path, shares, shares_text
-from accel.sim.timing.model import simulate_timing
+from accel.benchmarks.benchmark_networks import NETWORKS, default_epilogue, layers_of
+from accel.benchmarks.measure_layers import Task
+from accel.run.critical_path import critical_path, shares, shares_text
+from accel.sim.timing.timing_model import simulate_timing
 
 CONFIGS = ("vta", "vta-int8")
 _MOST = 3
-"""Causes of a layer that are told."""
+"""Largest number of causes that are printed for a layer."""
 
 
 def measure(network: str, config: str) -> list[dict[str, Any]]:
-    """Cycles and causes of each layer."""
+    """Measure the cycles and causes of each layer."""
     machine = accel.machine(config).config
     rows = []
     for layer in layers_of(network, default_epilogue(machine)):
@@ -50,7 +51,7 @@ def measure(network: str, config: str) -> list[dict[str, Any]]:
 
 
 def table(found: dict[str, list[dict[str, Any]]]) -> str:
-    """A line for each layer, and two columns for each machine."""
+    """Return a row for each layer, with two columns for each machine."""
     configs = list(found)
     heads = ["layer", *(text for config in configs for text in (f"cycles on `{config}`", "critical path"))]
     lines = ["| " + " | ".join(heads) + " |", "|---|" + "---:|---|" * len(configs)]
@@ -61,10 +62,9 @@ def table(found: dict[str, list[dict[str, Any]]]) -> str:
 
 
 def main() -> None:
-    """The command line."""
     parser = argparse.ArgumentParser(prog="critical", description=__doc__)
     parser.add_argument("--network", choices=NETWORKS, default="resnet18")
-    parser.add_argument("--config", action="append", help=f"a machine; {', '.join(CONFIGS)} if not given")
+    parser.add_argument("--config", action="append", help=f"a machine (default: {', '.join(CONFIGS)})")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     found = {config: measure(options.network, config) for config in options.config or CONFIGS}

@@ -1,14 +1,14 @@
-"""Networks of pictures end to end, from a float picture to float scores, on one machine.
+"""Run networks on one machine from a float picture to float scores.
 
     python bench/end_to_end.py [NETWORK ...] [--config NAME] [--format QDQ|QOperator] [--layers] [--json]
 
-ResNet-18 and MobileNet-v2 as published, on 224 x 224 pixels, with batch normalization folded. Weights are
-random, with the spread that trained ones have: normal around zero with the variance that keeps activations
-in range, by factors that differ from channel to channel. ONNX Runtime quantizes them, statically and per
-channel, and computes the scores that the machine's are compared with. ``--model FILE.onnx`` keeps the model.
+The networks are ResNet-18 and MobileNet-v2 as published, on 224 x 224 pixels, with batch normalization
+folded. Weights are random, with the spread of trained ones: normal around zero, with a variance that keeps
+activations in range, times a factor for each channel. ONNX Runtime quantizes the networks, statically and
+per channel, and computes the scores that the machine has to equal. ``--model FILE.onnx`` keeps the model.
 
-Seconds are of the processor: ``read`` the file, ``compile`` for the machine, ``simulate`` a run with its
-cycles, packing of constants and the host's nodes, without comparing anything.
+Seconds are processor time: ``read`` the file, ``compile`` it, and ``simulate`` a run with its cycles, the
+packing of constants and the host's nodes, without any comparison.
 """
 
 import argparse
@@ -27,19 +27,19 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
 import accel
-from accel.benchmarks.networks import MOBILENET_V2
+from accel.benchmarks.benchmark_networks import MOBILENET_V2
 from accel.formats.onnx_export import export_onnx
 from accel.formats.onnx_runtime import run_onnx_runtime
-from accel.network.program import NetworkProgram
+from accel.network.network_program import NetworkProgram
 
 Array = npt.NDArray[Any]
 
 SIZE = 224
 CLASSES = 1000
 CALIBRATION = 4
-"""Pictures that the quantizer sees."""
+"""Number of pictures that the quantizer sees."""
 CHANNEL_SPREAD = 0.35
-"""Standard deviation of the logarithm of a channel's factor, as folded batch normalization leaves it."""
+"""Standard deviation of the logarithm of a channel's factor, as batch normalization leaves it."""
 BIAS_SPREAD = 0.1
 OPSET = 17
 
@@ -48,7 +48,7 @@ class Builder:
     """A float network under construction.
 
     Args:
-        seed: of the weights.
+        seed: seed of the weights.
     """
 
     def __init__(self, seed: int) -> None:
@@ -57,18 +57,18 @@ class Builder:
         self._constants: dict[str, Array] = {}
 
     def add(self, kind: str, inputs: Sequence[str], **attributes: Any) -> str:
-        """A node of one result; returns the result's name."""
+        """Add a node with one result, and return the result's name."""
         name = f"{kind.lower()}_{len(self._nodes)}"
         self._nodes.append(helper.make_node(kind, list(inputs), [name], name=name, **attributes))
         return name
 
     def constant(self, name: str, values: Array) -> str:
-        """An initializer; returns its name."""
+        """Add an initializer, and return its name."""
         self._constants[name] = values
         return name
 
     def _weights(self, shape: tuple[int, ...], gain: float) -> tuple[str, str]:
-        """Weights with their channels in front, and a bias."""
+        """Return weights with channels as their first axis, and a bias."""
         number = len(self._nodes)
         factor = np.exp(self._rng.normal(0, CHANNEL_SPREAD, shape[0]))
         values = self._rng.normal(0, np.sqrt(gain / np.prod(shape[1:])), shape)
@@ -89,14 +89,14 @@ class Builder:
         group: int = 1,
         gain: float = 2,
     ) -> str:
-        """A convolution that keeps the size, but for its stride.
+        """Add a convolution that keeps the size, except for its stride.
 
         Args:
-            data: what it reads.
-            shape: channels in and out.
-            kernel, stride: along both axes.
-            group: groups of channels.
-            gain: variance of the result over that of the data's squares.
+            data: name of the input.
+            shape: number of input and output channels.
+            kernel, stride: sizes along both axes.
+            group: number of channel groups.
+            gain: variance of the result, divided by the mean square of the input.
         """
         weights = self._weights((shape[1], shape[0] // group, kernel, kernel), gain)
         pads = [kernel // 2] * 4
@@ -105,12 +105,12 @@ class Builder:
         )
 
     def classes(self, data: str, channels: int) -> str:
-        """The mean of each channel, and a score for each class."""
+        """Add the mean of each channel, and a score for each class."""
         flat = self.add("Flatten", [self.add("GlobalAveragePool", [data])])
         return self.add("Gemm", [flat, *self._weights((CLASSES, channels), 1)], transB=1)
 
     def model(self, name: str, size: int) -> Any:
-        """The model, whose last node's result is the output ``scores``."""
+        """Return the model. Its output ``scores`` is the result of the last node."""
         self._nodes[-1].output[0] = "scores"
         graph = helper.make_graph(
             self._nodes,
@@ -123,11 +123,11 @@ class Builder:
 
 
 def resnet18(size: int = SIZE, seed: int = 0) -> Any:
-    """ResNet-18, float.
+    """Return ResNet-18 in float.
 
     Args:
-        size: of the picture, pixels.
-        seed: of the weights.
+        size: height and width of the picture in pixels.
+        seed: seed of the weights.
     """
     net = Builder(seed)
     data = net.add("Relu", [net.conv("picture", (3, 64), 7, 2)])
@@ -145,11 +145,11 @@ def resnet18(size: int = SIZE, seed: int = 0) -> Any:
 
 
 def mobilenet_v2(size: int = SIZE, seed: int = 0) -> Any:
-    """MobileNet-v2 of width 1, float.
+    """Return MobileNet-v2 of width 1 in float.
 
     Args:
-        size: of the picture, pixels.
-        seed: of the weights.
+        size: height and width of the picture in pixels.
+        seed: seed of the weights.
     """
     net = Builder(seed)
     bounds = [net.constant("zero", np.float32(0)), net.constant("six", np.float32(6))]
@@ -175,7 +175,7 @@ NETWORKS = {"resnet18": resnet18, "mobilenet_v2": mobilenet_v2}
 
 
 def picture(size: int, seed: int) -> Array:
-    """A picture as networks take it: smooth areas and noise, mean 0, deviation 1, (1, 3, size, size)."""
+    """Return a picture of smooth areas and noise with mean 0 and deviation 1, shape (1, 3, size, size)."""
     rng = np.random.default_rng(seed)
     coarse = rng.normal(size=(1, 3, -(-size // 16), -(-size // 16)))
     smooth = coarse.repeat(16, axis=2).repeat(16, axis=3)[:, :, :size, :size]
@@ -184,7 +184,7 @@ def picture(size: int, seed: int) -> Array:
 
 
 class _Pictures(CalibrationDataReader):  # type: ignore[misc]
-    """What the quantizer calibrates by."""
+    """Pictures with which the quantizer calibrates."""
 
     def __init__(self, size: int) -> None:
         self._left: Iterator[dict[str, Array]] = (
@@ -196,14 +196,14 @@ class _Pictures(CalibrationDataReader):  # type: ignore[misc]
 
 
 def quantized(model: Any, size: int, form: str) -> bytes:
-    """A float model quantized by ONNX Runtime: weights int8 per channel, activations uint8.
+    """Quantize a float model with ONNX Runtime: int8 weights per channel, uint8 activations.
 
     Args:
         model: a ModelProto.
-        size: of its pictures.
+        size: height and width of its pictures.
         form: ``QDQ`` or ``QOperator``.
     """
-    logging.root.setLevel(logging.ERROR)  # it advises to preprocess what is folded already
+    logging.root.setLevel(logging.ERROR)  # its advice to preprocess is already followed
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "float.onnx"), Path(folder, "quantized.onnx")
         onnx.save(model, source)
@@ -220,13 +220,13 @@ def quantized(model: Any, size: int, form: str) -> bytes:
 
 
 def measure(name: str, content: bytes, config: str, size: int = SIZE) -> dict[str, Any]:
-    """One network's figures.
+    """Return one network's figures.
 
     Args:
-        name: of the network.
+        name: name of the network.
         content: its quantized model.
         config: name of the machine.
-        size: of its pictures.
+        size: height and width of its pictures.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"{name}.onnx")
@@ -265,9 +265,9 @@ def measure(name: str, content: bytes, config: str, size: int = SIZE) -> dict[st
 def _host(program: NetworkProgram) -> list[dict[str, Any]]:
     return [
         {
-            "name": part.stage.name,
-            "operator": part.stage.operators(),
-            "macs": part.stage.macs(program.graph),
+            "name": part.fused.name,
+            "operator": part.fused.operators(),
+            "macs": part.fused.macs(program.graph),
             "reason": part.reason,
         }
         for part in program.parts
@@ -304,14 +304,14 @@ def main() -> None:
     )
     parser.add_argument("--config", default="vta-int8")
     parser.add_argument("--format", choices=["QDQ", "QOperator"], default="QOperator")
-    parser.add_argument("--size", type=int, default=SIZE, help="of the picture, pixels")
-    parser.add_argument("--layers", action="store_true", help="list them")
-    parser.add_argument("--model", type=Path, help="keep the quantized model, of one network")
+    parser.add_argument("--size", type=int, default=SIZE, help="height and width of the picture in pixels")
+    parser.add_argument("--layers", action="store_true", help="list the layers")
+    parser.add_argument("--model", type=Path, help="write the quantized model of a single network")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     for name in options.networks:
         if name not in NETWORKS:
-            parser.error(f"{name!r} is no network; give one of {', '.join(NETWORKS)}")
+            parser.error(f"{name!r} is not a network; give one of {', '.join(NETWORKS)}")
     if options.model is not None and len(options.networks) != 1:
         parser.error("--model keeps one network's model; name that network")
     found = []

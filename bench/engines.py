@@ -1,11 +1,12 @@
-"""How fast the hardware runs in each engine, beside the simulator, and that their cycles are equal.
+"""Compare the speed of the hardware in each engine with the simulator, and check that their cycles are equal.
 
     python bench/engines.py [--engine NAME ...] [--repeat 3] [--json]
 
-Program: a convolution layer as a matrix product with bias, 3136 x 64 x 576 on vta. Models are built and the
-first run is done before any is timed; tracing is off. The simulator does timing and function. Amaranth's own
-simulator (pysim) runs the first 3,000 cycles only, once, and what a run of a single cycle takes (filling the
-scratchpads) is taken off. Of the others the best of some runs.
+The program is a convolution layer as a matrix product with bias, 3136 x 64 x 576 on ``vta``. Models are built
+before the first run, the first run is not timed, and tracing is off. The simulator computes timing and
+function. Amaranth's own simulator (pysim) runs only the first 3,000 cycles, once. The time of a run of one
+cycle, which fills the scratchpads, is subtracted. All other engines run several times, and the fastest run
+counts.
 """
 
 import argparse
@@ -18,25 +19,24 @@ from typing import Any
 from functional import LAYER
 
 import accel
-from accel.core.faults import Cause
-from accel.hw.engines.choose import ENGINES, open_engine
-from accel.hw.engines.driver import Engine
+from accel.core.fault_causes import Cause
+from accel.hw.engines.engine_driver import Engine
+from accel.hw.engines.open_engine import ENGINES, open_engine
 from accel.image.dram import Dram
-from accel.run.backends.rtl import run_on_hardware
+from accel.run.backends.rtl_backend import run_on_hardware
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.simulator import simulate
 
 SLOW = {"pysim": 3000}
-"""Cycles that engines run that would take minutes for more."""
+"""Cycle limit of engines that would need minutes for the whole program."""
 
 
 def layer() -> accel.Program:
-    """The program."""
     return accel.build(accel.gemm(*LAYER, bias=True, shift=8, relu=True), "vta")
 
 
 def fastest(repeat: int, start: Callable[[], Any], run: Callable[[Any], int]) -> tuple[int, float]:
-    """The cycles of a run, and its seconds; the first run is not timed."""
+    """Return the cycles and seconds of a run. The first run is not timed."""
     cycles = run(start())
     seconds = []
     for _ in range(repeat):
@@ -48,7 +48,7 @@ def fastest(repeat: int, start: Callable[[], Any], run: Callable[[Any], int]) ->
 
 
 def measure(engines: list[str], repeat: int) -> list[dict[str, Any]]:
-    """A row for the simulator and for each engine."""
+    """Return a row for the simulator and for each engine."""
     program = layer()
     config = program.config
     pads = Scratchpads.random(config, seed=0)
@@ -86,9 +86,8 @@ def measure(engines: list[str], repeat: int) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--engine", action="append", choices=list(ENGINES), help="all if not given")
+    parser.add_argument("--engine", action="append", choices=list(ENGINES), help="default: all")
     parser.add_argument("--repeat", type=int, default=3, help="timed runs")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()

@@ -1,11 +1,17 @@
-"""How fast programs execute, in micro-ops per second, beside a plain C++ loop over the same micro-ops.
+"""Measure how fast programs execute, in micro-ops per second, next to a plain C++ loop over the same
+micro-ops.
 
     python bench/functional.py [--vectors DIR] [--json] [--repeat 5]
 
-Programs: a convolution layer as a matrix product (3136 x 64 x 576 on vta, as our compiler emits it); as many
-micro-ops with random indices, where no pattern helps; and the vector with most micro-ops. Columns: seconds
-for functional execution, and with the timing model. The C++ loop executes GEMM micro-ops alone, one after the
-other, compiled by g++ -O2, without memory, ALU or checks. Best of some runs.
+| program | |
+|---|---|
+| a convolution layer | a matrix product of 3136 x 64 x 576 on ``vta``, as our compiler emits it |
+| the same number of micro-ops with random indices | no pattern helps |
+| the vector with the most micro-ops | from another VTA compiler |
+
+Columns are seconds of functional execution, without and with the timing model. The C++ loop, compiled by
+``g++ -O2``, executes only the GEMM micro-ops, one after the other, without memory, ALU or checks. The fastest
+of several runs counts.
 """
 
 import argparse
@@ -21,12 +27,12 @@ import numpy as np
 import numpy.typing as npt
 
 import accel
-from accel.core.access import loop_shape
 from accel.core.config import PAGE_BYTES
+from accel.core.instruction_access import loop_shape
 from accel.core.isa import Finish, Gemm, Instruction, Load, Loops, Memory, decode_uops, encode, encode_uops
 from accel.proof.uop_memory import UopMemory
 from accel.run.replay import find_programs, load_any
-from accel.sim.functional.patterns import all_indices
+from accel.sim.functional.micro_op_patterns import all_indices
 from accel.sim.functional.scratchpads import Scratchpads
 
 LAYER = (3136, 64, 576)
@@ -73,12 +79,13 @@ int main(int, char** argv) {
 
 
 def compiled() -> accel.Program:
-    """The layer, as our compiler emits it."""
+    """Return the layer, as our compiler emits it."""
     return accel.build(accel.gemm(*LAYER, shift=8), "vta")
 
 
 def patternless(count: int) -> accel.Program:
-    """As many micro-ops with random indices, no two instructions alike: nothing to recognize."""
+    """Return a program with the same number of micro-ops and random indices, in which no two instructions are
+    equal."""
     config = accel.machine("vta").config
     rng = np.random.default_rng(0)
     depths = (config.acc_depth, config.inp_depth, config.wgt_depth)
@@ -98,17 +105,17 @@ def patternless(count: int) -> accel.Program:
 
 
 def uop_count(program: accel.Program) -> int:
-    """Micro-ops that a program executes."""
+    """Return the number of micro-ops that a program executes."""
     return sum(one.uop_count for one in program.instructions if isinstance(one, Loops))
 
 
 def largest(folder: str) -> Path:
-    """The program with most micro-ops."""
+    """Return the vector with the most micro-ops."""
     return max(find_programs([Path(folder)]), key=lambda path: uop_count(load_any(path)))
 
 
 def gemm_indices(program: accel.Program) -> npt.NDArray[np.int32]:
-    """dst, src and wgt of every GEMM micro-op, in order."""
+    """Return dst, src and wgt of every GEMM micro-op, in order."""
     memory = UopMemory(program.config, program.dram())
     found = [np.zeros((0, 3), dtype=np.int64)]
     for instruction in program.instructions:
@@ -122,7 +129,7 @@ def gemm_indices(program: accel.Program) -> npt.NDArray[np.int32]:
 
 
 def plain_loop(program: accel.Program, repeat: int) -> tuple[int, float] | None:
-    """GEMM micro-ops and seconds of the C++ loop; None where there is no g++."""
+    """Return the GEMM micro-ops and seconds of the C++ loop, or None without g++."""
     if shutil.which("g++") is None:
         return None
     config, indices = program.config, gemm_indices(program)
@@ -142,7 +149,7 @@ def plain_loop(program: accel.Program, repeat: int) -> tuple[int, float] | None:
 
 
 def measure(name: str, program: accel.Program, repeat: int) -> dict[str, Any]:
-    """All figures of one program."""
+    """Return all figures of one program."""
     row: dict[str, Any] = {
         "name": name,
         "instructions": len(program.instructions),
@@ -165,7 +172,6 @@ def measure(name: str, program: accel.Program, repeat: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """The command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

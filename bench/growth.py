@@ -1,12 +1,12 @@
-"""How the cost of compiling and simulating grows with size.
+"""Measure how the cost of compiling and simulating grows with size.
 
     python bench/growth.py [--json] [--profile] [--largest N]
 
-Rows: matrix products N x N x N on gemm8x8 with the default schedule, and one of about 100,000 instructions
-(a 256 x 256 x 256 product, one block per copy). Columns: seconds for compiling (choice of the schedule
-included), the token check, the timing model and functional execution, and each of them per instruction.
-``--profile`` tells in which modules the time goes, in percent of each step. All rows come from one run on one
-machine; what counts is how they compare.
+Rows are matrix products N x N x N on ``gemm8x8`` with the default schedule, and a program of about 100,000
+instructions: a 256 x 256 x 256 product with one block per copy. Columns are seconds for compiling (with the
+choice of the schedule), the token check, the timing model and functional execution, in total and per
+instruction. ``--profile`` also prints the modules in which the time is spent, in percent of each step.
+Compare only rows of one run on one computer.
 """
 
 import argparse
@@ -21,20 +21,20 @@ from typing import Any
 
 import accel
 from accel import te
-from accel.proof.program import check_program
+from accel.proof.check_program import check_program
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.simulator import simulate
-from accel.sim.timing.model import simulate_timing
+from accel.sim.timing.timing_model import simulate_timing
 
 SIZES = (256, 512, 1024, 2048, 4096)
 STEPS = ("compile", "check", "timing", "function")
 _ROOT = Path(__file__).resolve().parents[1]
 _SHOWN = 5
-"""Modules that a profile names."""
+"""Number of modules that a profile prints."""
 
 
 def one_block_per_copy(size: int, machine: accel.Machine) -> te.Schedule:
-    """The schedule of the published listing, which has the most instructions for its size."""
+    """Return the schedule of the published listing, which has the most instructions for its size."""
     A, B = te.placeholder((size, size), name="A"), te.placeholder((size, size), name="B")
     k = te.reduce_axis((0, size), name="k")
     C = te.compute((size, size), lambda y, x: te.sum(A[k, y] * B[k, x], axis=k), name="C", dtype="int8")
@@ -49,7 +49,7 @@ def one_block_per_copy(size: int, machine: accel.Machine) -> te.Schedule:
 
 
 class _Clock:
-    """Seconds of each step, and where they went if that is asked for."""
+    """Return the seconds of each step, and a profile if one is wanted."""
 
     def __init__(self, profile: bool) -> None:
         self.seconds: dict[str, float] = {}
@@ -68,7 +68,7 @@ class _Clock:
 
 
 def _shares(stats: Any) -> dict[str, float]:
-    """The modules that took most of the time, with their shares; what they call is not counted."""
+    """Return the modules with the most time of their own, and their shares."""
     spent: Counter[str] = Counter()
     for (file, _, _), (_, _, own, _, _) in stats.stats.items():
         path = Path(file).resolve()
@@ -82,18 +82,18 @@ def _shares(stats: Any) -> dict[str, float]:
 
 
 def measure(name: str, compiled: Callable[[], accel.Program], profile: bool) -> dict[str, Any]:
-    """Seconds of each step for one program."""
+    """Measure each step of one program in seconds."""
     clock = _Clock(profile)
     program = clock.run("compile", compiled)
     instructions, config = program.instructions, program.config
-    clock.run("check", lambda: check_program(program))  # building keeps what it has found
+    clock.run("check", lambda: check_program(program))  # program.check() would return the build's report
     timing = clock.run("timing", lambda: simulate_timing(instructions, config, address=program.code_offset))
     dram, pads = program.dram(), Scratchpads.random(config, 0)
     clock.run(
         "function",
         lambda: simulate(instructions, config, dram, pads, address=program.code_offset, timed=False),
     )
-    # building includes a token check
+    # a build includes a token check
     clock.seconds["compile"] -= clock.seconds["check"]
     return {
         "name": name,
@@ -105,7 +105,7 @@ def measure(name: str, compiled: Callable[[], accel.Program], profile: bool) -> 
 
 
 def rows(largest: int, profile: bool) -> list[dict[str, Any]]:
-    """All measurements."""
+    """Return all measurements."""
     machine = accel.machine("gemm8x8")
     found = []
     for size in SIZES:

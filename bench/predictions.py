@@ -1,11 +1,16 @@
-"""What the analytical model predicts against what is simulated, over a spread of shapes and plans.
+"""Compare the cycles that the analytical model predicts with simulated cycles, over many shapes and plans.
 
     python bench/predictions.py [--plans N] [--json]
 
-For each product on each machine: the chosen plan, and others from the best to the worst of those that the
-model compared. ``error`` is that of the chosen plan, ``worst`` the largest of all; ``rank`` is the rank
-correlation of predicted and simulated cycles within a row; ``loss`` says how much slower the chosen plan is
-than the fastest of those simulated.
+For each product and machine, the script simulates the chosen plan and others, from the best to the worst
+that the model compared.
+
+| column | meaning |
+|---|---|
+| error | relative error of the chosen plan |
+| worst | largest error of all plans |
+| rank | rank correlation of predicted and simulated cycles within a row |
+| loss | how much slower the chosen plan is than the fastest simulated one |
 """
 
 import argparse
@@ -15,12 +20,12 @@ from typing import Any
 import numpy as np
 
 import accel
-from accel.compiler.codegen.build import compile_schedule
-from accel.compiler.operators.default import candidates
-from accel.compiler.plans.candidate import Candidate
-from accel.compiler.plans.gemm_plans import GemmPlan
+from accel.compiler.codegen.compile_schedule import compile_schedule
+from accel.compiler.operators.default_schedule import find_candidates
+from accel.compiler.plans.gemm_plan import GemmPlan
 from accel.compiler.plans.gemm_schedule import gemm_schedule
-from accel.sim.timing.model import simulate_timing
+from accel.compiler.plans.plan_candidate import Candidate
+from accel.sim.timing.timing_model import simulate_timing
 
 PRODUCTS: list[tuple[int, int, int, dict[str, Any]]] = [
     (256, 256, 256, {"shift": 8}),
@@ -37,7 +42,7 @@ CONFIGS = ("gemm8x8", "vta", "tiny")
 
 
 def spread(found: list[Candidate[GemmPlan]], count: int) -> list[Candidate[GemmPlan]]:
-    """The first, the best of each number of threads, and others evenly."""
+    """Select the first plan, the best one for each number of threads, and others at even distances."""
     chosen = {0}
     for threads in {c.plan.threads for c in found}:
         chosen.add(next(n for n, c in enumerate(found) if c.plan.threads == threads))
@@ -46,11 +51,11 @@ def spread(found: list[Candidate[GemmPlan]], count: int) -> list[Candidate[GemmP
 
 
 def measure(config: str, M: int, N: int, K: int, options: dict[str, Any], plans: int) -> dict[str, Any]:
-    """Predicted and simulated cycles for one product."""
+    """Return predicted and simulated cycles for one product."""
     machine = accel.machine(config)
     workload = accel.gemm(M, N, K, **options)
     predicted, simulated = [], []
-    for candidate in spread(candidates(workload, machine.config), plans):
+    for candidate in spread(find_candidates(workload, machine.config), plans):
         image = compile_schedule(gemm_schedule(workload, machine, candidate.plan), machine.config)
         run = simulate_timing(image.instructions, image.config, address=image.code_offset)
         predicted.append(round(candidate.prediction.cycles))
@@ -63,7 +68,7 @@ def errors(row: dict[str, Any]) -> np.ndarray:
 
 
 def rank_correlation(a: np.ndarray, b: np.ndarray) -> float:
-    """Spearman's, equal values sharing their mean rank."""
+    """Return Spearman's rank correlation. Equal values share their mean rank."""
     return float(np.corrcoef(_ranks(a), _ranks(b))[0, 1])
 
 
@@ -73,7 +78,7 @@ def _ranks(values: np.ndarray) -> np.ndarray:
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """Over all plans of all products."""
+    """Summarize all plans of all products."""
     predicted = np.concatenate([row["predicted"] for row in rows])
     simulated = np.concatenate([row["simulated"] for row in rows])
     error = np.abs(predicted / simulated - 1)

@@ -1,9 +1,11 @@
-"""What the core takes on an ECP5-85F and how fast it is there, placed and routed: ``make fpga``.
+"""Place and route cores on an ECP5-85F, and report their resources and frequency: ``make fpga``.
 
-    python bench/resources.py [CONFIG ...] [--seeds 5] [-o docs/resources.md]
+    python bench/resources.py [CONFIG ...] [--seeds 5] [-o docs/reference/resources.md]
 
-Needs the extra ``fpga``: Yosys, nextpnr. A placement of ``ecp5`` takes 10 to 20 minutes. Each is kept in
-``build/fpga`` by what the hardware is (without comments and line numbers) and by seed, and is not repeated.
+The script needs the extra ``fpga`` (Yosys, nextpnr). A placement of ``ecp5`` takes 10 to 20 minutes. It is
+kept
+in ``build/fpga`` under a key of the hardware, without comments and line numbers, and of the seed. A kept
+placement is not repeated.
 """
 
 import argparse
@@ -22,41 +24,43 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from accel.base.atomic_files import write_atomically
 from accel.base.errors import AccelError
-from accel.base.files import write_atomically
 from accel.core.config import NAMED, Config, load_config
 from accel.hw.core import Core
 from accel.hw.export.nextpnr import AVAILABLE, DEVICE, NAMES, RESOURCES, SPEEDS
-from accel.hw.export.place import Design, Hop, Placement
+from accel.hw.export.place_and_route import Design, Hop, Placement
 
 DEFAULT = ("tiny", "ecp5", "tiny-int8", "ecp5-int8")
 TARGETS = {"ecp5": 80.0, "ecp5-int8": 75.0}
-"""MHz that most placements of these reach."""
+"""Target frequency in MHz, which most placements reach."""
 BEGIN, END = "<!-- placed: begin -->", "<!-- placed: end -->"
-"""Around what is written into a page."""
+"""Marks around the tables in a page."""
 LARGE = {"slots": 250, "flip_flops": 250, "block_ram": 1, "multipliers": 1}
-"""A part of the core that has so many of one kind is listed by itself."""
+"""Thresholds above which a part of the core has a row of its own."""
 _CELLS = re.compile(r"_(?:TRELLIS_FF|LUT4|CCU2C|PFUMX|L6MUX21|MULT18X18D|DO|DP16KD)_|\$DPRAM_")
 ROOT = Path(__file__).parents[1]
 
 Placed = dict[str, list[Placement]]
-"""By configuration."""
+"""Placements by the name of the configuration."""
 
 
 def gops(config: Config, mhz: float) -> float:
-    """Operations per second of the MAC array, a product and a sum each, in billions."""
+    """Return billions of operations per second, where each MAC counts as a product and a sum."""
     return 2 * config.batch * config.block_in * config.block_out * mhz / 1000
 
 
 def middle(placements: Sequence[Placement]) -> Placement:
-    """The one with the median frequency, of an even number the lower of both."""
+    """Return the placement with the median frequency, or the lower of the two in the middle."""
     wanted = median_low(placement.mhz for placement in placements)
     return next(placement for placement in placements if placement.mhz == wanted)
 
 
 def signals(path: Sequence[Hop]) -> Iterator[tuple[float, str, tuple[str, ...]]]:
-    """The signals of a path that the hardware's source declares: when they arrive in ns, names and lines.
-    What comes one behind the other from the same lines, as the bits of a carry chain do, is there once."""
+    """Yield the signals of a path that have a source line: arrival time in ns, name and lines.
+
+    Consecutive hops with the same name and lines, for example the bits of a carry chain, count once.
+    """
     arrived = 0.0
     before: tuple[str, tuple[str, ...]] | None = None
     for hop in path:
@@ -69,7 +73,7 @@ def signals(path: Sequence[Hop]) -> Iterator[tuple[float, str, tuple[str, ...]]]
 
 
 def shown(name: str) -> str:
-    """A signal's name without what Yosys appends for cells, and without the places of a memory's parts."""
+    """Return a signal's name without Yosys's suffixes for cells and indices of a memory's parts."""
     return re.sub(r"(\.\d+)+$", "", _CELLS.split(name)[0])
 
 
@@ -85,7 +89,7 @@ def _ruler(columns: int) -> list[str]:
 
 
 def whole_table(placed: Placed) -> str:
-    """A row for each core."""
+    """Return the table with one row for each core."""
     head = ["configuration", *NAMES.values(), "MHz", "seeds", "GOPS"]
     rows = [head, _ruler(len(head))]
     for name, placements in placed.items():
@@ -102,9 +106,9 @@ def whole_table(placed: Placed) -> str:
 
 
 def path_table(placement: Placement) -> str:
-    """The slowest path, by signal and source line, from the register or memory that it comes out of."""
+    """Return the slowest path by signal and source line, from the register or memory at its start."""
     rows = [["ns", "signal", "declared in"], ["---:", "---", "---"]]
-    if not placement.path[1].sources:  # of what comes out of it
+    if not placement.path[1].sources:  # the start has no line
         rows.append(["0.0", f"`{shown(placement.path[0].cell)}`", ""])
     for arrived, name, sources in signals(placement.path):
         rows.append([f"{arrived:.1f}", f"`{name}`", ", ".join(f"`{source}`" for source in sources)])
@@ -114,20 +118,20 @@ def path_table(placement: Placement) -> str:
 
 
 def parts_table(placement: Placement) -> str:
-    """Resources by part, the largest first, small ones together."""
+    """Return resources by part, the largest first. Small parts share a row."""
     parts = placement.parts
     large = [name for name in parts if any(parts[name][kind] >= LARGE[kind] for kind in RESOURCES)]
     rows = [["part", *NAMES.values()], _ruler(1 + len(NAMES))]
     for name in sorted(large, key=lambda name: -parts[name]["slots"]):
         rows.append([f"`{name or 'core'}`", *(f"{parts[name][kind]:,}" for kind in NAMES)])
     rest = [parts[name] for name in parts.keys() - set(large)]
-    rows.append(["all others", *(f"{sum(part[kind] for part in rest):,}" for kind in NAMES)])
-    rows.append(["together", *(f"{placement.resources[kind]:,}" for kind in NAMES)])
+    rows.append(["all other parts", *(f"{sum(part[kind] for part in rest):,}" for kind in NAMES)])
+    rows.append(["total", *(f"{placement.resources[kind]:,}" for kind in NAMES)])
     return _rows(*rows)
 
 
 def made(placements: Sequence[Placement]) -> str:
-    """How they were made, with their frequencies."""
+    """Return how placements were made, with their frequencies."""
     ways: dict[str, list[str]] = {}
     for placement in placements:
         way = f"{placement.placer} placer, "
@@ -140,7 +144,7 @@ def made(placements: Sequence[Placement]) -> str:
 
 
 def section(placed: Placed, speed: int) -> str:
-    """All tables, as Markdown."""
+    """Return all tables as Markdown."""
     routing = {
         name: sum(hop.ns for hop in middle(some).path if hop.kind == "routing")
         for name, some in placed.items()
@@ -153,7 +157,7 @@ def section(placed: Placed, speed: int) -> str:
             f"\n## The slowest path of `{name}`\n\n"
             f"{made(placements)}\n\n"
             f"With seed {one.seed}, {one.mhz:.1f} MHz: {whole:.1f} ns, {routing[name]:.1f} of them between "
-            "cells. When signals with names of their own arrive:\n\n"
+            "cells. Arrival times of the named signals on it:\n\n"
             f"{path_table(one)}\n"
             f"\n## Parts of `{name}`\n\n{parts_table(one)}\n"
         )
@@ -161,7 +165,7 @@ def section(placed: Placed, speed: int) -> str:
 
 
 def with_section(page: str, text: str) -> str:
-    """A page with what is between its marks replaced.
+    """Return a page with the text between its marks replaced.
 
     Raises:
         AccelError: the page has no such marks.
@@ -169,12 +173,12 @@ def with_section(page: str, text: str) -> str:
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise AccelError(f"the page has no {BEGIN!r} followed by {END!r}; these say where the tables belong")
+        raise AccelError(f"the page has no {BEGIN!r} followed by {END!r}, between which the tables belong")
     return f"{before}{begin}\n\n{text}\n{end}{after}"
 
 
 def as_json(placed: Placed, speed: int) -> dict[str, Any]:
-    """All figures."""
+    """Return all figures as JSON data."""
     return {
         "device": DEVICE,
         "speed": speed,
@@ -194,7 +198,7 @@ def as_json(placed: Placed, speed: int) -> dict[str, Any]:
 
 
 def place_all(designs: dict[str, Design], seeds: int, jobs: int) -> Placed:
-    """Place every design with seeds 1 to ``seeds``, the same seed of all designs before the next."""
+    """Place every design with seeds 1 to ``seeds``: all designs with one seed, then the next seed."""
     tasks = [(name, seed) for seed in range(1, seeds + 1) for name in designs]
     placed: Placed = {name: [] for name in designs}
     with _progress(len(tasks)) as (note, advance), ThreadPoolExecutor(jobs) as pool:
@@ -216,7 +220,8 @@ def place_all(designs: dict[str, Design], seeds: int, jobs: int) -> Placed:
 
 @contextmanager
 def _progress(total: int) -> Iterator[tuple[Callable[[str], None], Callable[[str], None]]]:
-    """Functions that say what is going on and that one more is done; a bar on a terminal."""
+    """Yield a function that shows the current state and one that counts a finished placement, with a bar on a
+    terminal."""
     if not sys.stderr.isatty():
         yield lambda _: None, lambda _: None
         return
@@ -232,7 +237,7 @@ def _progress(total: int) -> Iterator[tuple[Callable[[str], None], Callable[[str
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Command line; returns the exit code."""
+    """Run the command line, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("configs", nargs="*", default=DEFAULT, metavar="CONFIG", help=", ".join(NAMED))
     parser.add_argument("--seeds", type=int, default=5, metavar="N", help="place with seeds 1 to N")
@@ -241,14 +246,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--target",
         type=float,
         metavar="MHZ",
-        help="what does not reach it is routed again; lowered where that comes to no end\n"
+        help="frequency that paths must reach; it is lowered if the router does not finish\n"
         "(default: "
         + ", ".join(f"{mhz:g} for {name}" for name, mhz in TARGETS.items())
-        + ", nothing for others)",
+        + ", none for others)",
     )
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="placements at a time, 1 GiB each")
-    parser.add_argument("--kept", action="store_true", help="only what has been placed before")
-    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "fpga", help="where it is kept")
+    parser.add_argument("--kept", action="store_true", help="use only placements that exist, and make none")
+    parser.add_argument(
+        "--folder", type=Path, default=ROOT / "build" / "fpga", help="folder of the placements"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument(
         "-o", "--output", type=Path, help="write the tables into this page, between its marks"
@@ -276,7 +283,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.kept:
             placed = {name: found for name, design in designs.items() if (found := design.placed())}
             if not placed:
-                raise AccelError(f"nothing of {', '.join(designs)} as it is now has been placed")
+                raise AccelError(f"no placement of {', '.join(designs)} exists for the current hardware")
         else:
             placed = place_all(designs, chosen.seeds, chosen.jobs)
         if page is not None:

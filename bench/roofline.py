@@ -1,7 +1,8 @@
-"""How close to their limits layers come, on many machines: geometric means, and the weakest of all.
+"""Measure how close layers come to their lower bounds on many machines: geometric means, and the weakest
+layers.
 
-python bench/roofline.py
-python bench/roofline.py --networks resnet18 mobilenet --machines vta vta-int8 --json points.json
+    python bench/roofline.py
+    python bench/roofline.py --networks resnet18 mobilenet --machines vta vta-int8 --json points.json
 """
 
 import argparse
@@ -15,8 +16,8 @@ from pathlib import Path
 import accel
 from accel.base.errors import AccelError
 from accel.benchmarks import NETWORKS, Layer, default_epilogue, layers_of
-from accel.compiler.mappings.choose import mapping_of
-from accel.compiler.mappings.least import least_cycles
+from accel.compiler.mappings.cycle_bound import least_cycles
+from accel.compiler.mappings.mapping_choice import find_mapping
 from accel.core.config import Config
 
 MACHINES: dict[str, tuple[str, dict[str, int | str]]] = {
@@ -34,10 +35,11 @@ MACHINES: dict[str, tuple[str, dict[str, int | str]]] = {
     "gemm8x8-int8": ("gemm8x8-int8", {}),
     "ecp5-int8": ("ecp5-int8", {}),
 }
-"""A named machine, and what is changed of it."""
+"""A named machine and the fields that differ from it."""
 FEW = ("resnet18-first", "resnet18", "mobilenet", "bert-base")
 _LATENCIES = 40
-"""Layers whose bound is less than so many read latencies are told apart: they fill and drain."""
+"""Layers with a bound below this number of read latencies are short: filling and draining takes most of their
+time, so they are not listed among the weakest."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,14 +47,15 @@ class Point:
     """A layer on a machine.
 
     Attributes:
-        cycles, plain_cycles: of the mapping that was taken, and of the plain one.
-        roofline, plain_roofline: the cycles that real products and bytes need at least, over those taken.
-        slots: the same of the program's slots and the bytes of the operator that it carries out.
-        packed: as ``slots``, of the bytes of tensors as they lie in DRAM, each once: with the zeros that fill
-            up blocks, and scales beside biases.
-        least: cycles that any program of that operator takes at least
-            (:func:`~accel.compiler.mappings.least.least_cycles`).
-        reachable: what ``slots`` can be at most, by that.
+        cycles, plain_cycles: with the chosen mapping, and with ``plain``.
+        roofline, plain_roofline: the bound from real products and bytes, divided by the cycles.
+        slots: the bound from the program's slots and the bytes of the mapped operator, divided by the cycles.
+        packed: as ``slots``, with the bytes of tensors as they lie in DRAM, including zeros that fill blocks
+        and
+            scales next to biases.
+        least: cycles that any program of the mapped operator needs
+            (:func:`~accel.compiler.mappings.cycle_bound.least_cycles`).
+        reachable: the largest value of ``slots`` that ``least`` allows.
         short: whether that bound is below 40 read latencies.
     """
 
@@ -72,7 +75,8 @@ class Point:
 
 
 def points(machines: list[str], networks: list[str], mapping: str, measure: int | None) -> Iterator[Point]:
-    """Every layer on every machine, told as soon as it is known; equal layers of a network once."""
+    """Yield every layer on every machine, and print each to stderr at once. Equal layers of a network count
+    once."""
     for machine in machines:
         base, changes = MACHINES[machine]
         config = accel.machine(base, **changes).config
@@ -97,7 +101,7 @@ def _point(
         print(f"{machine}: {network} {layer.name}: {error}", file=sys.stderr)
         return None
     bound = result.slot_bound_cycles or 0.0
-    least = least_cycles(mapping_of(workload, result.image.mapping).workload, config)
+    least = least_cycles(find_mapping(workload, result.image.mapping).workload, config)
     return Point(
         machine=machine,
         network=network,
@@ -116,7 +120,8 @@ def _point(
 
 
 def _packed_bytes(result: accel.Result) -> int:
-    """Bytes of a program's inputs and constants in DRAM; no more than it loads, as rows may be skipped."""
+    """Return the bytes of a program's inputs and constants in DRAM, at most those that it loads: it may skip
+    rows."""
     tensors = sum(one.nbytes for one in result.image.tensors if one.role != "output")
     others = ("uop", "out", "instructions")
     loaded = sum(nbytes for kind, nbytes in result.bytes_by_kind.items() if kind not in others)
@@ -124,15 +129,15 @@ def _packed_bytes(result: accel.Result) -> int:
 
 
 def mean(values: list[float]) -> float:
-    """The geometric one."""
+    """Return the geometric mean."""
     return exp(sum(map(log, values)) / len(values))
 
 
 def table(found: list[Point]) -> str:
-    """Markdown: machines by both means, and the weakest layers."""
+    """Return Markdown tables: means for each machine, and the weakest layers."""
     lines = [
         "| machine | layers | mapped | roofline, plain | roofline | slots and bytes | reachable "
-        "| weakest not short |",
+        "| weakest layer |",
         "|---|---:|---:|---:|---:|---:|---:|---|",
     ]
     for machine in dict.fromkeys(one.machine for one in found):
@@ -163,20 +168,19 @@ def table(found: list[Point]) -> str:
 
 
 def main() -> None:
-    """Measure, and print a table or everything as JSON."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--machines", nargs="*", choices=MACHINES, default=list(MACHINES))
     parser.add_argument("--networks", nargs="*", choices=NETWORKS, default=list(FEW))
-    parser.add_argument("--mapping", default="auto", help="as accel compile has it")
+    parser.add_argument("--mapping", default="auto", help="as of accel compile")
     parser.add_argument(
         "--measure",
         type=int,
         metavar="N",
         help="simulate the N most promising plans of each, take the fastest",
     )
-    parser.add_argument("--json", type=Path, help="write every point here")
+    parser.add_argument("--json", type=Path, help="write all points to this file")
     options = parser.parse_args()
     found = list(points(options.machines, options.networks, options.mapping, options.measure))
     if options.json is not None:

@@ -1,12 +1,13 @@
-"""Programs of many small instructions: what checking and simulating one of them takes.
+"""Measure the time to check and simulate programs of many small instructions.
 
     python bench/small.py [--instructions 10000,100000,1000000] [--json]
 
-A matrix product on gemm8x8, one block of 8 x 8 per instruction: LOAD, LOAD, GEMM for each product of blocks,
-as a compiler that merges no copies emits it. Each size runs in a process of its own. Columns: seconds of the
-processor for decoding, the token check, timing, function, and the figures of the report; microseconds of all
-of them per instruction, and as a multiple of the first size's; bytes of memory per instruction at most, but
-for what imports take.
+Each program is a matrix product on ``gemm8x8`` with one block of 8 x 8 per instruction: LOAD, LOAD and GEMM
+for each product of blocks, as from a compiler that merges no copies. Each size runs in its own process.
+
+Columns are processor seconds for decoding, the token check, timing, function and the report's figures, then
+microseconds per instruction in total and relative to the first size, and the most bytes of memory per
+instruction, without those of imports.
 """
 
 import argparse
@@ -21,10 +22,10 @@ import numpy as np
 import accel
 from accel.core.config import PAGE_BYTES
 from accel.core.isa import Finish, Gemm, Instruction, Load, Memory, Store, encode, encode_uops
-from accel.proof.program import check_program
+from accel.proof.check_program import check_program
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.simulator import simulate
-from accel.sim.timing.model import simulate_timing
+from accel.sim.timing.timing_model import simulate_timing
 
 STEPS = ("decode", "check", "timing", "function", "figures")
 KIB = 1024
@@ -32,11 +33,15 @@ SEED = 0
 
 
 def product(blocks: int) -> accel.Program:
-    """The product of two square matrices of so many blocks a side, which lie one after the other."""
+    """Return the product of two square square matrices that follow each other in DRAM.
+
+    Args:
+        blocks: blocks a side.
+    """
     config = accel.machine("gemm8x8").config
     element = config.inp_element_bytes
     first = PAGE_BYTES // element
-    """Block of the first matrix, in elements; micro-ops lie before it."""
+    """First block of the first matrix, in elements. The micro-ops lie before it."""
     count = blocks * blocks
     block: dict[str, Any] = {"y_size": 1, "x_size": 1, "x_stride": 1}
     left = [Load(memory=Memory.INP, dram_base=first + n, pop_next=True, **block) for n in range(count)]
@@ -73,13 +78,13 @@ def product(blocks: int) -> accel.Program:
 
 
 def blocks_for(instructions: int) -> int:
-    """Blocks a side for about so many instructions."""
+    """Return the blocks a side that give about this number of instructions."""
     return max(1, round((instructions / 3) ** (1 / 3)))
 
 
 def measure(instructions: int) -> dict[str, Any]:
-    """All figures of one size; in a process that has done nothing else."""
-    measure_program(product(2))  # imports, and what is kept for the machine
+    """Return all figures of one size. The process must not have run anything else."""
+    measure_program(product(2))  # imports, and caches for the machine
     program = product(blocks_for(instructions))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     found = measure_program(program)
@@ -88,7 +93,7 @@ def measure(instructions: int) -> dict[str, Any]:
 
 
 def measure_program(program: accel.Program) -> dict[str, Any]:
-    """Seconds of each step."""
+    """Return the seconds of each step."""
     config, address = program.config, program.config.mem_base + program.code_offset
     dram, pads = program.dram(), Scratchpads.random(program.config, SEED)
     marks = [time.process_time()]
@@ -107,11 +112,10 @@ def measure_program(program: accel.Program) -> dict[str, Any]:
 
 
 def main() -> None:
-    """The command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--instructions", default="10000,100000,1000000", help="sizes, with commas")
+    parser.add_argument("--instructions", default="10000,100000,1000000", help="sizes, separated by commas")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     rows = []

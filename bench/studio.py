@@ -1,11 +1,12 @@
-"""From a change to a picture: what the studio's process takes for it, when it has done the like before.
+"""Measure the processor time of the studio from a change to the new view, after similar changes.
 
     python bench/studio.py [--browser]
 
-Each state differs from the one before by a field of the machine, so that it is compiled and run anew. With
-``--browser`` the page is used in a headless Chromium (extras studio and test), and the processor time of all
-is told: of the process that makes views, of the server, and of the browser, which draws without a graphics
-card.
+Each state differs from the previous one by a field of the machine, so that the studio compiles and runs it
+again. With ``--browser``, a headless Chromium shows the page (extras ``studio`` and ``test``). The script
+then
+prints the processor time of the process that makes views, of the server, and of the browser, which draws
+without a graphics card.
 """
 
 import argparse
@@ -20,8 +21,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from accel.studio.view import Views
-from accel.studio.worker import answer
+from accel.studio.studio_view import ViewCache
+from accel.studio.view_worker import answer
 
 CONV: dict[str, Any] = {"OC": 64, "IC": 64, "kernel": 3, "padding": 1, "bias": True, "relu": True, "shift": 8}
 STATES: dict[str, dict[str, Any]] = {
@@ -41,23 +42,23 @@ STATES: dict[str, dict[str, Any]] = {
         "machine": "vta",
     },
 }
-"""What is looked at."""
+"""States that are measured."""
 TIMES = 5
 
 
 def changes(state: dict[str, Any]) -> Iterator[tuple[float, str]]:
-    """Processor seconds of each change, and the answer."""
-    views = Views()
+    """Yield the processor seconds of each change, and the answer."""
+    views = ViewCache()
     for n in range(TIMES + 1):
         question = {"ask": "view", "state": {**state, "settings": {"read_latency": 64 + n}}, "files": {}}
         begin = time.process_time()
         text = answer(views, json.dumps(question))
-        if n:  # the first one imports what it needs
+        if n:  # the first one also imports modules
             yield time.process_time() - begin, text
 
 
 def processor_seconds() -> Counter[str]:
-    """Of this process and those that it has started: ``views``, ``server`` and ``browser``."""
+    """Return processor seconds of this process and its children: ``views``, ``server`` and ``browser``."""
     stats = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -77,31 +78,31 @@ def processor_seconds() -> Counter[str]:
 
 @contextlib.contextmanager
 def opened(state: dict[str, Any]) -> Iterator[Any]:
-    """The studio's page of a state in a browser."""
+    """Open the studio's page of a state in a browser."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415  # only for this
 
-    from accel.studio.files import Files  # noqa: PLC0415
-    from accel.studio.server import serving  # noqa: PLC0415
-    from accel.studio.workshop import Workshop  # noqa: PLC0415
+    from accel.studio.studio_files import StudioFiles  # noqa: PLC0415
+    from accel.studio.studio_server import serving  # noqa: PLC0415
+    from accel.studio.worker_supervisor import WorkerSupervisor  # noqa: PLC0415
 
     fragment = base64.urlsafe_b64encode(json.dumps(state).encode()).decode().rstrip("=")
     with (
-        Workshop(seconds=60) as workshop,
-        Files() as files,
-        serving(workshop, files) as door,
+        WorkerSupervisor(seconds=60) as workers,
+        StudioFiles() as files,
+        serving(workers, files) as access,
         sync_playwright() as play,
     ):
         path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
         browser = play.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport={"width": 1366, "height": 768})
-        page.goto(f"{door.address}#{fragment}")
+        page.goto(f"{access.address}#{fragment}")
         page.wait_for_selector("#rows .row")
         yield page
         browser.close()
 
 
 def in_browser(state: dict[str, Any]) -> Counter[str]:
-    """Processor seconds of a change, everything together, in the mean."""
+    """Return the mean processor seconds of a change, by process."""
     with opened(state) as page:
         for n in range(TIMES + 1):
             page.evaluate("document.querySelector('#now b').remove()")
@@ -115,7 +116,6 @@ def in_browser(state: dict[str, Any]) -> Counter[str]:
 
 
 def main() -> None:
-    """Print a table."""
     parser = argparse.ArgumentParser(prog="studio", description=__doc__)
     parser.add_argument("--browser", action="store_true", help="also in a browser")
     if parser.parse_args().browser:

@@ -1,12 +1,16 @@
-"""How close matrix products come to the GEMM core's limit, by epilogue and by means of latency hiding.
+"""Measure how close matrix products come to the GEMM core's limit, by epilogue and by number of threads.
 
     python bench/utilization.py [--config NAME] [--size M N K] [--json]
 
-Modes: ``serial`` hands out an instruction when the one before has retired, ``V = 1`` is decoupled with one
-buffer set, ``V = 2`` and ``V = 4`` have virtual threads; each with the default schedule for it, serial with
-that for V = 1. The bound is the share of the compute unit's slots that is GEMM's, were it never to wait:
-reset, shift and both clips each take a pass over the accumulators, and so does a bias that cannot be folded
-into the reset.
+| column | program |
+|---|---|
+| serial | the machine dispatches an instruction only after the previous one has retired |
+| V = 1 | decoupled, with one buffer set |
+| V = 2, V = 4 | decoupled, with virtual threads |
+
+Each uses the default schedule for its number of threads, and ``serial`` that of V = 1. The bound is the share
+of GEMM in the compute unit's slots, without any stalls. The reset, the shift and both clips each take a pass
+over the accumulators, and so does a bias that cannot be part of the reset.
 """
 
 import argparse
@@ -26,7 +30,7 @@ MODES = ("serial", "V = 1", "V = 2", "V = 4")
 
 
 def rows(config: str, sizes: tuple[int, int, int]) -> list[dict[str, Any]]:
-    """All measurements."""
+    """Return all measurements."""
     machine = accel.machine(config)
     found = []
     for epilogue, options in EPILOGUES.items():

@@ -1,7 +1,7 @@
 """From loops to accelerator instructions: the published listing, as it runs here.
 
-It differs from the lecture slides by imports, ``name=`` and ``dtype=``, by the lines that the slides leave
-out, by ``fused_`` where they say ``fuse_``, and by what prints the nests.
+It differs from the lecture slides by imports, by ``name=`` and ``dtype=``, by lines that the slides leave
+out, by ``fused_`` in place of ``fuse_``, and by the lines that print the nests.
 """
 
 import accel
@@ -27,10 +27,10 @@ print(t.format_nest(t.lower(s)))
 # --- + Cache data in the accelerator's special buffers, map to its tensor instructions -------------
 
 vdla = accel.machine("gemm8x8")
-CL = s.cache_write(C, vdla.acc_buffer)  # the tiles made so far go with the sums
+CL = s.cache_write(C, vdla.acc_buffer)  # the tiles made so far move to the sums
 AL = s.cache_read(A, vdla.inp_buffer)
 BL = s.cache_read(B, vdla.wgt_buffer)
-s[CL].tensorize(yi, vdla.gemm8x8)  # the copies go to the loops at which they hold one operand
+s[CL].tensorize(yi, vdla.gemm8x8)  # the copies move to the loops at which they hold one operand
 print("# Caches and tensorization")
 print(t.format_nest(t.tensorize(s)))
 

@@ -1,7 +1,7 @@
-"""Draw the pictures of the documents anew, by a headless Chromium: python docs/screenshots.py [NAME...]
+"""Draw the pictures of the documents with a headless Chromium: python docs/screenshots.py [NAME...]
 
-Those of docs/studio.md are of the studio, those of docs/looking.md of pages that commands make, those of
-docs/tutorial.md of the programs of its code. It needs the extras studio and test, and a Chromium.
+docs/how-to/use-the-studio.md shows the studio, docs/how-to/look-into-a-run.md pages that commands make, and
+docs/learn/tutorial.md the programs of its code. The script needs the extras studio and test, and a Chromium.
 """
 
 import base64
@@ -24,10 +24,11 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from accel.network.digits import MODEL
-from accel.studio.files import Files
-from accel.studio.form import START
-from accel.studio.server import Door, serving
-from accel.studio.workshop import Workshop
+from accel.studio.access_control import AccessControl
+from accel.studio.form_fields import START
+from accel.studio.studio_files import StudioFiles
+from accel.studio.studio_server import serving
+from accel.studio.worker_supervisor import WorkerSupervisor
 from accel.views import Timeline
 
 DOCS = Path(__file__).parent
@@ -37,21 +38,21 @@ GEMM = "accel compile gemm -m 256 -n 256 -k 256 --shift 8 --config gemm8x8 -o ge
 
 
 @contextmanager
-def served() -> Iterator[Door]:
-    """A studio with a network to look at."""
-    with Workshop() as workshop, Files((MODEL,)) as files, serving(workshop, files) as door:
-        yield door
+def served() -> Iterator[AccessControl]:
+    """Start a studio with a network."""
+    with WorkerSupervisor() as workers, StudioFiles((MODEL,)) as files, serving(workers, files) as access:
+        yield access
 
 
 def settled(page: Any) -> None:
-    """Wait until nothing is being asked for, and all is drawn."""
+    """Wait until no request is pending and the page is drawn."""
     page.wait_for_timeout(400)
     page.wait_for_selector("#progress", state="hidden")
     page.wait_for_timeout(200)
 
 
 def pinned(page: Any) -> None:
-    """A run with another latency, against the one before."""
+    """Show a run with another latency, compared with the previous one."""
     page.click("#pin")
     settled(page)
     page.fill("#f-read_latency", "300")
@@ -61,7 +62,7 @@ def pinned(page: Any) -> None:
 
 
 def advised(page: Any) -> None:
-    """What would help a run whose memory is far away."""
+    """Show advice for a run with a high read latency."""
     page.fill("#f-read_latency", "300")
     settled(page)
     page.click("#advise")
@@ -71,14 +72,14 @@ def advised(page: Any) -> None:
 
 
 def traced(page: Any) -> None:
-    """A statement whose instructions are marked."""
+    """Show a statement and mark its instructions."""
     page.click(".stages > div:nth-child(2) .line.means:has-text('fused_gemm')")
     page.evaluate("document.querySelector('#loops').scrollIntoView(); scrollBy(0, -70)")
     settled(page)
 
 
 def opened(page: Any) -> None:
-    """The network that the studio was started with."""
+    """Open the network that the studio was started with."""
     page.select_option("#workload select", f"file:{MODEL.name}")
     settled(page)
     page.wait_for_selector(".layer")
@@ -92,16 +93,16 @@ PICTURES: dict[str, tuple[tuple[int, int], bool, Callable[[Any], None]]] = {
     "network": (LAPTOP, True, opened),
     "narrow": (NARROW, True, lambda page: None),
 }
-"""Of the studio, by name: the window, whether it is dark, and what is done before."""
+"""Pictures of the studio by name: window size, whether the page is dark, and a function that prepares it."""
 
 
 class Page(NamedTuple):
     """A part of a page that commands make.
 
     Attributes:
-        commands: that write ``out.html``.
-        part: selects what is to be seen; the whole window if empty.
-        act: what is done before.
+        commands: command lines that write ``out.html``.
+        part: CSS selector of the part, or empty for the whole window.
+        act: function that prepares the page.
     """
 
     commands: tuple[str, ...]
@@ -132,15 +133,15 @@ PAGES: dict[str, Page] = {
         act=lambda page: page.evaluate("document.querySelector('#layers').scrollIntoView()"),
     ),
 }
-"""Of pages, by the picture's name."""
+"""Pictures of pages, by name."""
 TUTORIAL = {
     "tutorial/one": "large",
     "tutorial/two": "accel.build(tiled(32, 32, 32, 2), m)",
     "tutorial/whole": "accel.build(tiled(32, 32, N, 2), m)",
 }
-"""Timelines of the tutorial's programs, by the picture's name: what makes them, in its own names."""
+"""Pictures of the tutorial's timelines, by name: expressions over the tutorial's variables."""
 CYCLES = 2400
-"""Of those timelines, that are shown."""
+"""Number of cycles that those timelines show."""
 _LEFT = 80
 """Pixels to the left of the first cycle."""
 
@@ -149,8 +150,8 @@ def made(name: str, names: dict[str, Any]) -> None:
     """Write a page to ``out.html`` in the current folder.
 
     Args:
-        name: of the picture.
-        names: those of the tutorial's code.
+        name: name of the picture.
+        names: variables of the tutorial's code.
     """
     if name in TUTORIAL:
         result = eval(TUTORIAL[name], names).run()  # noqa: S307  # ours
@@ -161,7 +162,7 @@ def made(name: str, names: dict[str, Any]) -> None:
 
 
 def tutorial() -> dict[str, Any]:
-    """What the tutorial's code defines."""
+    """Return the variables that the tutorial's code defines."""
     text = (DOCS / "tutorial.md").read_text(encoding="utf-8")
     names: dict[str, Any] = {}
     with contextlib.redirect_stdout(io.StringIO()):
@@ -171,19 +172,19 @@ def tutorial() -> dict[str, Any]:
 
 
 def keep(picture: bytes, path: Path) -> None:
-    """Write a picture in few colours."""
+    """Write a picture with 256 colours."""
     path.parent.mkdir(exist_ok=True)
     image = Image.open(io.BytesIO(picture)).convert("RGB")
     image.quantize(256, kmeans=1, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 def draw_studio(browser: Any, wanted: Sequence[str]) -> None:
-    """The pictures of the studio."""
+    """Draw the pictures of the studio."""
     state = base64.urlsafe_b64encode(json.dumps(START.to_data()).encode()).decode().rstrip("=")
-    with served() as door:
+    with served() as access:
         first = browser.new_context()
         page = first.new_page()
-        page.goto(door.address)
+        page.goto(access.address)
         page.wait_for_selector("#now b")
         kept = first.storage_state()
         for name in wanted:
@@ -194,7 +195,7 @@ def draw_studio(browser: Any, wanted: Sequence[str]) -> None:
                 storage_state=kept,
             )
             page = context.new_page()
-            page.goto(f"http://{door.hosts[0]}/#{state}")
+            page.goto(f"http://{access.hosts[0]}/#{state}")
             page.wait_for_selector("#rows .row")
             settled(page)
             act(page)
@@ -203,7 +204,7 @@ def draw_studio(browser: Any, wanted: Sequence[str]) -> None:
 
 
 def draw_pages(browser: Any, wanted: Sequence[str]) -> None:
-    """The pictures of pages."""
+    """Draw the pictures of pages."""
     names = tutorial() if any(name in TUTORIAL for name in wanted) else {}
     width, height = LAPTOP
     page = browser.new_page(viewport={"width": width, "height": height})
@@ -220,7 +221,7 @@ def draw_pages(browser: Any, wanted: Sequence[str]) -> None:
 
 
 def shown(page: Any) -> None:
-    """The first cycles of a timeline, by the wheel at its left end."""
+    """Show the first cycles of a timeline: turn the wheel at its left end."""
     found = re.search(r"([\d,]+) cycles", page.text_content("header p"))
     assert found is not None
     cycles = int(found.group(1).replace(",", ""))
@@ -232,12 +233,11 @@ def shown(page: Any) -> None:
 
 
 def main() -> None:
-    """Draw them."""
     every = [*PICTURES, *PAGES, *TUTORIAL]
     wanted = sys.argv[1:] or every
     for name in wanted:
         if name not in every:
-            sys.exit(f"{name!r} is no picture; they are {', '.join(every)}")
+            sys.exit(f"{name!r} is not a picture; they are {', '.join(every)}")
     with sync_playwright() as playwright:
         path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])

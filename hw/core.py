@@ -1,4 +1,4 @@
-"""The accelerator: how its units, token counters, queues and the two AXI ports are connected."""
+"""The accelerator: connects units, token counters, queues and the two AXI ports."""
 
 from typing import Any
 
@@ -22,42 +22,42 @@ from accel.hw.bus.axi import (
     pins,
     subordinate_ports,
 )
-from accel.hw.bus.control import Control
-from accel.hw.bus.port import ReadPort, readers_of
-from accel.hw.bus.watch import Watch
-from accel.hw.datapath.layouts import EntryLayout
-from accel.hw.datapath.names import STATES, Names
-from accel.hw.datapath.ports import port_of
-from accel.hw.datapath.queue import HeadQueue
-from accel.hw.errors import errors_of, events_of, places_of
-from accel.hw.observation import observation_ports, observe
-from accel.hw.parts import Parts
+from accel.hw.bus.bus_timeout import BusTimeout
+from accel.hw.bus.control_registers import Control
+from accel.hw.bus.read_port import ReadPort, readers_of
+from accel.hw.core_parts import Parts
+from accel.hw.datapath.queue import ReservedQueue
+from accel.hw.datapath.unit_ports import port_of
+from accel.hw.datapath.wave_names import STATES, Names
+from accel.hw.datapath.word_layouts import EntryLayout
+from accel.hw.error_priority import errors_of, events_of, places_of
+from accel.hw.simulation_probes import observation_ports, observe
 from accel.hw.units.compute import Compute
-from accel.hw.units.counters import CLASSES, MOVED, Counters
+from accel.hw.units.cycle_counters import CLASSES, MOVED, CycleCounters
 from accel.hw.units.dispatch import Dispatch
-from accel.hw.units.ending import Ending
 from accel.hw.units.fetch import Fetch
 from accel.hw.units.load import Load
+from accel.hw.units.run_control import RunControl
 from accel.hw.units.store import Store
-from accel.hw.units.tokens import TokenCounters
+from accel.hw.units.token_counters import TokenCounters
 
 
 def core_ports(config: Config) -> dict[str, Any]:
-    """All signals of the core."""
+    """Return all ports of the core."""
     return manager_ports(config) | subordinate_ports() | {"irq": Out(1)}
 
 
 def simulation_ports(config: Config) -> dict[str, Any]:
-    """All signals of the simulation top."""
+    """Return all ports of the core in simulations, with those for observation."""
     return core_ports(config) | observation_ports(config)
 
 
 class Core(wiring.Component):
-    """The synthesizable top: AXI4 manager ``m_axi_*``, AXI4-Lite subordinate ``s_axi_*``, ``irq``.
+    """The synthesizable top: AXI4 manager ``m_axi_*``, AXI4-Lite subordinate ``s_axi_*``, interrupt ``irq``.
 
-    One clock and one synchronous active-high reset. ``observed`` adds the ports of
-    :func:`~accel.hw.observation.observation_ports`; ``named`` adds :class:`~accel.hw.datapath.names.Names`.
-    Both are for simulation only.
+    One clock and one synchronous active-high reset. For simulation, ``observed`` adds the ports of
+    :func:`~accel.hw.simulation_probes.observation_ports`, and ``named`` adds
+    :class:`~accel.hw.datapath.wave_names.Names`.
     """
 
     def __init__(self, config: Config, *, observed: bool = False, named: bool = False) -> None:
@@ -82,7 +82,6 @@ class Core(wiring.Component):
         return m
 
     def _parts(self, m: Module) -> Parts:
-        """All submodules."""
         config = self.config
         m.submodules.control = control = Control(config)
         m.submodules.fetch = fetch = Fetch(config)
@@ -91,18 +90,17 @@ class Core(wiring.Component):
         m.submodules.store = store = Store(config)
         m.submodules.read_port = port = ReadPort(config)
         m.submodules.tokens = tokens = TokenCounters(config)
-        m.submodules.watch = watch = Watch()
+        m.submodules.watch = watch = BusTimeout()
         m.submodules.dispatch = dispatch = Dispatch(config)
         queues = {}
         for unit in WORKERS:
-            queues[unit] = HeadQueue(EntryLayout(config), queue_depth(unit, config))
+            queues[unit] = ReservedQueue(EntryLayout(config), queue_depth(unit, config))
             m.submodules[f"{unit.label}_queue"] = queues[unit]
         return Parts(control, fetch, load, compute, store, port, tokens, watch, dispatch, queues)
 
-    def _ending(self, m: Module, parts: Parts) -> Ending:
-        """What may end a run."""
+    def _ending(self, m: Module, parts: Parts) -> RunControl:
         events, errors, places = events_of(parts), errors_of(parts, self.config), places_of(parts)
-        m.submodules.ending = ending = Ending(len(events), len(errors), len(places))
+        m.submodules.ending = ending = RunControl(len(events), len(errors), len(places))
         for event, (there, cause) in zip(ending.events, events, strict=True):
             m.d.comb += [event.there.eq(there), event.cause.eq(cause)]
         for error, (there, cause, index) in zip(ending.errors, errors, strict=True):
@@ -117,8 +115,7 @@ class Core(wiring.Component):
         ]
         return ending
 
-    def _connect_control(self, m: Module, parts: Parts, ending: Ending) -> None:
-        """Registers to a run's state and back."""
+    def _connect_control(self, m: Module, parts: Parts, ending: RunControl) -> None:
         control = parts.control
         m.d.comb += [
             ending.start.eq(control.start),
@@ -137,9 +134,9 @@ class Core(wiring.Component):
             self.irq.eq(control.irq),
         ]
 
-    def _connect_fetch(self, m: Module, parts: Parts, ending: Ending) -> None:
-        """Registers to fetch, and from there to the queues. A bit of ``flush`` is for fetch, and one for each
-        unit behind a queue."""
+    def _connect_fetch(self, m: Module, parts: Parts, ending: RunControl) -> None:
+        """Connect registers with fetch, and fetch with the queues. ``flush`` has one bit for fetch and one
+        for each unit."""
         control, fetch, dispatch = parts.control, parts.fetch, parts.dispatch
         m.d.comb += [
             fetch.flush.eq(control.flush[0]),
@@ -158,8 +155,7 @@ class Core(wiring.Component):
             wiring.connect(m, port_of(fetch, unit), queue.reservation)
             wiring.connect(m, port_of(dispatch, unit), queue.enqueue)
 
-    def _connect_units(self, m: Module, parts: Parts, ending: Ending) -> None:
-        """Queues to units, tokens and scratchpads between units."""
+    def _connect_units(self, m: Module, parts: Parts, ending: RunControl) -> None:
         control = parts.control
         for number, (unit, part) in enumerate(parts.units.items(), 1):
             m.d.comb += [
@@ -172,8 +168,8 @@ class Core(wiring.Component):
         wiring.connect(m, parts.compute.operands, parts.load.operands)
         wiring.connect(m, parts.store.out, parts.compute.out)
 
-    def _connect_bus(self, m: Module, parts: Parts, ending: Ending) -> None:
-        """Units to the read port, both halves of the bus to the pins."""
+    def _connect_bus(self, m: Module, parts: Parts, ending: RunControl) -> None:
+        """Connect units with the read port, and both halves of the bus with the pins."""
         control, port, store = parts.control, parts.port, parts.store
         readers = {Unit.FETCH: parts.fetch, **parts.units}
         for unit in readers_of(self.config):
@@ -191,9 +187,9 @@ class Core(wiring.Component):
         connect_inside(m, pins(store, Axi4Write(self.config)), memory)
         connect_inside(m, pins(control, software, SUBORDINATE), pins(self, software, SUBORDINATE))
 
-    def _count(self, m: Module, parts: Parts, ending: Ending) -> None:
-        """Where each unit's cycles go, and what the bus moves."""
-        m.submodules.counters = counters = Counters(self.config)
+    def _count(self, m: Module, parts: Parts, ending: RunControl) -> None:
+        """Count each unit's cycles and the bytes on the bus."""
+        m.submodules.counters = counters = CycleCounters(self.config)
         m.d.comb += [counters.clear.eq(parts.control.start), counters.counted.eq(ending.counted)]
         for unit, flags in parts.cycle_classes().items():
             for kind, there in zip(CLASSES, flags, strict=True):
@@ -210,7 +206,6 @@ class Core(wiring.Component):
             ]
 
     def _name(self, m: Module, parts: Parts, running: Value) -> None:
-        """Put names to instructions and states."""
         m.submodules.names = names = Names(self.config)
         heads = {unit: (queue.issue.valid, queue.issue.entry.word) for unit, queue in parts.queues.items()}
         fetched = parts.fetch.fetched

@@ -5,7 +5,7 @@ from accel.hw.core import Core
 
 
 class SimTop(Core):
-    """:class:`~accel.hw.core.Core` with the ports of :func:`~accel.hw.observation.observation_ports`.
+    """:class:`~accel.hw.core.Core` with the ports of :func:`~accel.hw.simulation_probes.observation_ports`.
 
     ``named`` adds names of instructions and states, for waves.
     """

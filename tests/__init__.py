@@ -1,4 +1,4 @@
-"""The suite: as many processes as there are processors, so numpy's matrix products have one thread each."""
+"""The suite runs one process per processor, so numpy's matrix products have one thread each."""
 
 import os
 

@@ -1,16 +1,17 @@
-"""Real programs, damaged: whatever comes of them is a clean result or a typed error, in bounded time.
+"""Damaged real programs end with a clean result or a typed error, in bounded time.
 
     python -m tests.campaign [--count 10000] [--seed 0] [--jobs 1] [--vectors DIR]
                              [--backends functional,sim] [--json]
 
-Hypothesis draws a program (compiled by us, one of ``tests/programs``, other compilers' vectors) and what is
-done to it: bits flipped, the end cut off, instructions duplicated, deleted, exchanged, moved, fields set to
-extreme values, tokens added or lost, micro-ops and data changed. Each is checked and run on every backend,
-from the same scratchpad contents. The run must end within its limits, by itself or with an error of the
-machine; nothing else may be raised. Where the check has found no race, all backends must tell the same, and
-what it says must come true; simulator and hardware (``--backends sim,rtl``) also of errors, to the cycle, and
-they must be equal in lockstep. Where micro-ops are not known before the run, it cannot see what they race
-with, and memory may differ. A program that fails this is left in ``campaign-failure.s``.
+Hypothesis draws a program (compiled here, one of ``tests/programs``, or a vector of another compiler)
+and its damage: bits flipped, the end cut off, instructions duplicated, deleted, exchanged, moved, fields
+set to extreme values, tokens added or lost, micro-ops and data changed. Each is checked and run on every
+backend, from the same scratchpad contents. The run must end within its limits, by itself or with an
+error of the machine. No other exception may be raised. If the check finds no race, all backends must
+agree with each other and with the check. Simulator and hardware (``--backends sim,rtl``) must also agree
+on errors, to the cycle, and be equal in lockstep. If micro-ops are unknown before the run, the check
+cannot see their races, and memory may differ. A program that fails this is left in
+``campaign-failure.s``.
 """
 
 import argparse
@@ -36,10 +37,10 @@ import accel
 from accel.assembly import disassemble
 from accel.base.errors import nearest
 from accel.core.config import INSTRUCTION_BYTES, NAMED, Config
-from accel.core.faults import Cause
+from accel.core.fault_causes import Cause
 from accel.core.isa import Transfer, class_slots
 from accel.image.dram import Dram
-from accel.proof.check import TokenReport
+from accel.proof.token_check import TokenReport
 from accel.run.lockstep import Scope, lockstep, scope_of
 from accel.run.program import BACKENDS, Program
 from accel.run.replay import find_programs, load_any
@@ -56,7 +57,7 @@ MAX_UOPS_BESIDE_HARDWARE = 5_000_000
 """It does not count them, so that the simulator has to get as far as the limit of cycles."""
 FAILURE = Path("campaign-failure.s")
 SECONDS = 20.0
-"""Of the processor, that one program may take on all backends, check included."""
+"""Limit of processor time in seconds for one program on all backends, with the check."""
 _APART = 1 << 32
 """Seeds between two processes: each draws programs of its own."""
 _TOKENS = ("pop_prev", "pop_next", "push_prev", "push_next")
@@ -245,7 +246,7 @@ class Outcome:
     def same_memory(self, other: "Outcome") -> bool:
         """Whether DRAM and scratchpads hold the same."""
         return self.dram == other.dram and all(
-            np.array_equal(self.pads.of(pad), other.pads.of(pad)) for pad in self.pads.held
+            np.array_equal(self.pads.of(pad), other.pads.of(pad)) for pad in self.pads.present
         )
 
 
@@ -272,8 +273,9 @@ def outcome(program: Program, backend: str, seed: int, *, max_cycles: int, max_u
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """What came of one damaged program: the token check's verdict, the cause on each backend, and whether
-    simulator and hardware were compared (of too many micro-ops the simulator knows no cycles)."""
+    """The outcome of one damaged program: the verdict of the token check, the cause on each backend, and
+    whether simulator and hardware were compared. They are not compared with too many micro-ops, for
+    which the simulator has no cycles."""
 
     verdict: str
     causes: dict[str, str]
@@ -324,8 +326,8 @@ def trial(program: Program, seed: int = 0, backends: Sequence[str] = BACKENDS_TR
 
 
 def side_by_side(program: Program, report: TokenReport, sim: Outcome, rtl: Outcome) -> None:
-    """Simulator and hardware agree where the check has found no race; on memory, where there is none behind a
-    fault, at which it stops: see :func:`~accel.run.lockstep.scope_of`."""
+    """Compare simulator and hardware if the check has found no race. It stops at a fault, so memory is
+    compared only without races after the fault: see :func:`~accel.run.lockstep.scope_of`."""
     if not report.race_count:
         assert (sim.cause, sim.index, sim.cycles) == (rtl.cause, rtl.index, rtl.cycles)
     if scope_of(program) is Scope.EVERYTHING:
@@ -334,7 +336,7 @@ def side_by_side(program: Program, report: TokenReport, sim: Outcome, rtl: Outco
 
 @dataclass(frozen=True, kw_only=True)
 class Damaged:
-    """A program, what was done to it, and what is left."""
+    """A program, its damage, and the damaged program."""
 
     name: str
     kinds: tuple[str, ...]
@@ -344,7 +346,7 @@ class Damaged:
         return f"{self.name} after {', '.join(self.kinds)}"
 
     def _repr_pretty_(self, printer: Any, _: bool) -> None:
-        """What Hypothesis prints: programs are long."""
+        """The short form that Hypothesis prints, since programs are long."""
         printer.text(str(self))
 
 
@@ -368,15 +370,15 @@ def campaign(
     builds: Collection[Config] | None = None,
     jobs: int = 1,
 ) -> dict[str, Any]:
-    """Try ``count`` damaged programs; the tally of what came of them.
+    """Try ``count`` damaged programs, and return the tally of their outcomes.
 
     Args:
         count: programs.
-        seed: of what is drawn.
+        seed: seed of the draws.
         vectors: a folder with more programs.
         backends: to run on.
         builds: only programs of this hardware.
-        jobs: processes, each with a part of them; what is drawn depends on how many there are.
+        jobs: number of processes, each with a part of them. The draws depend on this number.
     """
     programs = _sources(vectors, builds)
     if "rtl" in backends:
@@ -406,15 +408,15 @@ def campaign(
 
 
 class Tally:
-    """What came of some programs.
+    """The outcomes of some programs.
 
     Attributes:
-        outcomes: by backend, how often each cause was told.
-        verdicts: of the token check.
-        damage: how often each kind was done.
-        done: programs that were tried.
-        compared: those that simulator and hardware were compared on.
-        slowest: seconds that one took.
+        outcomes: by backend, the number of programs with each cause.
+        verdicts: the number of programs with each verdict of the token check.
+        damage: the number of programs with each kind of damage.
+        done: number of programs.
+        compared: number of programs on which simulator and hardware were compared.
+        slowest: largest time of a program in seconds.
     """
 
     def __init__(self, backends: Sequence[str]) -> None:

@@ -1,9 +1,9 @@
 """Options and Hypothesis profiles of the whole suite.
 
-The default profile draws the same examples every time, a fifth of what tests ask for: what one fifth of them
-does not find, the others have never found. ``--hypothesis-profile=whole`` draws all of them, and
-``--hypothesis-profile=fuzz`` fresh ones, fifty times as many. Tests that show for one more machine, fault or
-form what others show already are marked ``thorough``, and run with ``--thorough``.
+The default profile draws the same examples every time, a fifth of the number that tests request. The
+remaining ones have never found anything else. ``--hypothesis-profile=whole`` draws all of them, and
+``--hypothesis-profile=fuzz`` fifty times more, new ones each time. Tests that repeat others for one more
+machine, fault or form are marked ``thorough``, and run with ``--thorough``.
 """
 
 import gc
@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from accel.hw.engines.choose import OPTIMIZE
+from accel.hw.engines.open_engine import OPTIMIZE
 from tests import tools
 from tests.thorough import also
 
@@ -30,8 +30,8 @@ _FIRST = (
     "test_documents.py",
     "sweeps/",
 )
-"""What takes long, so that no process is left with it in the end; test_random builds each machine once, those
-side by side on which the others would wait for each other."""
+"""Long tests come first, so that no process is left with one in the end. test_random builds each machine
+once."""
 _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 _PHASES = [Phase.explicit, Phase.generate, Phase.shrink]
 
@@ -50,6 +50,10 @@ settings.register_profile("fuzz", settings.get_profile("whole"), derandomize=Fal
 settings.load_profile("ci")
 
 
+_LEFT_OUT = "accel_left_out"
+"""Attribute of the configuration, and key of a worker's output: number of thorough tests that do not run."""
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse to require a tool that no test asks for; programs that tests start hear Ctrl-C."""
     config.addinivalue_line(
@@ -63,10 +67,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What takes long goes first, or is left out."""
+    """Order long tests first, or leave them out."""
     if not config.getoption("--thorough"):
         marked = [item.get_closest_marker("thorough") is not None for item in items]
         config.hook.pytest_deselected(items=list(compress(items, marked)))
+        left_out = config.workeroutput if hasattr(config, "workeroutput") else vars(config)
+        left_out[_LEFT_OUT] = sum(marked)
         items[:] = [item for item, left in zip(items, marked, strict=True) if not left]
     folder = Path(__file__).parent
 
@@ -85,11 +91,21 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(100_000, 50, 100)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Keep the number that a process of pytest-xdist reports."""
+    vars(node.config)[_LEFT_OUT] = getattr(node, "workeroutput", {}).get(_LEFT_OUT, 0)
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """The last line says which tools were missed."""
+    """The last lines say what was left out: tests for ``make thorough``, and tools that are not installed."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or hasattr(config, "workerinput"):
         return
+    if left_out := vars(config).get(_LEFT_OUT):
+        reporter.write_line(
+            f"{left_out} tests were left out: more machines, faults and simulators; `make thorough` runs them"
+        )
     reasons = {str(report.longrepr[2]) for report in reporter.stats.get("skipped", [])}
     missed = sorted(r.partition(tools.MISSING)[2] for r in reasons if tools.MISSING in r)
     if missed:

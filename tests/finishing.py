@@ -32,8 +32,8 @@ _STAGES, _TILES = 3, 4
 
 
 def finishing_program(config: Config = NAMED["tiny-int8"], seed: int = 0) -> Program:
-    """Three layers of four tiles each, which SETs divide. In a layer of additions the residual lies
-    elsewhere, or is what the layer before has written and what the sum is written over."""
+    """Return three layers of four tiles each, separated by SETs. In a layer of additions the residual is a
+    separate tensor, or the previous layer's result, which the sum overwrites."""
     rng = Random(seed)
     body = _Body(config, rng)
     for stage in range(_STAGES):
@@ -59,7 +59,7 @@ class _Body:
         self.instructions: list[Instruction] = []
 
     def stage(self, number: int) -> None:
-        """A layer: what is set and the parameters of all of its rows, then its tiles."""
+        """Return a layer: its SETs, the parameters of all its rows, then its tiles."""
         rng = self._rng
         adds = number != 1 or rng.random() < 0.5
         unsigned = rng.random() < 0.5
@@ -143,7 +143,7 @@ class _Body:
 
 
 def _data(config: Config, seed: int) -> Iterator[tuple[int, bytes]]:
-    """What lies in DRAM: sums of all sizes, parameters as networks have them, residuals."""
+    """Return the content of DRAM: sums of all sizes, parameters as in networks, residuals."""
     rng = np.random.default_rng(seed)
     sums = rng.integers(-(1 << 31), 1 << 31, 1 << 14) >> rng.integers(0, 24, 1 << 14)
     yield _SUMS, sums.astype("<i4").tobytes()

@@ -7,12 +7,12 @@ import numpy as np
 from hypothesis import strategies as st
 
 from accel.core.config import NAMED, Config
-from accel.core.faults import Cause
+from accel.core.fault_causes import Cause
 from accel.core.isa import encode
-from accel.core.memories import scratchpads_of
+from accel.core.scratchpad_specs import scratchpads_of
 from accel.image.image import Image, Region
-from accel.image.scenario import Contents, Expected, Start
-from accel.image.source import Options, Source
+from accel.image.program_source import Options, Source
+from accel.image.test_scenario import Contents, Expected, Start
 from tests.strategies import any_instructions
 
 

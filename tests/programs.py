@@ -30,8 +30,7 @@ def handmade(*instructions: Instruction, config: Config = TINY, finish: bool = T
 
 
 def rewritten(source: Path, target: Path, change: Callable[[dict[str, Any]], object]) -> Path:
-    """A program file whose manifest is changed in place, or replaced by what ``change`` returns; with
-    checksums that hold."""
+    """Return a program file whose manifest ``change`` modifies or replaces, with valid checksums."""
     with zipfile.ZipFile(source) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     manifest = json.loads(members["program.json"])

@@ -170,7 +170,7 @@ class Reference:
     # --- errors ----------------------------------------------------------------------------------
 
     def fault(self, i: Instruction) -> str | None:
-        """What is wrong with an instruction before it starts."""
+        """Return the fault of an instruction before it starts."""
         loads = (isinstance(i, Load) and i.memory in (INP, WGT)) or (isinstance(i, Set) and i.memory == INP)
         stores = isinstance(i, Store) or (isinstance(i, Set) and i.memory == OUT)
         stores = stores or (self.config.post == 1 and isinstance(i, Load) and i.memory in (PAR, RES))

@@ -1,8 +1,8 @@
 """Random machines, instructions and programs, drawn from the declarations.
 
 Single values are drawn so that Hypothesis sees every choice and shrinks it. Programs and timings are
-built from a seed, since many choices at once come out more varied that way; of a program, Hypothesis
-chooses and shrinks which instructions stay.
+built from a seed, since this gives a greater variety. Hypothesis chooses and shrinks the set of
+instructions that stay in a program.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from accel.base.errors import ConfigError
 from accel.core.config import NAMED, Config
-from accel.core.faults import instruction_fault, most_taps, residual_change, residual_fault
+from accel.core.fault_causes import instruction_fault, most_taps, residual_change, residual_fault
 from accel.core.isa import (
     TRANSFERS,
     Alu,
@@ -47,14 +47,14 @@ from accel.core.isa import (
     loops_of,
     variants_of,
 )
-from accel.core.memories import RES
+from accel.core.scratchpad_specs import RES
 from accel.core.token_rules import pops, pushes
 
 T = TypeVar("T")
 
 
 def examples(count: int) -> settings:
-    """``count`` examples in the profile ``whole``, in others as many times more or fewer as they ask for."""
+    """Settings with ``count`` examples in the profile ``whole``, and a proportional number in others."""
     return settings(max_examples=max(1, count * settings().max_examples // 100))
 
 
@@ -164,7 +164,7 @@ def timings(base: Config) -> SearchStrategy[Config]:
 
 
 FINISHING = (LoadPar, LoadRes, StoreReq, StoreAdd, SetOut, SetSum)
-"""What is about outputs that the store unit finishes."""
+"""Instructions for outputs that the store unit requantizes."""
 
 
 def any_instruction(rng: Random, config: Config, *, finishing: bool = True) -> Instruction:
@@ -244,8 +244,8 @@ def loops(config: Config, **options: Any) -> SearchStrategy[Any]:
 
     Args:
         config: the machine.
-        options: ``gemm``: only products, GEMM or MAC, or only ALU; ``iterations``, ``uops``, ``factor``: at
-            most as many iterations, micro-ops and, as a rule, elements per iteration.
+        options: ``gemm``: only products (GEMM or MAC), or only ALU. ``iterations``, ``uops``,
+            ``factor``: largest numbers of iterations, micro-ops and, as a rule, elements per iteration.
     """
     return drawn(random_loops, config, **options)
 
@@ -289,7 +289,8 @@ def transfers(config: Config, **options: Any) -> SearchStrategy[Any]:
 
     Args:
         config: the machine.
-        options: ``x_size``, ``y_size``, ``pad``: at most so many; ``dram_bytes`` to stay within.
+        options: ``x_size``, ``y_size``, ``pad``: largest values. ``dram_bytes``: size of the used part
+            of DRAM.
     """
     return drawn(random_transfer, config, **options)
 
@@ -304,8 +305,9 @@ def random_finishing(
     sets: bool = True,
     **_: int,
 ) -> Instruction:
-    """One of :data:`FINISHING`, mostly not at fault by itself; what RES holds is not looked at. Without
-    ``sets``, no SET; of the sizes of :func:`random_transfer`, at most what is usual of outputs."""
+    """One of :data:`FINISHING`, mostly without a fault of its own. The content of RES is ignored. Without
+    ``sets`` there is no SET. Sizes are those of :func:`random_transfer`, up to the usual size of
+    outputs."""
     cls: type[Instruction] = rng.choice([one for one in FINISHING if sets or not issubclass(one, Set)])
     if issubclass(cls, Set):
         return _random_output(rng, cls, config)
@@ -351,7 +353,7 @@ def random_set(rng: Random, config: Config) -> Set:
 
 
 def random_taps(rng: Random, config: Config) -> SetAcc:
-    """A SET.ACC that is not at fault, mostly with as many taps as its step allows."""
+    """A valid SET.ACC, mostly with the largest number of taps for its step."""
     step = rng.choice((0, 1, 1, 1, 2, 3, rng.randint(0, 9)))
     most = most_taps(step, config)
     return SetAcc(unsigned=rng.choice((False, True)), taps=_seldom(rng, 0, 1, most), step=step)
@@ -411,7 +413,7 @@ def repaired(program: Sequence[Instruction], tokens: Sequence[int] = (0, 0, 0, 0
 
 
 def balanced(program: Sequence[Instruction], config: Config) -> list[Instruction]:
-    """``program`` with fewer residuals where RES would have no room for them, or not hold as many."""
+    """Return ``program`` with fewer residuals where RES would overflow or have too few."""
     held = 0
     result = []
     for instruction in program:
@@ -442,8 +444,8 @@ def programs(
     """Up to ``size`` instructions and FINISH, most of them free of deadlock.
 
     Args:
-        first: what they begin with.
-        wild: now and then replace an instruction by any, which is mostly at fault.
+        first: the first instructions.
+        wild: sometimes replace an instruction by a random one, which is mostly invalid.
         finishing: with :data:`FINISHING`, where the machine has them; in some programs the store unit does
             little else, and hardly waits for others.
         factor: as :func:`loops` takes it.

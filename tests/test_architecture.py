@@ -1,4 +1,4 @@
-"""The shape of the whole: who may import whom, what is packaged, what an import costs."""
+"""The structure of the project: allowed imports, packaged files, and the cost of an import."""
 
 import ast
 import os
@@ -59,9 +59,8 @@ MAY_IMPORT = {
     "te": "compiler",
     "": "base core proof compiler run sweeps cli te network",
 }
-"""What the modules of each folder may import besides one another; a folder stands for all that is in it.
-Folders inside ``compiler``, ``sim`` and ``hw`` have lines of their own; ``""`` is what stands in ``accel``
-itself."""
+"""The folders that the modules of each folder may import, in addition to their own. Folders inside
+``compiler``, ``sim`` and ``hw`` have their own lines. ``""`` stands for the modules in ``accel`` itself."""
 
 
 def module_name(path: Path) -> str:
@@ -119,7 +118,11 @@ def test_every_folder_has_its_line() -> None:
     below = {one for one in folders if "." in one and one.split(".")[0] in PARTS}
     assert below <= set(MAY_IMPORT), "a folder inside compiler, sim or hw has a line of its own"
     assert {one.split(".")[0] for one in folders} == {one.split(".")[0] for one in lines if one}
-    assert {"accel.core.isa.codec", "accel.compiler.codegen.build", "accel.sim.timing.port"} <= MODULES.keys()
+    assert {
+        "accel.core.isa.codec",
+        "accel.compiler.codegen.compile_schedule",
+        "accel.sim.timing.bus_ports",
+    } <= MODULES.keys()
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -174,7 +177,8 @@ def test_data_is_never_executed() -> None:
                 names = {alias.name for alias in node.names} | {getattr(node, "module", None)}
                 assert not names & {"pickle", "marshal", "shelve", "dill", "cloudpickle", "runpy"}, name
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                assert node.func.id not in {"eval", "exec", "compile", "__import__"}, name
+                runs_nothing = ast.unparse(node) == "exec('')"  # it resets CPython's state of interrupts
+                assert runs_nothing or node.func.id not in {"eval", "exec", "compile", "__import__"}, name
             if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
                 assert isinstance(node.value, ast.Constant), name
                 assert node.value.value is False, name
@@ -207,17 +211,17 @@ def test_types_are_shipped() -> None:
 
 
 def fresh(script: str, environment: dict[str, str] | None = None) -> str:
-    """What a script prints in a new interpreter."""
+    """Return the output of a script in a new interpreter."""
     return subprocess.run(
         [sys.executable, "-c", script], check=True, capture_output=True, text=True, cwd=ROOT, env=environment
     ).stdout
 
 
 def test_import_accel_imports_next_to_nothing() -> None:
-    """What it offers comes when it is used."""
+    """Public names are imported when they are used."""
     loaded = set(fresh("import sys, accel; print(*sys.modules)").split())
     ours = {name for name in loaded if name.partition(".")[0] == "accel"}
-    assert ours == {"accel", "accel.base", "accel.base.moved", "accel.base.version"}
+    assert ours == {"accel", "accel.base", "accel.base.deprecated_modules", "accel.base.version"}
     assert "numpy" not in loaded
 
 
@@ -236,7 +240,7 @@ def test_using_accel_pulls_in_nothing_heavy() -> None:
         "pyarrow",
         "accel.cli",
         "accel.hw",
-        "accel.image.vectors",
+        "accel.image.conformance_vectors",
         "unittest",
         "pytest",
     }
@@ -253,12 +257,17 @@ def test_running_a_program_compiles_nothing(tmp_path: Path) -> None:
     )
     loaded = set(fresh(script).splitlines()[-1].split())
     assert "accel.run.program" in loaded
-    for heavy in ("accel.compiler.schedule", "accel.compiler.ops", "accel.hw.engines.driver", "numpy.ma"):
+    for heavy in (
+        "accel.compiler.schedule",
+        "accel.compiler.ops",
+        "accel.hw.engines.engine_driver",
+        "numpy.ma",
+    ):
         assert heavy not in loaded
 
 
 def test_what_accel_offers_is_there() -> None:
-    """Each name of ``__all__``, and no other, is found where checkers are told that it is."""
+    """Type checkers see exactly the names of ``__all__``, in the modules that define them."""
     told = {
         alias.asname or alias.name: node.module
         for outer in TREES["accel"].body

@@ -9,7 +9,7 @@ import pytest
 from accel.assembly import load_assembly
 from accel.base.errors import MachineError
 from accel.core.config import Config
-from accel.core.faults import Cause
+from accel.core.fault_causes import Cause
 from accel.run.backends.backend import Execution
 from accel.run.program import Program
 from tests import campaign as module
@@ -20,7 +20,7 @@ from tests.tools import needs
 
 ON_HARDWARE = ("sim", "rtl")
 COUNT = 500
-"""Races are one in sixty; what is drawn depends on what else the process has loaded."""
+"""One program in sixty races. The draws depend on the modules that the process has loaded."""
 
 
 def test_damaged_programs_end_cleanly() -> None:
@@ -80,7 +80,7 @@ def invent(execution: Execution, _: Any) -> None:
 
 
 def move(execution: Execution, _: Any) -> None:
-    """An error is told of the instruction before."""
+    """The reported error belongs to the previous instruction."""
     if execution.error is not None and execution.error.index:
         execution.error.index -= 1
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from accel.assembly import assemble, disassemble
-from accel.core.faults import Cause
+from accel.core.fault_causes import Cause
 from accel.core.isa import CLASSES, VARIANTS, Alu, AluOp, Instruction, Load, Store, field_specs
 from accel.run.program import SIMULATORS, Program, as_program
 from accel.run.replay import load_test, replay
@@ -15,7 +15,7 @@ from accel.run.replay import load_test, replay
 FOLDER = Path(__file__).parent / "programs"
 FILES = sorted(FOLDER.glob("*.s"))
 UNPROVEN = {"order_of_micro_ops_that_were_stored"}
-"""What only the run can tell."""
+"""Errors that only the run finds."""
 
 each = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
@@ -38,7 +38,7 @@ def test_all_is_as_expected(path: Path, backend: str, seed: int) -> None:
 
 @each
 def test_the_check_knows_what_will_come(path: Path) -> None:
-    """Programs that end well are proven and read nothing that is arbitrary; the others are found out."""
+    """Programs that end well are proven and read no arbitrary element. The others are refuted."""
     one = program(path)
     assert one.expected is not None
     report = one.check()

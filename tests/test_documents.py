@@ -1,4 +1,4 @@
-"""What the documents say to type works as it stands there."""
+"""Commands and code in the documents work as printed."""
 
 import importlib
 import os
@@ -16,7 +16,7 @@ from accel.assembly import assemble
 from accel.core.config import load_config
 from accel.run.program import as_program
 from accel.run.replay import replay
-from accel.sweeps.spec import make_spec
+from accel.sweeps.sweep_spec import make_spec
 from tests.test_architecture import MAY_IMPORT
 from tests.tools import needs
 
@@ -35,7 +35,7 @@ def blocks(language: str, *, joined: bool = False) -> list[Any]:
 
 
 def run(*command: str, folder: Path, path: str = "") -> str:
-    """What a command prints; it must succeed and say nothing on stderr but which files it wrote."""
+    """Return the output of a command. It must succeed, and write only the names of its files to stderr."""
     done = subprocess.run(
         command,
         cwd=folder,
@@ -58,7 +58,7 @@ _WITH_CODE = [path for path in DOCUMENTS if _BLOCK.search(path.read_text(encodin
 
 @pytest.mark.parametrize("path", _WITH_CODE, ids=lambda path: str(path.relative_to(ROOT)))
 def test_python(path: Path, tmp_path: Path) -> None:
-    """All of a document in one process; a block of text right after a block of code is what it prints."""
+    """Run a document in one process. A text block right after a code block is the output of the code."""
     found = _BLOCK.findall(path.read_text(encoding="utf-8"))
     script = f"print({_MARK!r})\n".join(code for code, _ in found)
     outputs = run(sys.executable, "-W", "error", "-c", script, folder=tmp_path).split(_MARK + "\n")
@@ -70,14 +70,22 @@ def test_python(path: Path, tmp_path: Path) -> None:
 
 
 _LINKED = ["accel", "docs"]
-"""Of the checkout, what commands read."""
+"""Files of the checkout that commands read."""
 
 
 _EXPERIMENT = re.compile(r"^accel sweep docs/experiments/\w+\.toml\n", re.M)
-"""What tests/sweeps/test_experiments.py measures, too: of those in a document, the first is run."""
+"""Experiments that tests/sweeps/test_experiments.py also measures. Only the first one of a document runs."""
 
 
-_AGAIN = ("digits.md", "hardware.md", "looking.md", "schedules.md", "waves.md")
+_AGAIN = (
+    "digits.md",
+    "hardware.md",
+    "how-schedules-are-chosen.md",
+    "latency-hiding.md",
+    "look-into-a-run.md",
+    "run-an-onnx-network.md",
+    "waves.md",
+)
 """Pages whose commands do what the README's do: with another file of waves, and with more programs."""
 
 
@@ -131,7 +139,9 @@ def test_every_block_is_run() -> None:
         fences = re.findall(r"^```(\w*)$", path.read_text(encoding="utf-8"), re.M)
         assert set(fences[::2]) <= {"sh", "python", "asm", "toml", "text", "c"}, path
     assert len(blocks("sh")) >= 1
-    assert len(blocks("c")) == 1, "tests/package/test_driver.py compiles that of docs/package.md only"
+    assert len(blocks("c")) == 1, (
+        "tests/package/test_driver.py compiles that of docs/how-to/deploy-to-firmware.md only"
+    )
 
 
 def test_what_make_is_told_to_do_exists() -> None:
@@ -142,8 +152,11 @@ def test_what_make_is_told_to_do_exists() -> None:
 
 
 def test_links_lead_somewhere() -> None:
+    """Links to GitHub's own pages, such as a workflow's badge, are relative to the repository's address."""
     for path in DOCUMENTS:
-        for target in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text(encoding="utf-8")):
+        for target in re.findall(
+            r"\]\((?!https?:|\.\./\.\./actions/)([^)#]+)", path.read_text(encoding="utf-8")
+        ):
             assert (path.parent / target).exists(), f"{path.name}: {target}"
 
 
@@ -156,14 +169,14 @@ def test_every_page_is_in_the_table_of_contents() -> None:
             r"^:::\{toctree\}\n(.*?)^:::$", path.read_text(encoding="utf-8"), re.M | re.S
         ):
             names = [line for line in toctree.splitlines() if line and not line.startswith(":")]
-            listed |= {str((path.parent / name).relative_to(docs)) for name in names}
+            listed |= {os.path.relpath(path.parent / name, docs) for name in names}
     pages = {str(path.relative_to(docs).with_suffix("")) for path in docs.rglob("*.md")}
     assert pages <= listed
 
 
 def test_the_layers_are_drawn_as_they_are() -> None:
     """The page lists every folder, and its drawing has none above one that may import it."""
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "explain" / "code-layout.md").read_text(encoding="utf-8")
     listed = [
         name.removeprefix("accel/").replace("/", ".")
         for name in re.findall(r"^\| `(\w+/\w+)` \|", page, re.M)
@@ -204,7 +217,7 @@ def test_files_that_are_named_exist() -> None:
     for path in DOCUMENTS:
         for name in named.findall(path.read_text(encoding="utf-8")):
             assert list(ROOT.glob(name.rstrip("/"))), f"{path.name}: {name}"
-    hardware = (ROOT / "docs" / "hardware.md").read_text(encoding="utf-8")
+    hardware = (ROOT / "docs" / "explain" / "hardware.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ((?:`[\w/]+\.py`(?:, )?)+) \|", hardware, re.M)
     listed = [name for row in rows for name in re.findall(r"`(.*?)`", row)]
     there = {str(path.relative_to(ROOT / "hw")) for path in (ROOT / "hw").rglob("*.py")}

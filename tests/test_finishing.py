@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from accel.core.config import NAMED
-from accel.core.faults import Cause
+from accel.core.fault_causes import Cause
 from accel.core.isa import LoadRes, SetOut, SetSum, StoreAdd, StoreReq
 from accel.image.dram import Dram
 from accel.run.program import Program
@@ -41,12 +41,12 @@ def test_any_order_and_any_timing_will_do(name: str, seed: int) -> None:
         others.append(ends(program.with_timing(timing), backend="sim"))
     for dram, others_pads in others:
         assert dram == expected
-        for pad in pads.held:
+        for pad in pads.present:
             np.testing.assert_array_equal(others_pads.of(pad), pads.of(pad), err_msg=pad.name)
 
 
 def test_they_have_everything_in_them() -> None:
-    """Additions of what the layer before has written, in the place of it, around the end of RES."""
+    """In-place additions to the result of the previous layer, around the end of RES."""
     programs = [finishing_program(NAMED["tiny-int8"], seed) for seed in range(8)]
     instructions = [one for program in programs for one in program.instructions]
     for cls in (StoreReq, StoreAdd, LoadRes, SetSum):

@@ -1,4 +1,4 @@
-"""Whoever installs the package by what any file says gets this one, and not somebody else's."""
+"""Install commands in all files install this package, not an unrelated one."""
 
 import re
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from accel.base.extras import DISTRIBUTION
+from accel.base.optional_extras import DISTRIBUTION
 from accel.base.version import __version__
 from accel.cli import main
 
@@ -50,7 +50,7 @@ def texts() -> dict[str, str]:
 
 TEXTS = texts()
 EXEMPT = {"tests/test_install.py"}
-"""They hold examples of what is wrong."""
+"""These files contain wrong examples."""
 
 COMMAND = re.compile(r"(?:\bpip3?|\$\(PIP\)) install\b|\$\(PIP\)|\buv (?:pip install|add)\b")
 """How an installation begins."""
@@ -59,7 +59,7 @@ OLD = re.compile(r"""(?<![\w./-])accel\[(?!["'\d:-])[\w, -]+\]""")
 
 
 def commands(text: str) -> list[str]:
-    """What follows each ``pip install`` on its line, up to the end of the command."""
+    """Return the arguments of each ``pip install`` in a text."""
     found = []
     for line in text.replace('\\"', '"').splitlines():
         for start in COMMAND.finditer(line):
@@ -72,7 +72,7 @@ def commands(text: str) -> list[str]:
 
 
 def faults(text: str) -> list[str]:
-    """What would install somebody else's package, or nothing in some shells."""
+    """Return commands that would install an unrelated package, or nothing in some shells."""
     found = [f"{old} is somebody else's package" for old in OLD.findall(text)]
     for command in commands(text):
         bare = re.sub(r'"[^"]*"' + r"|'[^']*'", "", command)
@@ -84,8 +84,12 @@ def faults(text: str) -> list[str]:
 
 
 def test_the_files_are_seen() -> None:
-    assert {"README.md", "Makefile", ".ci/packages", "docs/simulation/workflow.yml"} <= TEXTS.keys()
-    assert {"examples/latency_hiding.ipynb", "docs/install.md", "accel/base/extras.py"} <= TEXTS.keys()
+    assert {"README.md", "Makefile", ".ci/packages", "docs/how-to/simulation/workflow.yml"} <= TEXTS.keys()
+    assert {
+        "examples/latency_hiding.ipynb",
+        "docs/how-to/install.md",
+        "accel/base/optional_extras.py",
+    } <= TEXTS.keys()
     assert not [name for name in TEXTS if name.endswith((".pyc", ".fst"))]
 
 
@@ -127,7 +131,7 @@ def test_what_is_right_is_let_pass(text: str) -> None:
 
 def test_no_file_installs_somebody_elses_package() -> None:
     warning = "**Do not\n`pip install` plain `accel`**"
-    assert TEXTS["docs/install.md"].count(warning) == 1
+    assert TEXTS["docs/how-to/install.md"].count(warning) == 1
     found = {name: faults(text.replace(warning, "")) for name, text in TEXTS.items() if name not in EXEMPT}
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
 
@@ -155,7 +159,7 @@ def test_extras_of_the_project_are_its_own() -> None:
 
 
 def test_the_page_lists_every_extra() -> None:
-    page = TEXTS["docs/install.md"]
+    page = TEXTS["docs/how-to/install.md"]
     assert sorted(re.findall(r"^\| `(\w+)` \|", page, re.M)) == sorted(EXTRAS)
     assert PROJECT["requires-python"] == ">=3.11"
     assert "Python 3.11 or newer" in page

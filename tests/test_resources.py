@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from accel.hw.export.place import Design, Hop
+from accel.hw.export.place_and_route import Design, Hop
 from bench import resources
-from tests.hw.export.test_place import recorded
+from tests.hw.export.test_place_and_route import recorded
 
 ROOT = Path(__file__).parents[1]
 PAGE = f"# Title\n\n{resources.BEGIN}\n{resources.END}\n\nThe end.\n"
@@ -95,8 +95,8 @@ def test_figures_come_as_json(kept: Path, capsys: pytest.CaptureFixture[str]) ->
         (["tinny"], "did you mean 'tiny'"),
         (["tiny", "-o", "no/page.md"], "'no/page.md' cannot be used: No such file or directory"),
         (["tiny", "-o", "pyproject.toml"], "the page has no '<!-- placed: begin -->'"),
-        (["tiny", "-o", "docs/looking/critical.png"], "the page has no '<!-- placed: begin -->'"),
-        (["ecp5", "--kept"], "nothing of ecp5 as it is now has been placed"),
+        (["tiny", "-o", "docs/how-to/looking/critical.png"], "the page has no '<!-- placed: begin -->'"),
+        (["ecp5", "--kept"], "no placement of ecp5 exists for the current hardware"),
     ],
 )
 def test_bad_input_is_one_line(
@@ -110,5 +110,5 @@ def test_bad_input_is_one_line(
 
 
 def test_the_page_has_its_marks() -> None:
-    page = (ROOT / "docs" / "resources.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "resources.md").read_text(encoding="utf-8")
     assert resources.with_section(page, "") != page

@@ -1,4 +1,4 @@
-"""A missing tool is told of, and can be made to count."""
+"""A missing tool is reported, and can be required."""
 
 import os
 import re

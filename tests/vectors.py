@@ -41,12 +41,12 @@ def page(content: bytes) -> np.ndarray[Any, Any]:
 
 
 def write_vector(folder: Path, **changes: Any) -> Path:
-    """Write a vector that passes.
+    """Write a valid vector.
 
     Args:
         folder: it is made.
-        changes: what to write instead, by the file's name without its suffix: bytes, or for npz files some
-            of its arrays (None leaves one out); None leaves the file out.
+        changes: other content by the file's name without its suffix: bytes, or for npz files some of its
+            arrays. None leaves out a file or an array.
     """
     arrays: dict[str, dict[str, Any]] = {
         "dram_before": {

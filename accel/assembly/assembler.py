@@ -1,4 +1,4 @@
-"""The assembler: text to a program, with what it starts from and what must come of it."""
+"""The assembler: text to a program, with its initial state and its expected results."""
 
 import json
 import re
@@ -8,21 +8,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from accel.assembly.names import tensor_label, token_label
-from accel.assembly.values import DATA, parse_data, parse_integer
+from accel.assembly.integer_lists import DATA, parse_data, parse_integer
+from accel.assembly.symbolic_names import tensor_label, token_label
 from accel.base.errors import AccelError, ProgramError, nearest
 from accel.core.config import NAMED, PAGE_BYTES, Config
-from accel.core.faults import Cause, dram_element_bytes
+from accel.core.fault_causes import Cause, dram_element_bytes
 from accel.core.isa import Instruction, Transfer, check_encodable, encode, parse_instruction
-from accel.core.memories import SCRATCHPADS, scratchpads_of
+from accel.core.scratchpad_specs import SCRATCHPADS, scratchpads_of
 from accel.core.token_rules import Counter
+from accel.image.address_allocation import free_address
+from accel.image.dram_references import Part
 from accel.image.image import Image, ImageTensor, Region, check_image
-from accel.image.link import by_address
-from accel.image.references import Part
-from accel.image.room import free_address
-from accel.image.scenario import Contents, Expected, Start, Tokens, cause_by_label
-from accel.image.source import Source
-from accel.image.tensor import read_tensor
+from accel.image.image_tensor import read_tensor
+from accel.image.linker import by_address
+from accel.image.program_source import Source
+from accel.image.test_scenario import Contents, Expected, Start, Tokens, cause_by_label
 
 _NUMBERED = re.compile(r"\s*\d+\s+(?=[A-Za-z_.])")
 _LABEL = re.compile(r"\s*([A-Za-z_]\w*)\s*:(?=\s|$)")
@@ -36,7 +36,7 @@ def load_assembly(path: str | Path) -> Image:
     """Read and assemble a file.
 
     Raises:
-        ProgramError: it cannot be read, is no text, or not of the language; with the line.
+        ProgramError: it cannot be read, is not text, or not of the language; with the line.
     """
     name = f"{str(path)!r}"
     try:
@@ -49,18 +49,18 @@ def load_assembly(path: str | Path) -> Image:
     try:
         return assemble(raw.decode("utf-8-sig"), name)
     except UnicodeDecodeError:
-        raise ProgramError(f"program {name} is no text: it is not UTF-8") from None
+        raise ProgramError(f"program {name} is not text: it is not UTF-8") from None
 
 
 def assemble(text: str, name: str = "program") -> Image:
     """The program that a text describes.
 
     Args:
-        text: in the language of ``docs/assembly.md``.
+        text: in the language of ``docs/reference/assembly.md``.
         name: of the text in errors.
 
     Raises:
-        ProgramError: naming the line and what would be right.
+        ProgramError: the text is malformed. The message contains the line and the expected form.
     """
     assembler = _Assembler(name)
     for number, line in enumerate(text.splitlines(), start=1):
@@ -133,7 +133,6 @@ class _Assembler:
     # --- one line --------------------------------------------------------------------------------
 
     def read(self, line: str) -> None:
-        """Take in one line; names in it may be defined later."""
         rest = _without_comment(line)
         if match := _NUMBERED.match(rest):
             rest = rest[match.end() :]
@@ -158,7 +157,7 @@ class _Assembler:
             return
         if kind not in self._directives:
             hint = nearest("." + kind, ("." + one for one in (*self._directives, *DATA)))
-            raise ProgramError(f"'.{kind}' is no directive; {hint}")
+            raise ProgramError(f"'.{kind}' is not a directive; {hint}")
         if kind != "config":
             self._machine()
         self._directives[kind](rest)
@@ -202,7 +201,6 @@ class _Assembler:
         self._places[name] = offset
 
     def _offset(self, expression: str) -> int:
-        """A number of bytes from the start of the window: a number, or a name and a number."""
         match = _NAME_AND_OFFSET.fullmatch(expression.strip())
         if match is None:
             return parse_integer(expression.strip(), "a place in DRAM")
@@ -211,11 +209,10 @@ class _Assembler:
     def _place(self, name: str) -> int:
         if name not in self._places:
             hint = nearest(name, self._places) if self._places else "nothing in DRAM has a name"
-            raise ProgramError(f"{name!r} is no place in DRAM; {hint}")
+            raise ProgramError(f"{name!r} is not a place in DRAM; {hint}")
         return self._places[name]
 
     def _element(self, name: str, transfer: Transfer) -> int:
-        """A place by name, in the elements that a transfer counts by."""
         offset, size = self._place(name), dram_element_bytes(transfer, self._machine())
         if offset % size:
             raise ProgramError(f"{name!r} is at byte {offset:#x}; elements have {size} bytes here")
@@ -308,7 +305,6 @@ class _Assembler:
         self._open(self._presets, memory, base, rest)
 
     def _scratchpads(self) -> tuple[str, ...]:
-        """Names of the machine's scratchpads, or of all while it is not known."""
         return tuple(SCRATCHPADS if self._config is None else scratchpads_of(self._config))
 
     def _memory_place(self, text: str, valid: tuple[str, ...]) -> tuple[str, str, str]:
@@ -316,7 +312,7 @@ class _Assembler:
         if match is None:
             raise ProgramError(f"{text!r} stands where a place is needed, as {valid[-1]}[0]")
         if match[1] not in valid:
-            raise ProgramError(f"{match[1]!r} is no memory; {nearest(match[1], valid)}")
+            raise ProgramError(f"{match[1]!r} is not a memory; {nearest(match[1], valid)}")
         return match[1], match[2], text[match.end() :].strip()
 
     def _tokens_line(self, text: str) -> None:
@@ -326,7 +322,7 @@ class _Assembler:
         for word in text.split():
             match = re.fullmatch(r"(cycles|uops)=(\w+)", word)
             if match is None:
-                raise ProgramError(f"{word!r} is no limit; it takes cycles=N or uops=N")
+                raise ProgramError(f"{word!r} is not a limit; it takes cycles=N or uops=N")
             value = parse_integer(match[2])
             if value < 1:
                 raise ProgramError(f"{match[1]} is {value}; it must be positive")
@@ -354,7 +350,7 @@ class _Assembler:
         elif match is not None:
             self._outcome = (self._line, cause_by_label(match[1], of_error=True), match[2])
         else:
-            raise ProgramError(f"{text!r} is no end of a run; done, and fault CAUSE at INSTRUCTION are")
+            raise ProgramError(f"{text!r} is not an end of a run; done, and fault CAUSE at INSTRUCTION are")
 
     def _source_line(self, text: str) -> None:
         data = _json(text)
@@ -365,7 +361,6 @@ class _Assembler:
     # --- the whole -------------------------------------------------------------------------------
 
     def image(self) -> Image:
-        """All lines together."""
         with self.at(self._line):
             config = self._machine()
             if self._pending:
@@ -421,7 +416,6 @@ class _Assembler:
         return tuple((int(block.base), bytes(block.data)) for block in self._dram if block.data)
 
     def _labelled(self) -> Iterator[Region]:
-        """Labels in data, each up to the next one."""
         for block in self._dram:
             stops = sorted({*block.labels.values(), len(block.data)})
             for name, at in block.labels.items():
@@ -467,7 +461,7 @@ def _parse_tokens(text: str) -> Tokens:
     for word in text.split():
         name, equals, value = word.partition("=")
         if not equals or name not in named:
-            raise ProgramError(f"{word!r} is no number of tokens; {nearest(name, named)}")
+            raise ProgramError(f"{word!r} is not a number of tokens; {nearest(name, named)}")
         counts[named[name]] = parse_integer(value)
     return counts[Counter(0)], counts[Counter(1)], counts[Counter(2)], counts[Counter(3)]
 
@@ -480,7 +474,6 @@ def _json(text: str) -> Any:
 
 
 def _without_comment(line: str) -> str:
-    """The line up to the first ``#`` that is not in double quotes."""
     if "#" not in line:
         return line
     for match in re.finditer(r'"(?:[^"\\]|\\.)*"|#', line):

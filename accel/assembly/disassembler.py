@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from accel.assembly.annotate import Annotator
-from accel.assembly.names import PlaceNames, token_label
-from accel.assembly.values import MOST_VALUES, format_integers
-from accel.core.access import dram_rows
+from accel.assembly.instruction_comments import Annotator
+from accel.assembly.integer_lists import MOST_VALUES, format_integers
+from accel.assembly.symbolic_names import PlaceNames, token_label
 from accel.core.config import NAMED, SPECS, Config
-from accel.core.faults import Cause, instruction_fault
+from accel.core.fault_causes import Cause, instruction_fault
+from accel.core.instruction_access import dram_rows
 from accel.core.isa import Load, Memory, decode_uops, encode_uops, format_instruction
-from accel.core.memories import SCRATCHPADS, UOP
+from accel.core.scratchpad_specs import SCRATCHPADS, UOP
 from accel.core.token_rules import Counter
 from accel.image.image import Image
-from accel.image.scenario import NO_TOKENS, Expected, Start, Tokens
+from accel.image.test_scenario import NO_TOKENS, Expected, Start, Tokens
 
 _COMMENT_COLUMN = 88
 _ZEROS = 32
@@ -73,7 +73,7 @@ def _head(image: Image) -> Iterator[str]:
 
 
 def _config_text(config: Config) -> str:
-    """The named configuration that is nearest, and what differs from it."""
+    """Return the nearest named configuration, and the fields that differ from it."""
 
     def changes(base: Config) -> list[str]:
         return [f"{n}={getattr(config, n)}" for n in SPECS if getattr(config, n) != getattr(base, n)]
@@ -123,7 +123,8 @@ def _uop_spans(image: Image) -> list[tuple[int, int]]:
 
 
 def _typed(kind: str, content: bytes, config: Config) -> Iterator[str]:
-    """Data statements; long zeros are written as such, and what does not fit the kind in hexadecimal."""
+    """Return data statements. Long runs of zeros have their own form, and bytes that do not fit the type
+    are hexadecimal."""
     if len(content) % _WIDTHS[kind]:
         kind = "hex"
     step = _PER_LINE[kind] * _WIDTHS[kind]
@@ -179,7 +180,6 @@ def _scenario(start: Start, expected: Expected | None, config: Config) -> Iterat
 
 
 def _kind(scratchpad: str, config: Config) -> str:
-    """How the contents of a scratchpad are written."""
     return "uop" if scratchpad == UOP.name else SCRATCHPADS[scratchpad].held_dtype(config)
 
 

@@ -1,1 +1,1 @@
-"""What knows nothing of machines: arguments, errors, files."""
+"""Helpers that do not depend on the machine: arguments, errors, files."""

@@ -1,7 +1,7 @@
-"""Arguments as callers give them, made plain: Python's integers and booleans, numpy's arrays, paths.
+"""Checks and conversions of arguments: integers, booleans, arrays, paths.
 
-An integer is what Python takes as an index, numpy's integers among them, but no boolean; a flag is a boolean,
-Python's or numpy's. Both come out as Python's own, so that what is made of them can be saved as JSON.
+An integer is a Python or numpy integer, but not a boolean. A flag is a Python or numpy boolean. Both are
+returned as Python's own types, so that they can be saved as JSON.
 """
 
 import operator
@@ -44,16 +44,16 @@ def check_integer(
     most: int | None = None,
     error: type[AccelError] = ShapeError,
 ) -> int:
-    """An integer in a range, as Python's own.
+    """Return an integer in a range as a Python integer.
 
     Args:
-        name: what the message calls it.
-        value: what is given.
-        least, most: its bounds; none above if ``most`` is not given.
-        error: what is raised.
+        name: used in the message.
+        value: the argument.
+        least, most: its bounds. Without ``most`` there is no upper bound.
+        error: the exception's type.
 
     Raises:
-        AccelError: of the kind ``error``; it is no integer or out of range.
+        AccelError: of the type ``error``. The value is not an integer or out of range.
     """
     number = plain_integer(value)
     if number is None or number < least or (most is not None and number > most):
@@ -90,10 +90,10 @@ def check_path(what: str, path: object) -> Path:
 
 
 def check_mapping(what: str, given: object) -> dict[str, Any]:
-    """What is given by name; nothing if it is None.
+    """Return a mapping as a dictionary, empty if it is None.
 
     Raises:
-        ShapeError: it is no mapping.
+        ShapeError: it is not a mapping.
     """
     if given is None:
         return {}
@@ -117,15 +117,15 @@ def check_array(name: str, value: object, shape: tuple[int, ...], dtype: str) ->
 
 
 def plain_array(name: str, value: object, right: str) -> npt.NDArray[Any]:
-    """An array as a plain one over the same memory.
+    """Return an array as a plain numpy array over the same memory.
 
     Args:
-        name: what the message calls it.
-        value: what is given.
-        right: what it must be.
+        name: used in the message.
+        value: the argument.
+        right: the expected form, for the message.
 
     Raises:
-        ShapeError: it is no array, or a masked one.
+        ShapeError: it is not an array, or a masked one.
     """
     if not isinstance(value, np.ndarray):
         raise ShapeError(f"{name} is a {type(value).__name__}; it must be {right}")

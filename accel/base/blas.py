@@ -11,10 +11,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def exact(function: F) -> F:
-    """A function whose matrix products are of whole numbers that floating point holds exactly.
+    """Decorator for functions whose matrix products are of integers that floating point represents exactly.
 
-    None of them is invalid. Where the library says so all the same, it has computed with what lies beside an
-    array, to fill a vector; there are no warnings of that.
+    None of them is invalid. The library may still report an invalid value, if it fills a vector register
+    with memory next to an array. These warnings are suppressed.
     """
     return np.errstate(invalid="ignore")(function)
 

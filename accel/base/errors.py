@@ -63,9 +63,9 @@ class ProgramFault(AccelError):
 class MachineError(ProgramFault):
     """The machine stopped on one of its error causes.
 
-    ``cause`` is the :class:`~accel.core.faults.Cause`, ``index`` the instruction's place in the program
-    and ``cycle`` when it was found (None where no time is simulated). ``result`` is what
-    :meth:`~accel.run.program.Program.run` knows of the run up to there, a :class:`~accel.run.result.Result`.
+    ``cause`` is the :class:`~accel.core.fault_causes.Cause`, ``index`` the number of the instruction in
+    the program and ``cycle`` the cycle of the error (None where no time is simulated). ``result`` is the
+    :class:`~accel.run.result.Result` up to the error.
     """
 
     result: Any = None

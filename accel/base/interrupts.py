@@ -10,10 +10,15 @@ EXIT_INTERRUPTED = 130
 
 
 def end_at_interrupt() -> None:
-    """From now on an interrupt ends the process, at once and in silence.
+    """From now on an interrupt ends the process immediately, without output, with exit code 130.
+
+    It also makes CPython forget an earlier interrupt. If one strikes inside ``exec`` of a string, as
+    ``dataclass`` uses it, CPython ends the process with that signal later, even if the exception was caught.
+    Each ``exec`` of a string resets this state.
 
     For the main thread only; elsewhere, and where interrupts are ignored, nothing changes.
     """
+    exec("")  # noqa: S102
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         try:
             signal.signal(signal.SIGINT, lambda *_: os._exit(EXIT_INTERRUPTED))

@@ -1,7 +1,7 @@
-"""What the machine does on networks: their layers, how they are measured, and how that is told."""
+"""Layers of well-known networks, their measurement on a machine, and tables of the figures."""
 
-from accel.benchmarks.layers import Row, Task, measure, report, total
-from accel.benchmarks.networks import EPILOGUES, NETWORKS, Layer, default_epilogue, layers_of
+from accel.benchmarks.benchmark_networks import EPILOGUES, NETWORKS, Layer, default_epilogue, layers_of
+from accel.benchmarks.measure_layers import Row, Task, measure, report, total
 
 __all__ = [
     "EPILOGUES",

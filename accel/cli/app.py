@@ -1,7 +1,7 @@
-"""The ``accel`` command: its subcommands, and how errors leave the process.
+"""The ``accel`` command: its subcommands, and the exit codes of errors.
 
-Exit code 0: done and right; 1: the program is at fault; 2: bad input or usage, one line on stderr;
-130: interrupted.
+Exit code 0 means done and correct, 1 that the program is at fault, and 130 an interrupt. Exit code 2
+means bad input or usage, with one line on stderr.
 """
 
 import sys
@@ -12,52 +12,51 @@ import click
 
 from accel.base.errors import AccelError
 from accel.base.interrupts import EXIT_INTERRUPTED
+from accel.base.notices import show_notices_on_terminal
 from accel.base.version import __version__
+from accel.cli.command_groups import Entry, LazyGroup
 from accel.cli.completion import answer
-from accel.cli.group import Entry, LazyGroup
-from accel.cli.output import discard_output
+from accel.cli.stdout import discard_output
 
 EXIT_USAGE = 2
 _LONGEST = 2000
-"""Characters of a complaint; what is in the middle of a longer one is left out."""
+"""Longest error message in characters. A longer one loses its middle."""
 
 COMMANDS = {
     "asm": Entry("accel.cli.asm:asm", "Assemble a text into a program file."),
     "bench": Entry("accel.cli.bench:bench", "Measure a network's layers against the machine's limit."),
-    "board": Entry("accel.cli.board:board", "Run something on a board, and compare with the simulator."),
+    "board": Entry("accel.cli.board:board", "Run on an FPGA board, and compare with the simulator."),
+    "build-rtl": Entry("accel.cli.build_rtl:build_rtl", "Build the hardware model of a machine ahead."),
     "check": Entry("accel.cli.check:check", "Prove that a program neither deadlocks nor races."),
     "compile": Entry("accel.cli.compile:compile_command", "Compile a workload or a network to a file."),
     "completion": Entry(
-        "accel.cli.completion:completion", "Print a script that makes your shell complete commands."
+        "accel.cli.completion:completion",
+        "Print a script that completes commands in your shell.",
     ),
     "configs": Entry("accel.cli.configs:configs", "List the machines, or every field of one."),
-    "debug": Entry("accel.cli.debug:debug", "Step through a run and look into it."),
+    "debug": Entry("accel.cli.debug:debug", "Step through a run, and inspect its state."),
     "demo": Entry("accel.cli.demo:demo", "Compile, run and check a matrix product or a small network."),
-    "diff": Entry("accel.cli.diff:diff", "Compare two runs, and say what explains the difference."),
+    "diff": Entry("accel.cli.diff:diff", "Compare two runs, and explain the difference."),
     "disasm": Entry("accel.cli.disasm:disasm", "List a program as text that 'accel asm' reads back."),
-    "isa": Entry("accel.cli.isa:isa", "Print the reference of the instruction set."),
+    "isa": Entry("accel.cli.isa:isa", "Print the instruction set manual."),
     "lockstep": Entry(
         "accel.cli.lockstep:lockstep", "Compare simulator and hardware in every cycle of a run."
     ),
-    "package": Entry("accel.cli.package:package", "Write what firmware needs to run a network or a program."),
-    "quantize": Entry(
-        "accel.cli.quantize:quantize", "Quantize a float network by ONNX Runtime, and say what it costs."
-    ),
-    "registers": Entry(
-        "accel.cli.registers:registers", "Print the reference of the hardware's control registers."
-    ),
-    "replay": Entry("accel.cli.replay:replay", "Run programs that state their expected results."),
+    "package": Entry("accel.cli.package:package", "Write a network or a program as files for firmware."),
+    "quantize": Entry("accel.cli.quantize:quantize", "Quantize a float network, and measure the error."),
+    "registers": Entry("accel.cli.registers:registers", "Print the manual of the control registers."),
+    "replay": Entry("accel.cli.replay:replay", "Run programs with expected results, and compare."),
     "run": Entry("accel.cli.run:run", "Run a program or a network, and compare its outputs with numpy."),
     "show": Entry("accel.cli.show:show", "Show a program at one stage of its compilation."),
     "studio": Entry(
         "accel.cli.studio:studio",
-        "Change one thing on a local page, and see what it does.",
+        "Change a run on a local page, and see the effect.",
     ),
     "sweep": Entry("accel.cli.sweep:sweep", "Measure a grid of workloads, machines and schedules."),
     "verify": Entry("accel.cli.verify:verify", "Compare a network with ONNX Runtime, tensor by tensor."),
     "verilog": Entry("accel.cli.verilog:verilog", "Write the core as Verilog, for simulation and synthesis."),
 }
-"""All subcommands; the summaries are the first sentences of their helps, and a test says so."""
+"""All subcommands. A summary is the first sentence of the command's help, which a test compares."""
 
 
 @click.group(
@@ -77,8 +76,8 @@ def app() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Entry point; ends the process with the exit code."""
-    if sys.stdout is None:  # closed by whoever called us
+    """Run the command line, and end the process with its exit code."""
+    if sys.stdout is None:  # the caller has closed it
         sys.stdout = StringIO()
     if sys.stderr is None:
         sys.stderr = StringIO()
@@ -88,7 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout = _buffered(sys.stdout)
     for stream in (sys.stdin, sys.stdout):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # names of files may hold any byte
+            stream.reconfigure(errors="backslashreplace")  # file names may contain any byte
+    show_notices_on_terminal()
     completed = answer(app)
     sys.exit(
         completed if completed is not None else _run(sys.argv[1:] if arguments is None else list(arguments))
@@ -96,7 +96,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _buffered(stream: TextIOWrapper) -> TextIOWrapper:
-    """Standard output of PYTHONUNBUFFERED, which would silently drop what a disk has no more room for."""
+    """Return a buffered stdout: the unbuffered one of PYTHONUNBUFFERED silently drops output on a full
+    disk."""
     encoding = stream.encoding
     raw = stream.detach()
     assert isinstance(raw, RawIOBase)
@@ -121,7 +122,7 @@ def _run(arguments: list[str]) -> int:
     except OSError as error:
         if error.filename is not None:
             return _complain(f"{error.filename!r} cannot be used: {error.strerror}")
-        discard_output()  # help and version, which click writes
+        discard_output()  # click writes help and version
         if isinstance(error, BrokenPipeError):
             return 0
         return _complain(f"standard output cannot be written: {error.strerror}")
@@ -133,7 +134,7 @@ def _run(arguments: list[str]) -> int:
 
 def _complain(message: str, code: int = EXIT_USAGE) -> int:
     line = " ".join(message.split())
-    if len(line) > _LONGEST:  # it repeats what somebody wrote
+    if len(line) > _LONGEST:  # it repeats the user's input
         line = f"{line[: _LONGEST // 2]} ... {line[-_LONGEST // 2 :]}"
     print(f"accel: {line}", file=sys.stderr)
     return code

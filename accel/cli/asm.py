@@ -1,13 +1,13 @@
-"""``accel asm``: a text in assembly to a program file."""
+"""``accel asm``: assembly text to a program file."""
 
 from pathlib import Path
 
 import click
 
 from accel.assembly import load_assembly
-from accel.base.files import check_targets
-from accel.cli.common import figures_table, json_option, print_json, show
-from accel.cli.output import wrote
+from accel.base.atomic_files import check_targets
+from accel.cli.shared_options import figures_table, json_option, print_json, show
+from accel.cli.stdout import wrote
 from accel.run.result import SCHEMA_VERSION
 
 
@@ -18,8 +18,8 @@ from accel.run.result import SCHEMA_VERSION
 def asm(file: Path, output: Path, as_json: bool) -> None:
     """Assemble a text into a program file.
 
-    The language is that of 'accel disasm', described in docs/assembly.md. A test's presets and
-    expectations become part of the program file.
+    'accel disasm' prints the same language, which docs/reference/assembly.md describes. The program file
+    also contains the initial state and the expected results of a test.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""``accel bench``: how close to the machine's limit the layers of a network come."""
+"""``accel bench``: the layers of a network against the machine's limit."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 import click
 from rich.table import Table
 
+from accel.base.atomic_files import check_targets, is_device, write_atomically
 from accel.base.errors import AccelError
-from accel.base.files import check_targets, is_device, write_atomically
 from accel.benchmarks import (
     EPILOGUES,
     NETWORKS,
@@ -18,10 +18,10 @@ from accel.benchmarks import (
     measure,
     report,
 )
-from accel.benchmarks.networks import Epilogue
-from accel.benchmarks.page import page
-from accel.benchmarks.table import COLUMNS, lines
-from accel.cli.common import (
+from accel.benchmarks.benchmark_networks import Epilogue
+from accel.benchmarks.layer_table import COLUMNS, table_lines
+from accel.benchmarks.markdown_page import markdown_page
+from accel.cli.shared_options import (
     check_name,
     config_file,
     config_option,
@@ -34,10 +34,10 @@ from accel.cli.common import (
     set_option,
     show,
 )
-from accel.cli.output import wrote
+from accel.cli.stdout import wrote
 from accel.compiler.target.machine import machine
 from accel.run.result import SCHEMA_VERSION
-from accel.sweeps.executors import here, in_processes
+from accel.sweeps.executors import in_processes, in_this_process
 
 _SUFFIX = ".md"
 
@@ -49,7 +49,7 @@ _SUFFIX = ".md"
 @click.option(
     "--epilogue",
     type=click.Choice(EPILOGUES),
-    help="What follows a layer's sums: a scale per channel and zero points, or a shift.  [default: scale on "
+    help="The epilogue: a scale for each channel and zero points, or a shift.  [default: scale on "
     "machines with post=1, shift on others]",
 )
 @click.option(
@@ -60,13 +60,13 @@ _SUFFIX = ".md"
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="Number of processes. With more than one, the seconds are those of processes sharing the machine.",
+    help="Number of processes. With more than one, seconds include waiting for one another.",
 )
 @click.option(
     "--mapping",
     metavar="NAME",
-    help="As which operator each layer is computed, see 'accel compile'.  [default: auto where an input "
-    "enters from the host, plain elsewhere]",
+    help="The mapping of each layer, see 'accel compile'.  [default: auto for layers "
+    "with an input from the host, otherwise plain]",
 )
 @seed_option
 @json_option
@@ -83,11 +83,11 @@ def bench(
 ) -> int:
     """Measure a network's layers against the machine's limit.
 
-    Each layer ends with a bias, a shift and saturation to 0..127, or with a bias, a scale per channel, a zero
-    point and saturation, and is compared with numpy; if any differs, the exit code is 1. The columns serial,
-    V = 1 and chosen V give the GEMM core's utilization, counting real products: with one instruction after
-    another; with units side by side and one set of buffers; and with as many virtual threads (V) as the model
-    chose. docs/networks.md says more.
+    Each layer ends with a bias, a shift and saturation to 0..127, or with a bias, a scale for each channel, a
+    zero point and saturation. Its result is compared with numpy. The exit code is 1 if any differs. The
+    columns serial, V = 1 and chosen V give the utilization of the GEMM core: one instruction after another,
+    decoupled with one buffer set, and with the chosen number V of virtual threads. docs/reference/networks.md
+    explains all columns.
 
     \b
     Example:
@@ -110,7 +110,7 @@ def bench(
         given = [] if epilogue is None else [f"--epilogue {epilogue}"]
         given += [] if mapping is None else [f"--mapping {mapping}"]
         asked = " ".join([network, f"--config {config}", *(f"--set {one}" for one in settings), *given])
-        write_atomically(output, page(found, target.config, asked).encode())
+        write_atomically(output, markdown_page(found, target.config, asked).encode())
     if as_json:
         print_json({"schema_version": SCHEMA_VERSION, **found})
     else:
@@ -124,7 +124,6 @@ def bench(
 
 
 def _measured(tasks: list[Task], jobs: int) -> list[Row]:
-    """The rows of the layers, in their order."""
     found: dict[int, Row] = {}
     with progress_bar("layers") as tell:
         for index, row in _outcomes(tasks, jobs):
@@ -135,14 +134,14 @@ def _measured(tasks: list[Task], jobs: int) -> list[Row]:
 
 
 def _outcomes(tasks: list[Task], jobs: int) -> Iterator[tuple[int, Row]]:
-    return here(measure, tasks) if jobs == 1 else in_processes(measure, tasks, jobs)
+    return in_this_process(measure, tasks) if jobs == 1 else in_processes(measure, tasks, jobs)
 
 
 def _table(title: str, rows: list[Row]) -> Table:
     table = Table(box=None, pad_edge=False, title=title, title_justify="left", header_style="bold")
     for column in COLUMNS:
         table.add_column(column.heading, justify="left" if column.left else "right")
-    *layers, last = lines(rows)
+    *layers, last = table_lines(rows)
     for cells in layers:
         table.add_row(*cells)
     table.add_section()

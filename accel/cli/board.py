@@ -1,4 +1,4 @@
-"""``accel board``: programs and networks on the core on a board, and the bitstream for it."""
+"""``accel board``: run programs and networks on a board, and build its bitstream."""
 
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -10,9 +10,9 @@ import click
 import numpy as np
 from click.core import ParameterSource
 
+from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError, MismatchError
-from accel.base.files import check_targets, write_atomically
-from accel.cli.common import (
+from accel.cli.shared_options import (
     busy,
     config_file,
     config_option,
@@ -25,40 +25,44 @@ from accel.cli.common import (
     set_option,
     show,
 )
-from accel.cli.output import wrote
+from accel.cli.stdout import wrote
 from accel.core.config import PAGE_BYTES, Config, load_config
 from accel.core.isa import check_encodable
-from accel.hw.board.engine import Board
-from accel.hw.board.line import Line, SerialLine, SimulatedLine
-from accel.hw.board.link import Link
-from accel.hw.board.memory import READ_LATENCY, WRITE_LATENCY
+from accel.hw.board.block_ram_memory import READ_LATENCY, WRITE_LATENCY
+from accel.hw.board.board_engine import Board
+from accel.hw.board.serial_line import Line, SerialLine, SimulatedLine
+from accel.hw.board.serial_link import Link
 from accel.hw.board.ulx3s import CLOCK_MHZ, CONFIG, MEMORY_BYTES, RATE, build
 from accel.hw.export.nextpnr import AVAILABLE, NAMES
 from accel.image.image import is_network
 from accel.network.digits import INPUT, as_images, digits_network, digits_pictures
-from accel.network.file import load_network
-from accel.network.program import NetworkProgram
+from accel.network.network_file import load_network
+from accel.network.network_program import NetworkProgram
 from accel.run.program import Program
 from accel.run.result import SCHEMA_VERSION
 
 SIMULATED = "simulated"
-"""What stands for a port."""
+"""Port name that selects the simulated board."""
 
 
 @click.command()
 @click.argument("file", required=False, metavar="[FILE]", type=click.Path(path_type=Path))
 @click.option("--port", metavar="PORT", help=f"The serial port, or '{SIMULATED}': the design in Verilator.")
 @click.option(
-    "--bitstream", metavar="OUT.bit", type=click.Path(path_type=Path), help="Write the design for the board."
+    "--bitstream", metavar="OUT.bit", type=click.Path(path_type=Path), help="Write the FPGA's bitstream."
 )
 @config_option(CONFIG)
 @set_option("geometry or timing")
 @click.option(
-    "--clock", type=float, default=CLOCK_MHZ, show_default=True, help="Of the bitstream's core, in MHz."
+    "--clock", type=float, default=CLOCK_MHZ, show_default=True, help="Clock of the bitstream's core in MHz."
 )
 @click.option("--rate", type=click.IntRange(1), default=RATE, show_default=True, help="Bits per second.")
 @click.option(
-    "--count", type=click.IntRange(1, 100), default=10, show_default=True, help="Pictures, without FILE."
+    "--count",
+    type=click.IntRange(1, 100),
+    default=10,
+    show_default=True,
+    help="Number of pictures to classify if there is no FILE.",
 )
 @seed_option
 @json_option
@@ -74,11 +78,11 @@ def board(
     seed: int,
     as_json: bool,
 ) -> int:
-    """Run something on a board, and compare with the simulator.
+    """Run on an FPGA board, and compare with the simulator.
 
-    The board, a ULX3S, holds a core with memory and a serial line, see docs/board.md. Without FILE, it
-    classifies pictures of digits by the network of 'accel demo --network'. Inputs of FILE are random. With
-    --bitstream, writes what the board is to hold; that takes many minutes.
+    The board is a ULX3S with the core, memory and a serial line: docs/how-to/put-it-on-an-fpga.md. Without
+    FILE, it classifies handwritten digits with the network of 'accel demo --network'. Inputs of FILE are
+    random. With --bitstream, it writes the FPGA's bitstream, which takes many minutes.
 
     \b
     Example:
@@ -110,12 +114,10 @@ def board(
 
 
 def _given(name: str) -> bool:
-    """Whether an option is on the command line."""
     return click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT
 
 
 def _build(machine: Config, bitstream: Path, clock: float, rate: int, *, as_json: bool) -> int:
-    """Write a bitstream."""
     check_encodable(machine)
     with tempfile.TemporaryDirectory() as folder, busy("building") as note:
         built = build(machine, Path(folder), mhz=clock, rate=rate, note=note)
@@ -146,7 +148,6 @@ def _build(machine: Config, bitstream: Path, clock: float, rate: int, *, as_json
 def _compare(
     file: Path | None, machine: Config, port: str, rate: int, count: int, seed: int, *, as_json: bool
 ) -> int:
-    """Run on the board and on the simulator."""
     with busy("compiling"):
         program = _program(file, machine)
     with busy("connecting"), _line(port, rate, program.config) as line:
@@ -181,14 +182,13 @@ def _compare(
 
 
 def _program(file: Path | None, machine: Config) -> Program | NetworkProgram:
-    """The file's, or the network for digits."""
     if file is None:
         return digits_network().build(machine)
     return load_network(file) if is_network(file) else load_program(file)
 
 
 def _window(program: Program | NetworkProgram, size: int) -> int:
-    """How much of a board's memory is handed over: all of it, or as much as a single program has."""
+    """Return how much of the board's memory to use: all of it, or as much as a single program has."""
     if isinstance(program, NetworkProgram):
         return size
     return min(size, -(-program.size // PAGE_BYTES) * PAGE_BYTES)
@@ -196,7 +196,6 @@ def _window(program: Program | NetworkProgram, size: int) -> int:
 
 @contextmanager
 def _line(port: str, rate: int, config: Config) -> Iterator[Line]:
-    """The line to the board."""
     simulated = port == SIMULATED
     with SimulatedLine(config, size=MEMORY_BYTES) if simulated else SerialLine(port, rate=rate) as line:
         yield line
@@ -205,7 +204,6 @@ def _line(port: str, rate: int, config: Config) -> Iterator[Line]:
 def _inputs(
     program: Program | NetworkProgram, file: Path | None, count: int, seed: int
 ) -> Iterator[dict[str, Any]]:
-    """What is run on: pictures of digits, or random values once."""
     if file is None:
         pictures, _ = digits_pictures()
         chosen = np.random.default_rng(seed).permutation(len(pictures))[:count]
@@ -222,7 +220,6 @@ def _run(
     machine: Board,
     seed: int,
 ) -> dict[str, Any]:
-    """A run on the board beside that of the simulator."""
     if isinstance(program, NetworkProgram):
         network = program.with_timing(timing)
         simulated = network.run(inputs, seed=seed, check=False)

@@ -1,4 +1,4 @@
-"""``accel check``: the proof that tokens neither deadlock nor race."""
+"""``accel check``: the proof that tokens prevent deadlocks and races."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,14 +7,22 @@ from typing import Any
 import click
 from rich.table import Table
 
+from accel.base.atomic_files import check_targets
 from accel.base.errors import AccelError, ProgramError, ProgramFault
-from accel.base.files import check_targets
-from accel.cli.common import busy, figures_table, json_option, load_program, print_json, set_option, show
-from accel.cli.output import wrote
+from accel.cli.shared_options import (
+    busy,
+    figures_table,
+    json_option,
+    load_program,
+    print_json,
+    set_option,
+    show,
+)
+from accel.cli.stdout import wrote
 from accel.core.token_rules import Counter, explain_deadlock
 from accel.proof.certificate import certificate as certify
 from accel.proof.certificate import write_certificate
-from accel.proof.check import TokenReport
+from accel.proof.token_check import TokenReport
 from accel.run.replay import find_programs, program_name
 from accel.run.result import SCHEMA_VERSION
 
@@ -27,7 +35,7 @@ from accel.run.result import SCHEMA_VERSION
     "--certificate",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Write the proof of one program as JSON, for a checker that shares nothing with this command.",
+    help="Write the proof of one program as JSON, for the independent checker.",
 )
 @json_option
 def check(
@@ -39,12 +47,12 @@ def check(
 ) -> int:
     """Prove that a program neither deadlocks nor races.
 
-    The proof holds whatever the timing. A PATH is a program file, a vector from another VTA compiler, an
-    assembly text (.s), or a folder of such programs. Tokens left over, and reads of scratchpad elements that
-    the program has not written (but an earlier run may have), are legal, but reported. If a proof fails, the
-    reason is printed and the exit code is 1. Of several programs those that cannot be read keep nobody from
-    the others, and the exit code is 2. With --json, what the check could not determine is null, and named in
-    "undetermined".
+    The proof holds for any timing. A PATH is a program file, a vector from another VTA compiler, an assembly
+    text (.s), or a folder of these. Two things are legal but reported: tokens that are left over, and reads
+    of scratchpad elements that the program has not written (an earlier run may have). If a proof fails, its
+    reason is printed and the exit code is 1. If some of several files cannot be read, the remaining ones are
+    checked and the exit code is 2. With --json, a value that the check could not determine is null and listed
+    in "undetermined".
 
     \b
     Example:
@@ -85,7 +93,7 @@ def _one(report: TokenReport, as_json: bool) -> int:
 
 
 def _several(found: Sequence[Path], reports: Sequence[TokenReport | AccelError], as_json: bool) -> int:
-    """Of several programs; an error is what is wrong with a file that cannot be read."""
+    """Check several programs. For an unreadable file, the result is its error."""
     proven = [isinstance(report, TokenReport) and report.ok for report in reports]
     ok = all(proven)
     if as_json:
@@ -122,7 +130,7 @@ def _several(found: Sequence[Path], reports: Sequence[TokenReport | AccelError],
 
 
 def _raise_if_unreadable(reports: Sequence[TokenReport | AccelError]) -> None:
-    """Say what is wrong with the first file that cannot be read, and how many there are."""
+    """Raise the error of the first unreadable file, with the number of all of them."""
     errors = [report for report in reports if not isinstance(report, TokenReport)]
     if errors:
         more = f" ({len(errors) - 1} more cannot be read)" if len(errors) > 1 else ""
@@ -132,23 +140,23 @@ def _raise_if_unreadable(reports: Sequence[TokenReport | AccelError]) -> None:
 REPORT_KEYS = {
     "ok": "whether the program is proven right",
     "verdict": "proven, fault, deadlock, race, or unknown",
-    "undetermined": "the keys below that this check could not determine; they are null",
+    "undetermined": "the keys below that this check could not determine and that are null",
     "instructions": "how many there are",
     "races": "how many there are",
     "first_races": "the first of those found, in words",
-    "deadlock": "in words; null if there is none",
+    "deadlock": "in words, or null without a deadlock",
     "faults": "instructions that are wrong by themselves, counters that may overflow",
     "unknown_uops": "instructions whose micro-ops only the run can tell",
-    "left_over": "tokens in each counter at the end; legal",
+    "left_over": "tokens in each counter at the end, which are legal",
     "peak": "largest value of each counter in any order",
-    "unwritten_reads": "how many instructions read scratchpad elements that nothing has written; legal",
+    "unwritten_reads": "number of instructions that read unwritten scratchpad elements, which is legal",
     "first_unwritten_reads": "the first of those found, in words",
 }
 """The keys of a report with ``--json``, in order, and their meanings."""
 
 
 def undetermined(report: TokenReport) -> dict[str, str]:
-    """The keys of a report that the check could not determine, and why not."""
+    """Return the keys that the check could not determine, and the reason."""
     if report.faults:
         keys = ("races", "deadlock", "left_over", "peak", "unwritten_reads")
         return dict.fromkeys(keys, "the check ends at a fault")
@@ -158,8 +166,7 @@ def undetermined(report: TokenReport) -> dict[str, str]:
 
 
 def report_dict(report: TokenReport | AccelError) -> dict[str, Any]:
-    """A report as plain data with the keys of :data:`REPORT_KEYS`; of an error, which is no report, its
-    message."""
+    """Return a report as plain data with the keys of :data:`REPORT_KEYS`, or the message of an error."""
     if not isinstance(report, TokenReport):
         return {"ok": False, "error": str(report)}
     unknown = undetermined(report)
@@ -185,7 +192,6 @@ def report_dict(report: TokenReport | AccelError) -> dict[str, Any]:
 
 
 def _remarks(report: TokenReport) -> list[str]:
-    """What is worth being told of a program, most important first."""
     remarks = []
     try:
         report.raise_if_bad()
@@ -203,7 +209,7 @@ def _rows(report: TokenReport) -> list[tuple[str, str]]:
     unknown = undetermined(report)
 
     def told(key: str, found: str, *, least: bool = False) -> str:
-        """What is known of a key; of what was counted there may be more."""
+        """Return a key's value as text. A truncated count is marked."""
         if key not in unknown:
             return found or "none"
         return f"at least {found}" if least and found else f"unknown; {unknown[key]}"

@@ -8,15 +8,28 @@ from typing import Any
 import click
 from rich.console import RenderableType
 
+from accel.base.atomic_files import check_targets
 from accel.base.errors import ProgramFault
-from accel.base.files import check_targets
-from accel.cli.common import (
+from accel.cli.command_groups import Group
+from accel.cli.compile_network import compile_onnx
+from accel.cli.explain_schedule import (
+    candidate_dict,
+    candidates_table,
+    choice_reason,
+    chosen_rows,
+    mappings_table,
+    passes_table,
+)
+from accel.cli.operator_commands import family_command, operator_command, tile_sides
+from accel.cli.shared_options import (
     busy,
+    complete,
     config_file,
     config_option,
     figures_table,
     given,
     json_option,
+    machine_row,
     parse_settings,
     print_json,
     progress_bar,
@@ -24,28 +37,26 @@ from accel.cli.common import (
     show,
     terminal_width,
 )
-from accel.cli.explain import candidate_dict, candidates_table, chosen_rows, mappings_table
-from accel.cli.group import Group
-from accel.cli.network import compile_onnx
-from accel.cli.operators import family_command, operator_command, tile_sides
-from accel.cli.output import wrote
-from accel.compiler.mappings.choose import Choice, choose, mapping_of
+from accel.cli.stdout import wrote
+from accel.compiler.codegen.reorder_passes import PASS_NAMES, checked_pass_names
 from accel.compiler.mappings.mapping import AUTO, PLAIN
-from accel.compiler.operators.default import planner_of
-from accel.compiler.operators.operator import Family, Operator
-from accel.compiler.operators.registry import OPERATORS
-from accel.compiler.ops.mean import Mean
-from accel.compiler.ops.quantized import Quantized
+from accel.compiler.mappings.mapping_choice import MappingChoice, choose_mapping, find_mapping
+from accel.compiler.operators.declared_operator import CommandFamily, Operator
+from accel.compiler.operators.default_schedule import planner_of
+from accel.compiler.operators.operator_registry import OPERATORS
+from accel.compiler.ops.integer_mean import Mean
+from accel.compiler.ops.quantized_layers import Quantized
 from accel.compiler.ops.workload import Workload
-from accel.compiler.schedule.files import load_schedule, save_steps
+from accel.compiler.schedule.schedule_files import load_schedule, save_steps
 from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
 from accel.core.isa import Loops
 from accel.core.token_rules import is_carrier
-from accel.proof.check import PROVEN
-from accel.run.build import build
+from accel.proof.token_check import PROVEN
+from accel.run.build_program import build
 from accel.run.program import Program
 from accel.run.result import SCHEMA_VERSION, error_dict
+from accel.run.stage_listing import program_pass_effects
 
 
 @click.group(cls=Group, name="compile")
@@ -59,29 +70,39 @@ def compile_command() -> None:
     """
 
 
+without_option = click.option(
+    "--without",
+    metavar="PASS",
+    multiple=True,
+    help="Turn off a pass that reorders instructions, for comparison (repeatable). "
+    "'accel show --stage passes' lists them.",
+    shell_complete=complete(PASS_NAMES),
+)
+
+
 def _shared_options(config: str) -> list[click.Parameter]:
-    """The machine, how to schedule, and where to write."""
+    """Add the options that all workloads share: machine, schedule, output."""
     path = click.Path(path_type=Path)
 
     @click.command()
     @config_option(config)
     @set_option("geometry or timing")
-    @click.option("--vthreads", type=int, help="Virtual threads; what is best if not given.")
+    @click.option("--vthreads", type=int, help="Number of virtual threads.  [default: the best]")
     @click.option(
         "--tile",
         metavar="N[xN...] | SIDE=N,...",
-        help="Sides of tiles and steps in elements, in the order in which they are told, or by name; what is "
-        "best for those not given.",
+        help="Sides of tiles and steps in elements, in the order of --explain, or by name. "
+        "The planner chooses missing ones.",
     )
     @click.option(
         "--mapping",
         default=AUTO,
         show_default=True,
         metavar="NAME",
-        help="As which operator it is computed: 'plain' for itself, or with the input packed otherwise, as "
-        "'windows' or 'strips=8x1'; 'auto' is what takes the fewest cycles.",
+        help="The mapping: 'plain' for the operator itself, or one that packs the input differently, as "
+        "'windows' or 'strips=8x1'. 'auto' picks the fastest.",
     )
-    @click.option("--explain", is_flag=True, help="Show the mappings and schedules that were compared.")
+    @click.option("--explain", is_flag=True, help="Show the compared mappings and schedules.")
     @click.option(
         "--measure",
         type=click.IntRange(min=1),
@@ -93,20 +114,26 @@ def _shared_options(config: str) -> list[click.Parameter]:
         "schedule_file",
         type=path,
         metavar="FILE",
-        help="Schedule by the steps in this file (.toml or .json).",
+        help="Use the schedule in this file (.toml or .json).",
     )
+    @without_option
     @click.option("--save-schedule", type=path, metavar="FILE", help="Write the schedule's steps.")
-    @click.option("-o", "--output", type=path, help="The program file.")
+    @click.option(
+        "-o",
+        "--output",
+        type=path,
+        help="The program file.  [default: OPERATOR.accel]",
+    )
     @json_option
     def shared(**_: Any) -> None:
-        """Only its options count."""
+        """Only the options of this function are used."""
 
     return shared.params
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What the options say that all commands share."""
+    """Values of the options that all workloads share."""
 
     config: str
     settings: tuple[str, ...]
@@ -116,40 +143,44 @@ class Request:
     explain: bool
     measure: int | None
     schedule_file: Path | None
+    without: tuple[str, ...]
     save_schedule: Path | None
     output: Path | None
     as_json: bool
 
     def check(self) -> None:
-        """Refuse options that do not go together."""
+        """Refuse options that exclude one another."""
         context = click.get_current_context()
-        if self.output is None and not self.explain and self.save_schedule is None:
-            raise click.UsageError("Missing option '-o' / '--output'.", context)
+        checked_pass_names(self.without)
         if self.schedule_file is None:
             return
         if self.explain:
             raise click.UsageError(
-                "--explain tells how a schedule was chosen; with --schedule none is.", context
+                "--explain shows the choice of a schedule; with --schedule there is no choice.", context
             )
         if self.tile is not None:
-            raise click.UsageError("--tile is given; with --schedule its steps say the tiles.", context)
+            raise click.UsageError(
+                "--tile is given; with --schedule, the schedule's steps set the tiles.", context
+            )
         if self.measure is not None:
             raise click.UsageError("--measure compares schedules; with --schedule there is one.", context)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Compiled:
-    """A program, and how it came about; ``choice`` is the mapping and its plans, if one was chosen."""
+    """A program and how it was chosen. ``choice`` holds the mapping and its plans, if there was a choice."""
 
     workload: Workload
     program: Program
-    choice: Choice | None
+    choice: MappingChoice | None
 
 
 def _run(operator: Operator, arguments: dict[str, Any], options: dict[str, Any]) -> int:
-    """Compile an operator's workload; returns the exit code."""
+    """Compile an operator's workload, and return the exit code."""
     asked = Request(**options)
     asked.check()
+    if asked.output is None and not asked.explain and asked.save_schedule is None:
+        asked = replace(asked, output=Path(f"{operator.command}.accel"))
     target = machine(asked.config, **parse_settings(asked.settings))
     workload = operator.workload(arguments)
     written = {"-o": asked.output, "--save-schedule": asked.save_schedule}
@@ -163,9 +194,11 @@ def _run(operator: Operator, arguments: dict[str, Any], options: dict[str, Any])
         else:
             choice = _chosen(workload, target, asked)
             steps, mapping = choice.schedule(target).steps, choice.mapping.name
-            threads = None  # the plan has them
+            threads = None  # the plan contains them
         with busy("compiling"):
-            program = build(workload, target, vthreads=threads, steps=steps, mapping=mapping)
+            program = build(
+                workload, target, vthreads=threads, steps=steps, mapping=mapping, without=asked.without
+            )
     except ProgramFault as error:
         if not asked.as_json:
             raise
@@ -186,23 +219,24 @@ def _run(operator: Operator, arguments: dict[str, Any], options: dict[str, Any])
     return 0
 
 
-def _chosen(workload: Workload, target: Machine, asked: Request) -> Choice:
-    """The mapping and the plan, those that are measured by what they take."""
+def _chosen(workload: Workload, target: Machine, asked: Request) -> MappingChoice:
+    """Return the chosen mapping and plan. With ``--measure``, the plan is the fastest simulated one."""
     with busy("choosing a schedule"):
-        one = mapping_of(workload, PLAIN if asked.mapping == AUTO else asked.mapping)
+        one = find_mapping(workload, PLAIN if asked.mapping == AUTO else asked.mapping)
         sides = planner_of(one.workload).sides
         tile = {} if asked.tile is None else tile_sides(sides, asked.tile)
-        found = choose(workload, target.config, mapping=asked.mapping, threads=asked.vthreads, tile=tile)
+        found = choose_mapping(
+            workload, target.config, mapping=asked.mapping, threads=asked.vthreads, tile=tile
+        )
     if asked.measure is None:
         return found
-    from accel.run.measured import measured  # noqa: PLC0415  # seldom needed
+    from accel.run.measured_plans import measure_plans  # noqa: PLC0415  # seldom needed
 
     with progress_bar("schedules") as told:
-        return measured(found, target, asked.measure, told)
+        return measure_plans(found, target, asked.measure, told, without=asked.without)
 
 
 def _told(compiled: Compiled, asked: Request) -> list[RenderableType]:
-    """What to say of a program that has been compiled."""
     program, choice = compiled.program, compiled.choice
     figures = program_figures(compiled, asked)
     mean, differences = compiled.workload.epilogue, figures["differences"]
@@ -218,7 +252,7 @@ def _told(compiled: Compiled, asked: Request) -> list[RenderableType]:
                 if differences is None
                 else [("addition", f"{differences} of 65,536 pairs differ from float32")]
             ),
-            ("machine", str(program.config)),
+            machine_row(program.config),
             *([] if program.mapping == PLAIN else [("mapping", program.mapping), ("packed inputs", packed)]),
             *plan,
             ("instructions", f"{figures['instructions']:,}"),
@@ -233,9 +267,10 @@ def _told(compiled: Compiled, asked: Request) -> list[RenderableType]:
         return [table]
     config = program.config
     plans = candidates_table(choice.candidates, planner_of(choice.mapping.workload), config, terminal_width())
-    if len(choice.compared) == 1:
-        return [plans, "", table]
-    return [mappings_table(choice.compared), "", plans, "", table]
+    reason = choice_reason(choice.candidates)
+    mappings: list[RenderableType] = [mappings_table(choice.compared), ""] if len(choice.compared) > 1 else []
+    passes = passes_table(program_pass_effects(program))
+    return [*mappings, plans, *([reason] if reason else []), "", passes, "", table]
 
 
 FIGURES = (
@@ -260,11 +295,11 @@ FIGURES = (
     "candidates",
     "error",
 )
-"""The keys of what ``--json`` prints, in order."""
+"""Keys of the output of ``--json``, in order."""
 
 
 def program_figures(compiled: Compiled, asked: Request) -> dict[str, Any]:
-    """Size of a program, the plan that was chosen, what compiling took, and what else was asked for."""
+    """Return size, plan and compile time of a program, and the requested options."""
     program, choice, mean = compiled.program, compiled.choice, compiled.workload.epilogue
     instructions = program.instructions
     plans, mappings = list[dict[str, Any]](), list[dict[str, Any]]()
@@ -296,7 +331,6 @@ def program_figures(compiled: Compiled, asked: Request) -> dict[str, Any]:
 
 
 def _fault(config: Config, error: ProgramFault) -> dict[str, Any]:
-    """What ``--json`` prints of a program that is not written."""
     return dict.fromkeys(FIGURES) | {
         "schema_version": SCHEMA_VERSION,
         "config": config.label,
@@ -305,8 +339,7 @@ def _fault(config: Config, error: ProgramFault) -> dict[str, Any]:
 
 
 def _add_commands() -> None:
-    """A command for each operator, and for those that share one."""
-    together: dict[Family, list[Operator]] = {}
+    together: dict[CommandFamily, list[Operator]] = {}
     for operator in OPERATORS.values():
         compile_command.add_command(operator_command(operator, _shared_options(operator.machine), _run))
         if operator.variant is not None:

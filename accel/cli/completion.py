@@ -1,4 +1,4 @@
-"""``accel completion``: what makes a shell complete commands, options and names."""
+"""``accel completion``: shell completion of commands, options and names."""
 
 import os
 
@@ -6,20 +6,20 @@ import click
 from click.shell_completion import get_completion_class, shell_complete
 
 from accel.base.errors import AccelError, nearest
-from accel.cli.output import write
+from accel.cli.stdout import write
 
 VARIABLE = "_ACCEL_COMPLETE"
-"""Set by the shell's script when it asks for completions."""
+"""Environment variable that the shell's script sets to request completions."""
 SHELLS = ("bash", "zsh", "fish")
 
 
 @click.command()
 @click.argument("shell", required=False, metavar="[bash|zsh|fish]")
 def completion(shell: str | None) -> None:
-    """Print a script that makes your shell complete commands.
+    """Print a script that completes commands in your shell.
 
-    Without an argument, it is for the shell named by $SHELL. Load the script where your shell starts
-    up, such as in ~/.bashrc.
+    Without an argument, the script is for the shell in $SHELL. Load it where your shell starts, for example
+    in ~/.bashrc.
 
     \b
     Example:
@@ -34,11 +34,11 @@ def completion(shell: str | None) -> None:
     command = click.get_current_context().find_root().command
     try:
         write(found(command, {}, "accel", VARIABLE).source() + "\n")
-    except RuntimeError as error:  # a shell that is too old
+    except RuntimeError as error:  # an old shell
         raise AccelError(str(error)) from None
 
 
 def answer(command: click.Command) -> int | None:
-    """Complete what is typed, if it is the shell that calls; None if it is not."""
+    """Complete the current input if the shell requests it, and otherwise return None."""
     instruction = os.environ.get(VARIABLE)
     return None if not instruction else shell_complete(command, {}, "accel", VARIABLE, instruction)

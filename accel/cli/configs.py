@@ -1,10 +1,12 @@
-"""``accel configs``: the named configurations, or all fields of one."""
+"""``accel configs``: list machines and their fields."""
 
 import click
 from rich.table import Table
 
-from accel.cli.common import json_option, parse_settings, print_json, set_option, show
+from accel.cli.shared_options import json_option, parse_settings, print_json, set_option, show
+from accel.cli.stdout import write
 from accel.core.config import NAMED, SPECS, Config, load_config
+from accel.core.config_manual import config_manual
 from accel.core.isa import check_encodable
 from accel.run.result import SCHEMA_VERSION
 
@@ -12,11 +14,15 @@ from accel.run.result import SCHEMA_VERSION
 @click.command()
 @click.argument("name", required=False, metavar="[NAME|FILE]")
 @set_option("geometry or timing")
+@click.option(
+    "--markdown", "as_markdown", is_flag=True, help="Print the reference of all fields as Markdown."
+)
 @json_option
-def configs(name: str | None, settings: tuple[str, ...], as_json: bool) -> None:
+def configs(name: str | None, settings: tuple[str, ...], as_markdown: bool, as_json: bool) -> None:
     """List the machines, or every field of one.
 
-    What --json prints of one machine is a file that --config takes; docs/architecture.md has the other kinds.
+    --config accepts a file with the output of --json. docs/how-to/change-the-machine.md describes further
+    formats.
 
     \b
     Example:
@@ -24,6 +30,11 @@ def configs(name: str | None, settings: tuple[str, ...], as_json: bool) -> None:
       accel configs vta --set inp_bytes=64KiB --json > mine.json
       accel compile gemm -m 64 -n 64 -k 64 --config mine.json
     """
+    if as_markdown:
+        if name or settings or as_json:
+            raise click.UsageError("--markdown describes all machines; give nothing else")
+        write(config_manual())
+        return
     chosen = [load_config(name)] if name else list(NAMED.values())
     chosen = [config.variant(parse_settings(settings)) for config in chosen]
     for config in chosen:

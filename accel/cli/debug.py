@@ -1,4 +1,4 @@
-"""``accel debug``: look into a run."""
+"""``accel debug``: step through a run."""
 
 import sys
 from collections.abc import Iterator
@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from accel.base.errors import AccelError, ProgramError
-from accel.cli.arrays import input_files, read_arrays
-from accel.cli.common import (
+from accel.cli.npy_files import input_files, read_arrays
+from accel.cli.shared_options import (
     busy,
     check_name,
     complete,
@@ -18,7 +18,7 @@ from accel.cli.common import (
     seed_option,
     set_option,
 )
-from accel.cli.output import write
+from accel.cli.stdout import write
 from accel.debug import Debugger, Session
 from accel.run.program import SIMULATORS
 
@@ -41,7 +41,7 @@ _PROMPT = "(accel) "
     show_default=True,
     metavar="|".join(SIMULATORS),
     shell_complete=complete(SIMULATORS),
-    help="What runs it.",
+    help="The backend.",
 )
 @click.option("--serial", is_flag=True, help="Monolithic pipeline: one instruction after another.")
 @seed_option
@@ -58,12 +58,12 @@ def debug(
     max_cycles: int,
     max_uops: int,
 ) -> int:
-    """Step through a run and look into it.
+    """Step through a run, and inspect its state.
 
-    Stop anywhere, print memory, see which unit waits for what. FILE is a program file, an assembly text (.s)
-    or a vector's folder. Commands come from the keyboard, from standard input or from a file, one per line;
-    'help' lists them. In a script, an error ends the session; exit code 1 means that it ran into a fault of
-    the program.
+    Stop at any event, print memory, and see the reason why each unit waits. FILE is a program file, an
+    assembly text (.s) or a vector's folder. Commands come from the keyboard, from standard input or from
+    a file, one per line. 'help' lists them. In a script, an error ends the session. The exit code is 1
+    if the program is at fault.
 
     \b
     Example:
@@ -99,12 +99,12 @@ def _lines(script: Path | None) -> Iterator[str]:
         except OSError as error:
             raise ProgramError(f"commands {str(script)!r} cannot be read: {error.strerror}") from None
         except UnicodeDecodeError:
-            raise ProgramError(f"commands {str(script)!r} are no text: they are not UTF-8") from None
+            raise ProgramError(f"commands {str(script)!r} are not text: they are not UTF-8") from None
     return _typed() if sys.stdin.isatty() else iter(sys.stdin)
 
 
 def _typed() -> Iterator[str]:
-    """What is typed, with history where the system has it."""
+    """Yield typed lines, with a history if the system supports it."""
     with suppress(ImportError):
         import readline  # noqa: F401, PLC0415 - changes how input() works
     while True:

@@ -1,22 +1,22 @@
-"""``accel demo``: the main job from end to end, each stage in short."""
+"""``accel demo``: the whole flow from compilation to comparison, each stage in short."""
 
 from collections.abc import Mapping
 
 import click
 
 from accel.base.errors import AccelError
-from accel.cli.common import busy, config_option, json_option, show
 from accel.cli.demo_network import demo_network
-from accel.cli.output import write
-from accel.cli.pictures import terminal_timeline
-from accel.cli.run import print_result
+from accel.cli.picture_options import terminal_timeline
+from accel.cli.shared_options import busy, config_option, figures_table, json_option, show
+from accel.cli.stdout import write
 from accel.compiler.ops.workload import gemm
 from accel.compiler.target.machine import machine
 from accel.network.digits import COUNT
-from accel.network.network import DEFAULT_MACHINE
-from accel.run.build import build
-from accel.run.program import BACKENDS
-from accel.run.stages import STAGES, stage_text
+from accel.network.model_files import DEFAULT_MACHINE
+from accel.run.build_program import build
+from accel.run.program import BACKENDS, Program
+from accel.run.run_headline import headline
+from accel.run.stage_listing import STAGES, stage_text
 
 _TITLES = {
     "nest": "1. The computation, as naive loops",
@@ -26,12 +26,12 @@ _TITLES = {
     "asm": "5. Instructions, 128 bits each",
 }
 _LINES = {"streams": 12, "asm": 12}
-"""How much of a stage is shown; of the others, which are loops, more."""
+"""Number of lines shown of a stage. Stages with loops have their own number."""
 _LOOP_LINES = 32
 _SIZE, _MACHINE = 1024, "gemm8x8"
-"""Of the matrix product."""
+"""Defaults of the matrix product."""
 _BACKEND, _CLOCK = "sim", 100
-"""Of the network; the clock in MHz."""
+"""Defaults of the network. The clock is in MHz."""
 
 
 @click.command()
@@ -42,14 +42,17 @@ _BACKEND, _CLOCK = "sim", 100
 @click.option(
     "--pictures",
     type=click.IntRange(1, COUNT),
-    help=f"How many the network classifies.  [default: {COUNT}]",
+    help=f"Number of pictures for the network.  [default: {COUNT}]",
 )
-@click.option("--backend", type=click.Choice(BACKENDS), help=f"What runs the network.  [default: {_BACKEND}]")
+@click.option(
+    "--backend", type=click.Choice(BACKENDS), help=f"The backend of the network.  [default: {_BACKEND}]"
+)
 @click.option(
     "--clock",
     type=click.IntRange(1, 100_000),
     help=f"MHz, for the network's pictures per second.  [default: {_CLOCK}]",
 )
+@click.option("--verbose", is_flag=True, help="Also show each stage of the matrix product.")
 @config_option(None, f"{_MACHINE}; {DEFAULT_MACHINE} for the network")
 @json_option
 def demo(
@@ -58,13 +61,15 @@ def demo(
     pictures: int | None,
     backend: str | None,
     clock: int | None,
+    verbose: bool,
     config: str | None,
     as_json: bool,
 ) -> int:
     """Compile, run and check a matrix product or a small network.
 
-    Of the matrix product each stage is shown in brief. The network classifies handwritten digits that it has
-    not learned; every tensor is compared with numpy, and scores with ONNX Runtime if it is installed.
+    For the matrix product, the result comes first, and --verbose adds each stage in short. The network
+    classifies handwritten digits that were not in its training data. Every tensor is compared with numpy, and
+    the scores with ONNX Runtime if it is installed.
 
     \b
     Example:
@@ -72,7 +77,9 @@ def demo(
       accel demo --network --pictures 20
     """
     if network:
-        _refuse({"--size": size}, "the matrix product, which --network replaces")
+        _refuse(
+            {"--size": size, "--verbose": verbose or None}, "the matrix product, which --network replaces"
+        )
         return demo_network(
             count=COUNT if pictures is None else pictures,
             config=config or DEFAULT_MACHINE,
@@ -82,37 +89,51 @@ def demo(
         )
     others = {"--pictures": pictures, "--backend": backend, "--clock": clock, "--json": as_json or None}
     _refuse(others, "the network, which --network runs")
-    _demo_product(_SIZE if size is None else size, config or _MACHINE)
+    _demo_product(_SIZE if size is None else size, config or _MACHINE, verbose=verbose)
     return 0
 
 
 def _refuse(options: Mapping[str, object], use: str) -> None:
-    """Refuse options of the other demonstration."""
     for name, value in options.items():
         if value is not None:
             raise AccelError(f"{name} is given; it is for {use}")
 
 
-def _demo_product(size: int, config: str) -> None:
+def _demo_product(size: int, config: str, *, verbose: bool) -> None:
+    """Print the result first: the headline, the main figures and the chart, in one screen."""
     target = machine(config)
-    show(f"C = saturate((A.T @ B) >> 12), int8, {size} x {size} x {size}, on {target.config}\n")
     with busy("compiling"):
         program = build(gemm(size, size, size, transpose_a=True, shift=12), target)
+    with busy("running"):
+        result = program.run()
+    found = headline(result)
+    wrong = "all equal" if not result.mismatches else f"{result.mismatches:,} MISMATCHES"
+    show(f"C = saturate((A.T @ B) >> 12), int8, {size} x {size} x {size}, on {target.config}\n")
+    if found is not None:
+        show(f"{found.text}\n")
+    rows = [
+        ("cycles", f"{result.cycles:,}"),
+        ("utilization", f"{result.utilization or 0:.1%} of the GEMM core"),
+        ("instructions", f"{len(program.instructions):,}, no deadlock, no race: proven for every timing"),
+        ("compared to numpy", wrong),
+    ]
+    show(figures_table(rows))
+    show("\nHow load, compute and store overlap")
+    write(terminal_timeline(result))
+    if verbose:
+        _show_stages(program)
+    else:
+        show("accel demo --verbose also shows each stage, from loops to instructions")
+    result.raise_if_wrong()
+
+
+def _show_stages(program: Program) -> None:
     for stage in STAGES:
         if stage not in _TITLES:
             continue
         lines = stage_text(program, stage).splitlines()
         most = _LINES.get(stage, _LOOP_LINES)
-        show(_TITLES[stage])
+        show(f"\n{_TITLES[stage]}")
         show("\n".join("    " + line for line in lines[:most]))
         if len(lines) > most:
             show(f"    ... {len(lines) - most:,} more lines")
-        show("")
-    show("6. Checked before it runs: no deadlock, no race, whatever the timing\n")
-    with busy("running"):
-        result = program.run()
-    show("7. Run, cycle by cycle, and compared with numpy")
-    print_result(program, result)
-    show("\n8. How load, compute and store overlap")
-    write(terminal_timeline(result))
-    result.raise_if_wrong()

@@ -1,4 +1,4 @@
-"""``accel demo --network``: handwritten digits, classified on the machine."""
+"""``accel demo --network``: classification of handwritten digits."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -7,36 +7,36 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accel.cli.common import busy, figures_table, print_json, show
-from accel.cli.network_run import layers_table
+from accel.cli.run_network import layers_table
+from accel.cli.shared_options import busy, figures_table, print_json, show, terminal_width
 from accel.compiler.target.machine import machine
 from accel.formats.onnx_runtime import run_onnx_runtime
 from accel.network.digits import INPUT, MODEL, OUTPUT, WHITE, as_images, digits_network, digits_pictures
-from accel.network.program import NetworkProgram
-from accel.network.result import NetworkResult
+from accel.network.network_program import NetworkProgram
+from accel.network.network_result import NetworkResult
 from accel.run.result import SCHEMA_VERSION
 
 Array = npt.NDArray[Any]
 
 _DRAWN = 3
-"""Pictures that are drawn."""
+"""Number of pictures that are drawn."""
 _SHADES = " .:-=+*#%@"
 _HERTZ = 1_000_000
 
 
 def demo_network(*, count: int, config: str, backend: str, clock: int, as_json: bool) -> int:
-    """Classify pictures, print what came of it, and return the exit code.
+    """Classify pictures, print the results, and return the exit code.
 
     Args:
-        count: of the pictures, at most :data:`~accel.network.digits.COUNT`.
+        count: number of pictures, at most :data:`~accel.network.digits.COUNT`.
         config: the machine.
-        backend: what runs it.
-        clock: MHz.
+        backend: the backend.
+        clock: frequency in MHz.
         as_json: print a JSON object.
 
     Raises:
-        AccelError: there is no such machine, it does not run networks, or a run failed.
-        MismatchError: a tensor is not what numpy says; with ``as_json`` the exit code says so.
+        AccelError: the machine is unknown or cannot run networks, or a run failed.
+        MismatchError: a tensor differs from numpy. With ``as_json`` only the exit code shows it.
     """
     target = machine(config)
     pictures, classes = digits_pictures()
@@ -56,7 +56,7 @@ def demo_network(*, count: int, config: str, backend: str, clock: int, as_json: 
         return 1 if figures["mismatches"] else 0
     show(f"Handwritten digits on {program.config}: one picture after another, on backend {backend!r}\n")
     show("1. The network: what runs where, and the cycles of one picture")
-    show(layers_table(results[0]))
+    show(layers_table(results[0], terminal_width()))
     show(f"\n2. The first {min(_DRAWN, count)} of {count} pictures")
     show(_drawn(pictures[:_DRAWN], classes, figures["predictions"]))
     show("\n3. What came of it")
@@ -67,7 +67,7 @@ def demo_network(*, count: int, config: str, backend: str, clock: int, as_json: 
 
 
 def _mixed(array: Array) -> Array:
-    """In an order in which any number of pictures has many classes."""
+    """Return the pictures in an order in which every prefix covers many classes."""
     return array[np.random.default_rng(0).permutation(len(array))]
 
 
@@ -104,7 +104,7 @@ def _figures(
 
 
 def _agreement(images: Array, scores: Array) -> dict[str, int]:
-    """For how many pictures ONNX Runtime has the same class, and the same scores, bit for bit."""
+    """Return for how many pictures ONNX Runtime finds the same class, and the same scores bit for bit."""
     theirs = run_onnx_runtime(MODEL.read_bytes(), {INPUT: images}, [OUTPUT])[OUTPUT]
     return {
         "same_class": int((theirs.argmax(1) == scores.argmax(1)).sum()),
@@ -146,7 +146,7 @@ def _rows(figures: dict[str, Any], first: NetworkResult) -> list[tuple[str, str]
 
 
 def _drawn(pictures: Array, classes: Array, found: Sequence[int]) -> str:
-    """Side by side, two rows of pixels in a line, with a caption below."""
+    """Draw pictures next to one another, two rows of pixels per line, with captions."""
     count, height, width = pictures.shape
     dark = pictures.reshape(count, height // 2, 2, width).mean(2)
     shades = (dark * (len(_SHADES) - 1) / WHITE).round().astype(int)

@@ -1,4 +1,4 @@
-"""``accel diff``: two runs beside each other."""
+"""``accel diff``: comparison of two runs."""
 
 import shutil
 import sys
@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 from rich.table import Table
 
+from accel.base.atomic_files import check_targets
 from accel.base.errors import AccelError
-from accel.base.files import check_targets
-from accel.cli.common import (
+from accel.cli.shared_options import (
     busy,
     figures_table,
     json_option,
@@ -21,18 +21,18 @@ from accel.cli.common import (
     set_option,
     show,
 )
-from accel.cli.output import write, wrote
+from accel.cli.stdout import write, wrote
 from accel.image.image import is_network
 from accel.run.replay import program_name
 from accel.run.result import SCHEMA_VERSION
-from accel.views.comparison import Comparison, figure_text, mostly, signed, summary
-from accel.views.saved import FIGURES, SUFFIX, SavedRun
+from accel.views.run_comparison import Comparison, figure_text, main_cause, signed, summary
+from accel.views.saved_run import FIGURES, SUFFIX, SavedRun
 
 _PIPE_COLUMNS = 100
 _CAUSES = 10
 _LAYERS = 30
 _MOVED = 24
-"""Layers of a network, and tensors, that are all told; of more those that differ."""
+"""Number of layers and tensors up to which all are listed. Longer lists contain only those that differ."""
 
 
 @click.command()
@@ -45,12 +45,13 @@ _MOVED = 24
 @set_option("timing")
 @json_option
 def diff(a: Path, b: Path, html: Path | None, seed: int, settings: tuple[str, ...], as_json: bool) -> int:
-    """Compare two runs, and say what explains the difference.
+    """Compare two runs, and explain the difference.
 
-    A and B are runs that 'accel run --save' wrote, or programs or networks, which are run on the simulator;
-    --seed and --set are for these. Shown are figures, cycles by unit and cause, traffic, the units' timelines
-    one above the other on one scale, and what of the critical paths makes the most of the difference; of
-    networks also the cycles of each layer and program. The exit code is 0 whether or not the runs differ.
+    A and B are runs that 'accel run --save' has written, or programs or networks, which are then run on the
+    simulator. --seed and --set apply to these. The output has figures, cycles by unit and cause, traffic,
+    both timelines on one scale, and the entries of the critical paths that explain most of the
+    difference. For networks it also has the cycles of each layer and program. The exit code is 0 whether
+    or not the runs differ.
 
     \b
     Example:
@@ -86,10 +87,9 @@ def diff(a: Path, b: Path, html: Path | None, seed: int, settings: tuple[str, ..
 
 
 def _run(path: Path, seed: int, settings: tuple[str, ...]) -> SavedRun:
-    """A program's or a network's run on the simulator."""
     if is_network(path):
-        from accel.network.file import load_network  # noqa: PLC0415  # slow to import
-        from accel.network.saved import saved_network  # noqa: PLC0415
+        from accel.network.network_file import load_network  # noqa: PLC0415  # slow to import
+        from accel.network.saved_network_run import saved_network  # noqa: PLC0415
 
         overrides = parse_settings(settings)
         network = load_network(path).with_timing(overrides)
@@ -138,21 +138,21 @@ def _print(found: Comparison) -> None:
 
 
 def _layers(found: Comparison) -> Table:
-    """The layers of networks, in order; those that took as long in both are left out where there are many."""
+    """Return the rows of networks' layers. If there are many, return only those that differ."""
     table = _table("layers", ("", "A", "B", "B - A"))
     table.add_column("mostly")
-    differing = [one for one in found.layers if one.difference or one.moved]
+    differing = [one for one in found.layers if one.difference or one.is_moved]
     told = found.layers if len(found.layers) <= _LAYERS else differing
     for one in told:
         cycles = ("" if count is None else f"{count:,}" for count in one.cycles)
-        table.add_row(one.name, *cycles, signed(one.difference), mostly(one))
+        table.add_row(one.name, *cycles, signed(one.difference), main_cause(one))
     if len(told) < len(found.layers):
         table.add_row(f"{len(found.layers) - len(told)} others", "", "", "", "as in the other")
     return table
 
 
 def _traffic(found: Comparison) -> Table:
-    """What moved, by tensor; of many only where it differs."""
+    """Return the rows of traffic by tensor. If there are many, return only those that differ."""
     table = _table("bytes read and written", ("", "A", "B", "B - A"))
     moved = [
         (f"{change.key} {what}", change)

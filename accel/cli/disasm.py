@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from accel.assembly import disassemble
-from accel.cli.common import load_program
-from accel.cli.output import write
+from accel.cli.shared_options import load_program
+from accel.cli.stdout import write
 
 
 @click.command()
@@ -21,8 +21,8 @@ from accel.cli.output import write
 def disasm(file: Path, micro_ops: int) -> None:
     """List a program as text that 'accel asm' reads back.
 
-    Tokens are arrows: <load waits for a token from the load unit, >store sends one to the store unit. Places
-    in DRAM are given by the names of tensors; comments say what each instruction touches.
+    Tokens are arrows: <load waits for a token from the load unit, >store sends one to the store unit.
+    Addresses in DRAM are names of tensors. Comments show what each instruction accesses.
 
     \b
     Example:

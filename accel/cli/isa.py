@@ -1,9 +1,9 @@
-"""``accel isa``: the reference of the instruction set."""
+"""``accel isa``: the instruction set manual."""
 
 import click
 
-from accel.cli.common import config_option, parse_settings, set_option
-from accel.cli.output import write
+from accel.cli.shared_options import config_option, parse_settings, set_option
+from accel.cli.stdout import write
 from accel.compiler.target.machine import machine
 from accel.core.isa_manual import isa_manual
 
@@ -12,9 +12,9 @@ from accel.core.isa_manual import isa_manual
 @config_option("vta")
 @set_option("geometry or timing")
 def isa(config: str, settings: tuple[str, ...]) -> None:
-    """Print the reference of the instruction set.
+    """Print the instruction set manual.
 
-    Formats, meanings and errors, as Markdown.
+    It has formats, meanings and errors, as Markdown.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""``accel lockstep``: simulator and hardware side by side."""
+"""``accel lockstep``: comparison of simulator and hardware."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from accel.cli.common import (
+from accel.cli.shared_options import (
     engine_option,
     json_option,
     limit_options,
@@ -17,7 +17,7 @@ from accel.cli.common import (
     set_option,
     show,
 )
-from accel.cli.processes import (
+from accel.cli.worker_processes import (
     build_machines,
     in_processes,
     jobs_option,
@@ -25,8 +25,8 @@ from accel.cli.processes import (
     with_progress,
     worthwhile_jobs,
 )
-from accel.core.faults import Cause
-from accel.hw.engines.choose import DEFAULT_ENGINE
+from accel.core.fault_causes import Cause
+from accel.hw.engines.open_engine import DEFAULT_ENGINE
 from accel.run.lockstep import Lockstep, Scope
 from accel.run.lockstep import lockstep as run_lockstep
 from accel.run.program import Program
@@ -44,9 +44,9 @@ from accel.run.result import SCHEMA_VERSION
     type=click.Path(path_type=Path),
     help="A vector's folder, or a folder of vectors.",
 )
-@engine_option("What simulates the hardware.")
+@engine_option("The engine that simulates the hardware.")
 @click.option(
-    "--hostile", is_flag=True, help="Make memory answer late and stall at random; compare no cycles."
+    "--hostile", is_flag=True, help="Memory answers late and stalls at random, and cycles are not compared."
 )
 @click.option("--serial", is_flag=True, help="Monolithic pipeline: one instruction after another.")
 @jobs_option
@@ -69,13 +69,14 @@ def lockstep(
 ) -> int:
     """Compare simulator and hardware in every cycle of a run.
 
-    A PATH is a program file, an assembly text (.s), a vector's folder, or a folder of such programs. Both
-    sides start from the same random inputs and scratchpads; every event of every cycle, the way the run ends,
-    the counters and memory must be equal. A program that may race only has to end cleanly. If anything
-    differs, the first difference is shown with what both sides do around it, and the exit code is 1. With
-    --hostile only the end of a run is compared, and the memory, tokens and scratchpads that it leaves; of a
-    run that stops on an error nothing but that the hardware keeps the rules of the bus. The cycles shown are
-    the simulator's.
+    A PATH is a program file, an assembly text (.s), a vector's folder, or a folder of these. Both sides start
+    with the same random inputs and scratchpads. Every event of every cycle, the end of the run, the counters
+    and memory must be equal. A program that may race only has to end cleanly. If anything differs, the first
+    difference is shown with the events around it on both sides, and the exit code is 1.
+
+    With --hostile, memory answers at random times, and only the end of the run and the contents of memory,
+    token counters and scratchpads are compared. For a run that ends with an error, only the rules of the
+    bus are checked. The shown cycles are the simulator's.
 
     \b
     Example:
@@ -113,7 +114,6 @@ def lockstep(
 def _compare(
     program: Program, *, engine: str | None, seed: int, max_cycles: int, max_uops: int, hostile: bool
 ) -> Lockstep:
-    """One program, on this process's machine."""
     hardware = kept_machine(program.config.hardware, engine)
     hardware.reset()
     return run_lockstep(
@@ -144,7 +144,6 @@ def _count(events: int | None) -> str:
 
 
 def _explained(one: Lockstep) -> Iterator[str]:
-    """The difference in lines."""
     difference = one.difference
     if difference is None:
         return

@@ -1,4 +1,4 @@
-"""``accel package``: what firmware needs to run a network or a program."""
+"""``accel package``: files for firmware."""
 
 from pathlib import Path
 from typing import Any
@@ -6,15 +6,15 @@ from typing import Any
 import click
 
 from accel.base.errors import AccelError
-from accel.cli.common import busy, figures_table, json_option, load_program, print_json, show
-from accel.cli.output import wrote
+from accel.cli.shared_options import busy, figures_table, json_option, load_program, print_json, show
+from accel.cli.stdout import wrote
 from accel.image.image import is_network
-from accel.network.file import load_network
-from accel.network.program import NetworkProgram
-from accel.package.deployment import Deployment
-from accel.package.folder import check_folder, write_package
-from accel.package.names import identifier
-from accel.package.plan import deploy_network, deploy_program, example_run
+from accel.network.network_file import load_network
+from accel.network.network_program import NetworkProgram
+from accel.package.c_identifiers import identifier
+from accel.package.deployment_plan import deploy_network, deploy_program, example_run
+from accel.package.deployment_steps import Deployment
+from accel.package.package_folder import check_folder, write_package
 from accel.run.result import SCHEMA_VERSION
 
 
@@ -23,17 +23,15 @@ from accel.run.result import SCHEMA_VERSION
 @click.option(
     "-o", "--output", metavar="DIR", type=click.Path(path_type=Path), required=True, help="The folder."
 )
-@click.option("--name", help="What symbols in C begin with.  [default: the name of FILE]")
-@click.option("--embed", is_flag=True, help="Write the binary files as C arrays, too.")
-@click.option(
-    "--example", is_flag=True, help="Write random inputs and the outputs that they give as C arrays."
-)
+@click.option("--name", help="Prefix of the C symbols.  [default: the name of FILE]")
+@click.option("--embed", is_flag=True, help="Also write the binary files as C arrays.")
+@click.option("--example", is_flag=True, help="Also write random inputs and their outputs as C arrays.")
 @click.option(
     "--cut",
     is_flag=True,
-    help="Leave out nodes that the driver does not have, and hand out their operands.",
+    help="Leave out nodes that the driver lacks, so that their operands become outputs.",
 )
-@click.option("--force", is_flag=True, help="Replace a package that DIR holds.")
+@click.option("--force", is_flag=True, help="Replace an existing package in DIR.")
 @json_option
 def package(
     file: Path,
@@ -45,11 +43,11 @@ def package(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write what firmware needs to run a network or a program.
+    """Write a network or a program as files for firmware.
 
-    DIR gets instructions and constants as they lie in memory, a manifest, and sources in C99 that need no
-    library: a driver for the accelerator, and tables by which it quantizes and packs inputs, runs the
-    machine, and unpacks outputs. docs/package.md shows how to bring it onto a board.
+    DIR receives instructions and constants as they lie in memory, a manifest, and C99 sources without
+    dependencies: a driver for the accelerator, and tables by which it quantizes and packs inputs, runs the
+    machine and unpacks outputs. docs/how-to/deploy-to-firmware.md shows how to bring it onto a board.
 
     \b
     Example:
@@ -77,10 +75,10 @@ def package(
 
 
 def _name(path: Path) -> str:
-    """The name of a package.
+    """Return the name of a package.
 
     Raises:
-        AccelError: it is one of the driver's own.
+        AccelError: the driver uses the name.
     """
     found = identifier(path.stem)
     if found == "accel" or found.startswith("accel_"):

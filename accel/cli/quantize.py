@@ -1,4 +1,4 @@
-"""``accel quantize``: a float network made one of int8, and what that costs."""
+"""``accel quantize``: quantization of a float network, and its error."""
 
 import math
 from dataclasses import asdict
@@ -8,11 +8,11 @@ from typing import Any
 import click
 from rich.table import Table
 
-from accel.base.files import check_targets, write_atomically
-from accel.cli.arrays import read_archive
-from accel.cli.common import busy, figures_table, json_option, print_json, show
-from accel.cli.output import wrote
-from accel.formats.quantization import METHODS, TYPES, OutputError, QuantizedModel, quantize_onnx
+from accel.base.atomic_files import check_targets, write_atomically
+from accel.cli.npy_files import read_archive
+from accel.cli.shared_options import busy, figures_table, json_option, print_json, show
+from accel.cli.stdout import wrote
+from accel.formats.quantize_onnx import METHODS, TYPES, OutputError, QuantizedModel, quantize_onnx
 from accel.run.result import SCHEMA_VERSION
 
 
@@ -24,30 +24,34 @@ from accel.run.result import SCHEMA_VERSION
     metavar="DATA.npz",
     required=True,
     type=click.Path(path_type=Path),
-    help="Samples for each input, by its name, along the first axis.",
+    help="Samples by input name, stacked along the first axis.",
 )
 @click.option(
-    "--activations", type=click.Choice(TYPES), default=TYPES[0], show_default=True, help="Their type."
+    "--activations",
+    type=click.Choice(TYPES),
+    default=TYPES[0],
+    show_default=True,
+    help="Data type of activations.",
 )
 @click.option(
     "--method",
     type=click.Choice(METHODS),
     default=METHODS[0],
     show_default=True,
-    help="How ranges are found from the data.",
+    help="Calibration method.",
 )
 @click.option(
     "-o", "--output", required=True, type=click.Path(path_type=Path), help="The quantized model's file."
 )
 @json_option
 def quantize(model: Path, data: Path, activations: Any, method: Any, output: Path, as_json: bool) -> int:
-    """Quantize a float network by ONNX Runtime, and say what it costs.
+    """Quantize a float network, and measure the error.
 
-    ONNX Runtime's static quantization (extra onnx), with settings that fit machines with post=1: weights
-    are int8 with a scale for each output channel, activations have one scale and a zero point. Batch
-    normalization is folded first. The quantized network, as machines compute it, is compared with the float
-    one on the data: per output the largest and the mean difference, the ratio of signal to noise, and of
-    classes the share of rows with the same winner.
+    Uses ONNX Runtime's static quantization (extra onnx) with settings for machines with post=1: weights are
+    int8 with a scale for each output channel, activations have one scale and a zero point. Batch
+    normalization is folded first. The quantized network, computed as machines do, is compared with the float
+    network on the data: largest and mean difference, signal-to-noise ratio, and for classes the share of rows
+    with the same winner.
 
     \b
     Example:

@@ -1,17 +1,17 @@
-"""``accel registers``: the reference of the control registers."""
+"""``accel registers``: the manual of the control registers."""
 
 import click
 
-from accel.cli.output import write
+from accel.cli.stdout import write
 from accel.core.register_manual import c_header, registers_manual
 
 
 @click.command()
 @click.option("--c", "as_c", is_flag=True, help="Print a C header instead.")
 def registers(as_c: bool) -> None:
-    """Print the reference of the hardware's control registers.
+    """Print the manual of the control registers.
 
-    Addresses, bits, access and causes, as Markdown.
+    It has addresses, bits, access and causes, as Markdown.
 
     \b
     Example:

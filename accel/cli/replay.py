@@ -1,4 +1,4 @@
-"""``accel replay``: run programs that state their expected results, and compare."""
+"""``accel replay``: run programs with expected results."""
 
 from functools import partial
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from accel.cli.common import (
+from accel.cli.shared_options import (
     backend_option,
     engine_option,
     json_option,
@@ -16,7 +16,7 @@ from accel.cli.common import (
     seed_option,
     show,
 )
-from accel.cli.processes import (
+from accel.cli.worker_processes import (
     build_machines,
     in_processes,
     jobs_option,
@@ -24,18 +24,18 @@ from accel.cli.processes import (
     with_progress,
     worthwhile_jobs,
 )
-from accel.run.backends.choose import check_backend, check_options
-from accel.run.options import RunOptions
+from accel.run.backends.open_backend import check_backend, check_options
 from accel.run.program import BACKENDS, Program
 from accel.run.replay import Replay, load_tests, program_name
 from accel.run.replay import replay as replay_program
 from accel.run.result import SCHEMA_VERSION
+from accel.run.run_options import RunOptions
 
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path))
 @backend_option("functional", "functional: memory only; sim: cycles too; rtl: the hardware itself.")
-@engine_option("What simulates the hardware (backend rtl).")
+@engine_option("The engine that simulates the hardware (backend rtl).")
 @order_option
 @jobs_option
 @seed_option
@@ -52,12 +52,12 @@ def replay(
     max_uops: int,
     as_json: bool,
 ) -> int:
-    """Run programs that state their expected results.
+    """Run programs with expected results, and compare.
 
     A PATH is a vector from another VTA compiler (a folder of config.json, insn.bin, dram_before.npz and
-    expect.npz), a test in assembly (.s, see docs/assembly.md), or a folder of such programs. Memory and the
-    way the run ends are compared with what is expected. Scratchpads start with random contents, except for
-    what a test presets. The exit code is 1 if any of them fails.
+    expect.npz), a test in assembly (.s, see docs/reference/assembly.md), or a folder of these. Memory and the
+    end of the run are compared with the expected ones. Scratchpads start with random contents, except for the
+    initial state of a test. The exit code is 1 if any program fails.
 
     \b
     Example:

@@ -5,12 +5,12 @@ from pathlib import Path
 import click
 
 from accel.base.errors import AccelError
-from accel.cli.common import complete, load_program
-from accel.cli.network import show_network
-from accel.cli.output import write
+from accel.cli.compile_network import show_network
+from accel.cli.shared_options import complete, load_program
+from accel.cli.stdout import write
 from accel.image.image import is_network
-from accel.network.text import STAGES as NETWORK_STAGES
-from accel.run.stages import STAGES, stage_text
+from accel.network.network_text import STAGES as NETWORK_STAGES
+from accel.run.stage_listing import STAGES, stage_text
 
 
 @click.command()
@@ -19,17 +19,27 @@ from accel.run.stages import STAGES, stage_text
     "--stage",
     metavar="|".join((*STAGES, *NETWORK_STAGES)),
     shell_complete=complete((*STAGES, *NETWORK_STAGES)),
-    help="What to show.  [default: tensorized; of a network, placed]",
+    help="The stage.  [default: tensorized; for a network, placed]",
 )
 def show(file: Path, stage: str | None) -> None:
     """Show a program at one stage of its compilation.
 
-    nest: the naive loops. scheduled: after split, tile, reorder, caches. tensorized: with intrinsics.
-    threads: with virtual threads interleaved. streams: the access/execute streams with their tokens.
-    asm: the instructions.
+    \b
+    Stages of a program:
+      nest        the naive loops
+      scheduled   after split, tile, reorder and caches
+      tensorized  with intrinsics
+      threads     with virtual threads interleaved
+      passes      the passes that reordered instructions, and how many each moved
+      streams     the access/execute streams with their tokens
+      asm         the instructions
 
-    Of a network, graph: tensors and nodes. fused: nodes that run as one. placed: where they run, and why.
-    memory: where tensors between layers lie.
+    \b
+    Stages of a network:
+      graph       tensors and nodes
+      fused       nodes that run as one layer
+      placed      the placement of each node, and the reason
+      memory      the offsets of tensors between layers
 
     \b
     Example:

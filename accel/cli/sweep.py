@@ -1,4 +1,4 @@
-"""``accel sweep``: a grid of workloads, machines and schedules, measured in parallel."""
+"""``accel sweep``: measure a grid of workloads, machines and schedules in parallel."""
 
 import os
 import shlex
@@ -11,9 +11,9 @@ from typing import Any
 import click
 from rich.table import Table as TextTable
 
+from accel.base.atomic_files import check_distinct, check_folder, check_writable, write_atomically
 from accel.base.errors import AccelError, ConfigError, SweepError
-from accel.base.files import check_distinct, check_folder, check_writable, write_atomically
-from accel.cli.common import (
+from accel.cli.shared_options import (
     check_name,
     complete,
     figures_table,
@@ -23,20 +23,20 @@ from accel.cli.common import (
     progress_bar,
     show,
 )
-from accel.cli.output import wrote
-from accel.compiler.operators.registry import WORKLOADS
+from accel.cli.stdout import wrote
+from accel.compiler.operators.operator_registry import WORKLOADS
 from accel.core.config import parse_quantity
 from accel.run.result import SCHEMA_VERSION
 from accel.sweeps import Plot, Spec, Table, load_spec, run_sweep
 from accel.sweeps.executors import EXECUTORS, check_dask
-from accel.sweeps.grid import knobs
-from accel.sweeps.plots import check_matplotlib, make_plot
-from accel.sweeps.points import settings_of
-from accel.sweeps.spec import make_spec
-from accel.sweeps.table import import_parquet
+from accel.sweeps.sweep_grid import grid_keys
+from accel.sweeps.sweep_plots import check_matplotlib, make_plot
+from accel.sweeps.sweep_points import settings_of
+from accel.sweeps.sweep_spec import make_spec
+from accel.sweeps.sweep_table import import_parquet
 
 _SHOWN = 40
-"""Rows that are printed."""
+"""Number of printed rows."""
 
 
 @click.command()
@@ -45,14 +45,14 @@ _SHOWN = 40
     "--workload",
     metavar="NAME",
     shell_complete=complete(WORKLOADS),
-    help="Without a file: what to compile, as gemm.",
+    help="The workload if there is no file, for example gemm.",
 )
 @click.option(
     "--vary",
     multiple=True,
     metavar="KEY=VALUE,...",
-    shell_complete=complete(f"{name}=" for name in knobs() if name not in ("label", "zip")),
-    help="Values of a parameter, knob or configuration field; repeatable.",
+    shell_complete=complete(f"{name}=" for name in grid_keys() if name not in ("label", "zip")),
+    help="Values of a parameter, knob or configuration field (repeatable).",
 )
 @click.option(
     "--plot", "plots", multiple=True, metavar="X,Y[,BY]", help="Draw column Y over X, a line for each BY."
@@ -62,21 +62,23 @@ _SHOWN = 40
     "--output",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="Where results go.  [default: a folder of the sweep's name]",
+    help="The folder of the results.  [default: the sweep's name]",
 )
-@click.option("--parquet", is_flag=True, help="Write the table as Parquet too.")
-@click.option("--no-plots", is_flag=True, help="Draw nothing.")
-@click.option("--fresh", is_flag=True, help="Measure again what has been measured.")
-@click.option("--jobs", type=click.IntRange(1), help="Processes at work.  [default: one for each core]")
+@click.option("--parquet", is_flag=True, help="Also write the table as Parquet.")
+@click.option("--no-plots", is_flag=True, help="Skip the plots.")
+@click.option("--fresh", is_flag=True, help="Measure all points again.")
+@click.option("--jobs", type=click.IntRange(1), help="Number of processes.  [default: one for each core]")
 @click.option(
     "--executor",
     default="processes",
     show_default=True,
     metavar="|".join(EXECUTORS),
     shell_complete=complete(EXECUTORS),
-    help="Who does the work.",
+    help="Measure points in processes or on a Dask cluster.",
 )
-@click.option("--scheduler", metavar="ADDRESS", help="Of a Dask cluster; one on this machine if not given.")
+@click.option(
+    "--scheduler", metavar="ADDRESS", help="Address of a Dask cluster.  [default: one on this machine]"
+)
 @json_option
 def sweep(
     file: Path | None,
@@ -94,13 +96,14 @@ def sweep(
 ) -> int:
     """Measure a grid of workloads, machines and schedules.
 
-    FILE.toml says what to measure and draw, see docs/sweeps.md; --vary replaces values in it. Without a file
-    --workload and --vary say it. Keys are the workload's parameters, the knobs config and vthreads, sides of
-    tiles as tile_m and tile_oc, and every configuration field; with "run." in front, a timing field that the
-    schedule does not know of.
+    FILE.toml describes the measurements and plots (docs/how-to/search-machines-and-schedules.md). --vary
+    replaces values in it. Without a file, --workload and --vary define the grid. Keys are the workload's
+    parameters, the knobs config and vthreads, sides of tiles as tile_m and tile_oc, and every
+    configuration field. A field with the prefix "run." changes the timing of a run but not its schedule.
 
-    FOLDER gets the table as CSV, the plots as SVG and a journal: the same command goes on where it was
-    interrupted. Exit code 1 if a program is at fault; that a point does not fit its machine is no fault.
+    FOLDER gets the table as CSV, the plots as SVG and a journal. After an interruption, the same command
+    continues. The exit code is 1 if a program is at fault. A point that does not fit its machine is not
+    an error.
 
     \b
     Example:
@@ -158,14 +161,14 @@ def sweep(
 
 @contextmanager
 def _told_to_resume(journal: Path) -> Iterator[None]:
-    """Whoever interrupts a sweep is told how it goes on."""
+    """Tell the user of an interrupted sweep how to continue it."""
     try:
         yield
     except KeyboardInterrupt:
         arguments = click.get_current_context().obj
         again = shlex.join(["accel", *(one for one in arguments if one != "--fresh")])
         print(
-            f"accel: interrupted; what has been measured is in {str(journal)!r}, and this goes on from "
+            f"accel: interrupted; the measured points are in {str(journal)!r}, and this continues from "
             f"there: {again}",
             file=sys.stderr,
         )
@@ -175,7 +178,6 @@ def _told_to_resume(journal: Path) -> Iterator[None]:
 def _spec(
     file: Path | None, workload: str | None, values: dict[str, list[Any]], plots: tuple[str, ...]
 ) -> Spec:
-    """What is asked for."""
     context = click.get_current_context()
     if (file is None) == (workload is None):
         raise click.UsageError("Give a file or --workload, one of them.", context)
@@ -188,10 +190,10 @@ def _spec(
 
 
 def _values(vary: Sequence[str]) -> dict[str, list[Any]]:
-    """``KEY=VALUE,...`` arguments as lists by key.
+    """Return ``KEY=VALUE,...`` arguments as lists by key.
 
     Raises:
-        AccelError: an argument is not of that form, or a key is given twice.
+        AccelError: an argument has another form, or a key appears twice.
     """
     form = "KEY=VALUE,..., as vthreads=1,2,4"
     values = {}
@@ -204,7 +206,6 @@ def _values(vary: Sequence[str]) -> dict[str, list[Any]]:
 
 
 def _value(key: str, text: str) -> Any:
-    """A number or flag where it is one, else the text."""
     if text in ("true", "false"):
         return text == "true"
     try:
@@ -226,7 +227,6 @@ _JOURNAL = "the journal"
 
 
 def _targets(spec: Spec, folder: Path, parquet: bool) -> dict[str, Path]:
-    """All files of a sweep, by what they are called in messages."""
     endings = {_CSV: ".csv", _PARQUET: ".parquet", _JOURNAL: ".journal.jsonl"}
     if not parquet:
         del endings[_PARQUET]
@@ -245,7 +245,6 @@ def _joined(*parts: str) -> str:
 
 
 def _write(spec: Spec, table: Table, targets: dict[str, Path]) -> list[Path]:
-    """All files but the journal."""
     table.save_csv(targets[_CSV])
     files = [targets[_CSV]]
     if _PARQUET in targets:

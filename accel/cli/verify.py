@@ -1,4 +1,4 @@
-"""``accel verify``: a network against ONNX Runtime, tensor by tensor."""
+"""``accel verify``: comparison of a network with ONNX Runtime."""
 
 import math
 from dataclasses import asdict
@@ -8,12 +8,14 @@ import click
 from rich.table import Table
 
 from accel.base.errors import ShapeError, nearest
-from accel.cli.arrays import input_files, read_arrays
-from accel.cli.common import busy, config_option, json_option, print_json, seed_option, show
-from accel.formats.comparison import Comparison, compare, random_inputs
+from accel.cli.npy_files import input_files, read_arrays
+from accel.cli.shared_options import busy, config_option, json_option, print_json, seed_option, show
+from accel.formats.compare_with_original import compare_with_original
+from accel.formats.compare_with_runtime import Comparison, compare, random_inputs
 from accel.formats.onnx_import import MAX_BATCH
-from accel.network.network import DEFAULT_MACHINE, read_network
-from accel.network.result import NetworkResult
+from accel.formats.onnx_runtime import saturates
+from accel.network.model_files import DEFAULT_MACHINE, is_tflite
+from accel.network.network import read_network
 from accel.run.program import BACKENDS
 from accel.run.result import SCHEMA_VERSION
 
@@ -24,12 +26,12 @@ from accel.run.result import SCHEMA_VERSION
 @click.option(
     "--batch",
     type=click.IntRange(1, MAX_BATCH),
-    help="Size of the batch, if the model leaves it open.  [default: 1]",
+    help="Batch size, if it is open in the model.  [default: 1]",
 )
 @click.option(
     "--backend",
     type=click.Choice(BACKENDS),
-    help="Compile and run the network, too, and compare what it leaves with numpy.",
+    help="Also compile and run the network, and compare all tensors with numpy.",
 )
 @config_option(DEFAULT_MACHINE)
 @seed_option
@@ -45,14 +47,23 @@ def verify(
 ) -> int:
     """Compare a network with ONNX Runtime, tensor by tensor.
 
-    A MODEL is an ONNX file, or one of TensorFlow Lite (.tflite). The network is read as it would be
-    compiled, computed in numpy, written as a model in QOperator format whose outputs are all of its
-    tensors, and run by ONNX Runtime (extra onnx). Each operator is compared on the operands that ONNX
-    Runtime has. What differs by the order of an addition's multiply-adds, which depends on the processor,
-    is counted apart; float32 may differ by rounding, a quantized softmax by 1. Where ONNX Runtime saturates
-    products of uint8 and int8, on x86 without VNNI, it is given int8 weights as uint8. Inputs that are not
-    given are random. With --backend the network is also compiled and run. The exit code is 1 if a tensor
-    differs.
+    MODEL is an ONNX or TensorFlow Lite (.tflite) file. It is imported as for compilation and compared twice:
+
+    \b
+    1. Operator by operator. The imported network is written as a QOperator model
+       whose outputs are all tensors, and ONNX Runtime runs it without
+       optimizations. Each operator is evaluated on ONNX Runtime's operands.
+    2. With the original file, if it is an ONNX file. ONNX Runtime runs it with
+       all optimizations and session.qdqisint8allowed=1. Each tensor that the
+       file quantizes is compared.
+
+    Values that differ only by the order of an addition's multiply-adds, which depends on the processor, are
+    counted separately. float32 may differ by rounding, a quantized softmax by 1, and a sum that ONNX Runtime
+    computes in float32 by 1. On x86 without VNNI, where ONNX Runtime would saturate products of uint8 and
+    int8, the first comparison takes int8 weights as uint8, and the second is left out.
+
+    Missing inputs are random. With --backend the network is also compiled and run. The exit code is 1 if a
+    tensor differs.
 
     \b
     Example:
@@ -63,38 +74,51 @@ def verify(
     files = input_files(inputs, graph.inputs)
     for name in files:
         if name not in graph.inputs:
-            raise ShapeError(f"{name!r} is no input of the network; {nearest(name, graph.inputs)}")
+            raise ShapeError(f"{name!r} is not an input of the network; {nearest(name, graph.inputs)}")
     values = random_inputs(graph, seed) | read_arrays(files)
+    original = None
     with busy("comparing"):
         comparison = compare(graph, values)
+        if not is_tflite(file) and not saturates():
+            original = compare_with_original(graph, file, values)
+    compared = [one for one in (comparison, original) if one is not None]
     result = None
     if backend is not None:
         with busy("running"):
             result = network.build(config, keep=True).run(values, backend=backend)
     if as_json:
-        print_json(_as_data(comparison, result))
-        return 0 if comparison.first is None and not (result and result.wrong) else 1
+        ok = all(one.first is None for one in compared) and not (result and result.wrong)
+        ran = {"backend": result.backend, "mismatches": result.wrong} if result is not None else {}
+        print_json(
+            {
+                "schema_version": SCHEMA_VERSION,
+                "ok": ok,
+                **_as_data(comparison),
+                "original": None if original is None else _as_data(original),
+                **ran,
+            }
+        )
+        return 0 if ok else 1
     show(_table(comparison))
-    show(_summary(comparison))
+    show(_summary(comparison, "operators of the network"))
+    if original is not None:
+        show(_summary(original, "original file, all optimizations of ONNX Runtime"))
     if result is not None:
         where = f"{result.config.label} ({backend})"
         show(f"{len(result.tensors)} tensors on {where}: {result.wrong} mismatches with numpy")
-    comparison.raise_if_bad()
+    for one in compared:
+        one.raise_if_bad()
     if result is not None:
         result.raise_if_wrong()
     return 0
 
 
-def _as_data(comparison: Comparison, result: NetworkResult | None) -> dict[str, object]:
-    ran = {"backend": result.backend, "mismatches": result.wrong} if result is not None else {}
+def _as_data(comparison: Comparison) -> dict[str, object]:
     return {
-        "schema_version": SCHEMA_VERSION,
-        "ok": comparison.first is None and not (result and result.wrong),
         "values": comparison.values,
         "differing": sum(one.differing for one in comparison.tensors),
         "reordered": comparison.reordered,
         "first": None if comparison.first is None else comparison.first.name,
-        **ran,
         "tensors": [
             asdict(one) | {"largest": one.largest if math.isfinite(one.largest) else None}
             for one in comparison.tensors
@@ -114,9 +138,9 @@ def _table(comparison: Comparison) -> Table:
     return table
 
 
-def _summary(comparison: Comparison) -> str:
-    right = sum(not one.differing for one in comparison.tensors)
-    told = f"{right} of {len(comparison.tensors)} tensors equal, {comparison.values:,} values"
+def _summary(comparison: Comparison, subject: str) -> str:
+    equal = sum(not one.differing for one in comparison.tensors)
+    text = f"{subject}: {equal} of {len(comparison.tensors)} tensors equal, {comparison.values:,} values"
     if comparison.reordered:
-        told += f"; {comparison.reordered:,} differ by the order of multiply-adds alone"
-    return told
+        text += f"; {comparison.reordered:,} differ by the order of multiply-adds alone"
+    return text

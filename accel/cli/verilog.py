@@ -1,12 +1,12 @@
-"""``accel verilog``: the hardware for other tools."""
+"""``accel verilog``: the hardware as Verilog."""
 
 from pathlib import Path
 from typing import Literal
 
 import click
 
-from accel.base.files import check_targets, write_atomically
-from accel.cli.common import (
+from accel.base.atomic_files import check_targets, write_atomically
+from accel.cli.shared_options import (
     busy,
     config_file,
     config_option,
@@ -17,7 +17,7 @@ from accel.cli.common import (
     set_option,
     show,
 )
-from accel.cli.output import wrote
+from accel.cli.stdout import wrote
 from accel.core.config import load_config
 from accel.core.isa import check_encodable
 from accel.run.result import SCHEMA_VERSION
@@ -32,11 +32,11 @@ from accel.run.result import SCHEMA_VERSION
     type=click.Choice(["inline", "blackbox"]),
     default="inline",
     show_default=True,
-    help="Scratchpads as arrays, or as instances of a module 'accel_memory' of your own.",
+    help="Scratchpads as arrays, or as instances of your own module 'accel_memory'.",
 )
-@click.option("--slices", is_flag=True, help="A register slice in every channel of both buses.")
+@click.option("--slices", is_flag=True, help="Add a register slice to every channel of both buses.")
 @click.option(
-    "--aresetn", is_flag=True, help="Clock and reset as AXI has them: aclk, and aresetn, active low."
+    "--aresetn", is_flag=True, help="Name clock and reset as in AXI: aclk and aresetn (active low)."
 )
 @json_option
 def verilog(
@@ -50,8 +50,8 @@ def verilog(
 ) -> None:
     """Write the core as Verilog, for simulation and synthesis.
 
-    The module is 'accel': a clock, a synchronous reset, an AXI4 manager, an AXI4-Lite subordinate and an
-    interrupt. docs/simulation.md shows how to simulate it.
+    The module 'accel' has a clock, a synchronous reset, an AXI4 manager, an AXI4-Lite subordinate and an
+    interrupt. docs/how-to/simulate-the-core-in-ci.md shows how to simulate it.
 
     \b
     Example:

@@ -1,1 +1,2 @@
-"""The machine's definition: configuration, instruction set, and what follows from them alone."""
+"""The definition of the machine: configuration, instruction set, registers, timing rules, tokens and
+faults."""

@@ -1,56 +1,58 @@
-"""What both the simulator and the hardware report about a run: typed events and cycle counters."""
+"""Events and cycle counters that simulator and hardware both report about a run."""
 
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
+from accel.base.errors import AccelError
 from accel.core.isa import Unit
 
 
 class EventKind(IntEnum):
-    """Kinds of events, in the order in which they are listed within a cycle and unit."""
+    """Kinds of events, in their order within a cycle and unit."""
 
     QUEUE_PUSH = 0
-    """Fetch hands out an instruction; value: the number of the unit it goes to."""
+    """The fetch unit dispatches an instruction. Value: number of the unit whose queue it enters."""
     QUEUE_POP = 1
-    """A unit takes an instruction from its queue; value: the unit's number."""
+    """A unit takes an instruction from its queue. Value: number of the unit."""
     TOKEN_POP = 2
-    """Value: the token counter's number."""
+    """An instruction pops a token. Value: number of the token counter."""
     START = 3
-    """Value: 0."""
+    """An instruction starts. Value: 0."""
     BURST_GRANT = 4
-    """Value: beats."""
+    """The bus grants a burst. Value: beats of the burst."""
     BURST_LAST = 5
-    """The last beat is on the bus; value: beats."""
+    """The last beat of a burst is on the bus. Value: beats of the burst."""
     RETIRE = 6
-    """Value: 0."""
+    """An instruction retires. Value: 0."""
     TOKEN_PUSH = 7
-    """Value: the token counter's number."""
+    """An instruction pushes a token. Value: number of the token counter."""
 
 
 class Event(NamedTuple):
-    """Something that happened; sorting gives the order by cycle, unit, kind."""
+    """One event. Sorted events are in the order of cycle, unit, kind."""
 
     cycle: int
     unit: Unit
     kind: EventKind
     instruction: int
-    """The instruction's place in the program; for fetch's bursts that of the first one in it."""
+    """Index of the instruction in the program; for a burst of the fetch unit the first instruction in it."""
     value: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class UnitCycles:
-    """Where one unit's cycles went; the four add up to the cycles of the run.
+    """Cycles of one unit by state. The four counts add up to the cycles of the run.
 
     Attributes:
-        busy: load, store: a beat or pad word moves; compute: a micro-op's slot, a beat or a pad word;
-            fetch: an instruction is handed out.
-        memory_stall: an instruction is in flight, but nothing moves; fetch: the next instruction has not
-            arrived.
-        token_stall: nothing is in flight and the next instruction lacks a token (compute: none is issued);
-            fetch: the next instruction waits for room in a queue or, in serial mode, for the one before.
-        idle: none of these.
+        busy: load and store unit: a beat or pad word moves. Compute unit: a micro-op's slot, a beat or a
+            pad word. Fetch unit: an instruction is dispatched.
+        memory_stall: an instruction is in flight, but nothing moves. Fetch unit: the next instruction has
+            not arrived.
+        token_stall: nothing is in flight and the next instruction lacks a token; in the compute unit no
+            micro-op is issued. Fetch unit: the next instruction waits for room in a queue or, in serial
+            mode, for the previous instruction.
+        idle: all other cycles.
     """
 
     busy: int
@@ -67,8 +69,13 @@ class UnitCycles:
         }
 
 
+MAX_RECORDS = 1 << 22
+"""Most records of a run whose events are listed, because an event takes about 150 bytes in memory and 500 in
+a report. A run with more records reports only cycles and counters."""
+
+
 class Timing(Protocol):
-    """What simulator and hardware know of a run's cycles."""
+    """The timing of a run, from the simulator or from the hardware."""
 
     @property
     def cycles(self) -> int:
@@ -76,10 +83,33 @@ class Timing(Protocol):
 
     @property
     def unit_cycles(self) -> dict[Unit, UnitCycles]:
-        """Where each unit's cycles went."""
+        """Cycles of each unit by state."""
+
+    @property
+    def record_count(self) -> int | None:
+        """Number of dispatches, starts, retirements, granted bursts and completed bursts, or None if they
+        were not recorded."""
 
     def events(self) -> list[Event] | None:
-        """Everything that happened, sorted; None if it was not recorded."""
+        """Return all events, sorted, or None if they were not recorded or there are more than
+        :data:`MAX_RECORDS` records."""
 
     def retirements(self) -> list[tuple[int, int]] | None:
-        """Each instruction that retired, by its index, and the cycle; None if events were not recorded."""
+        """Return index and cycle of each instruction that retired, or None if events were not recorded."""
+
+
+def listed_events(timing: Timing) -> list[Event]:
+    """Return the events of a run.
+
+    Raises:
+        AccelError: events were not recorded, or there are too many to list.
+    """
+    events = timing.events()
+    if events is None and timing.record_count is None:
+        raise AccelError("the events of the run were not recorded")
+    if events is None:
+        raise AccelError(
+            f"the run has {timing.record_count:,} records; events are listed of at most {MAX_RECORDS:,}: "
+            "end the run earlier by max_cycles"
+        )
+    return events

@@ -1,15 +1,17 @@
-"""The reference of the instruction set, written from the declarations: ``accel isa``, ``docs/isa.md``."""
+"""Generate the manual of the instruction set: ``accel isa``, ``docs/reference/isa.md``."""
 
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from accel.core.config import Config
-from accel.core.faults import Cause
+from accel.core.fault_causes import Cause
+from accel.core.fault_conditions import conditions_of
 from accel.core.isa import (
     TRANSFERS,
     Alu,
     AluOp,
+    Instruction,
     Loops,
     MicroOp,
     class_slots,
@@ -17,26 +19,52 @@ from accel.core.isa import (
     routes_of,
     variants_of,
 )
-from accel.core.memories import UOP, Scratchpad
+from accel.core.markdown_table import table
+from accel.core.scratchpad_specs import UOP, Scratchpad
 
 _INTRODUCTION = """\
-Four units work in parallel and meet only in queues and token counters. *Fetch* hands out the instructions in
-order; *load* executes LOADs of INP and WGT, *store* executes STOREs{own},
-*compute* everything else. In the chain load, compute, store each unit has a counter of tokens from each
-neighbour: an instruction starts when every token that it pops is there, and pushes its tokens when its last
-write can be seen. RAW tokens run with the chain, WAR tokens against it. No other order holds between
-instructions of different units.
+This page is for readers of programs, authors of compilers and hardware designers. It lists every instruction
+of a machine: its fields, its operation and the errors it reports. Four units work in parallel:
 
-An instruction is a 128-bit little-endian word, a micro-op a 32-bit one. Fields are packed upward from bit 0;
-one that would cross a 64-bit boundary starts at it. Bits that no field uses are ignored when read and written
-as zero. The widths below are those of {config}; `accel isa --config NAME` prints those of any other."""
+| unit | executes |
+| --- | --- |
+| fetch | nothing; it reads the program and dispatches each instruction to the queue of its unit, in order |
+| load | {load} |
+| compute | everything else |
+| store | {store} |
+
+Units wait for one another only through queues and token counters. In the chain load, compute, store there is
+a counter from each unit to each neighbour. An instruction starts when every token that it pops exists. It
+pushes its tokens when its last write is visible. Tokens along the chain are RAW tokens: the data is written
+and may be read. Tokens against the chain are WAR tokens: the data was read and may be overwritten. For
+example, a LOAD with `push_next` and a GEMM with `pop_prev` make the GEMM wait for the loaded data. Nothing
+else orders instructions of different units.
+
+An instruction is a 128-bit little-endian word, a micro-op a 32-bit one. Fields are packed upward from bit 0.
+A field that would cross a 64-bit boundary starts at the boundary. Decoding ignores bits that no field uses,
+encoding writes them as zero. The widths below are those of {config}. `accel isa --config NAME` prints those
+of any other machine, [configuration](configuration.md) lists the machines."""
+
+_INSTRUCTIONS = """\
+All instructions have the same lowest seven bits. In the tables, bits `a:b` are bits `a` to `b`, `b` the
+lowest. *Element* is an element of the scratchpad or DRAM area that the instruction accesses, as the table of
+memories defines it. For example, `dram_base=4` of a LOAD of INP on `vta` is byte 64 of the DRAM window,
+because an element has 16 bytes.
+
+Each instruction has a second table of the errors that it reports, in the order in which they are checked. A
+LOAD or STORE with `x_size` zero checks only its token flags. In addition any instruction can be the one at
+which the run ends with `no-finish`, `limit`, `deadlock`, `stopped` or `timeout`."""
 
 _ERRORS = """\
-The first error ends the run, with a cause and the instruction's index; among errors of one cycle it is that
-of fetch, load, compute, store, in this order. After it nothing starts. Nothing is ever written outside the
-DRAM window."""
+The first error ends the run, with a cause and the index of the instruction. Of several errors in one cycle,
+the first in the order fetch, load, compute, store is reported. After an error no instruction starts. The
+machine never writes outside the DRAM window. For example, a LOAD that fills inp elements up to index 2048 on
+a machine with the elements 0 to 2047 ends the run with `sram-range`, and it has moved nothing.
 
-_ALU = {
+The Python API raises these errors as [exceptions](../api/errors.rst). Hardware reports them in the register
+[`cause`](registers.md)."""
+
+_ALU_RESULTS = {
     AluOp.MIN: "min(x, y)",
     AluOp.MAX: "max(x, y)",
     AluOp.ADD: "x + y",
@@ -46,33 +74,38 @@ _ALU = {
 
 
 def isa_manual(config: Config) -> str:
-    """The instruction set of a machine as Markdown."""
+    """Return the instruction set of a machine as Markdown."""
     sections = [
         "# The instruction set",
         _INTRODUCTION.format(
-            config=f"`{config.label}`", own=" and LOADs of PAR and RES" if config.post else ""
+            config=f"`{config.label}`",
+            load="LOAD of INP and WGT" + (", SET.INP" if config.post else ""),
+            store="STORE" + (", LOAD of PAR and RES, SET.OUT, SET.SUM" if config.post else ""),
         ),
         "## Memories",
-        _memories(config),
+        _memory_table(config),
         "## Instructions",
-        "The lowest seven bits are the same in all of them. Columns `a:b` are bits, `b` the lowest.",
+        _INSTRUCTIONS,
     ]
     for cls in classes_of(config).values():
-        sections += [f"### {cls.OPCODE.name} ({cls.OPCODE.value})", *_only(cls.POST)]
-        sections += [_prose(cls), _fields(cls, config)]
+        sections += [f"### {cls.OPCODE.name} ({cls.OPCODE.value})", *_generation_note(cls.POST)]
+        sections += [_description(cls), _field_table(cls, config)]
         if cls is Alu:
-            operations = ((f"{op.value}", op.name, f"`{_ALU[op]}`") for op in AluOp)
-            sections.append(table(("alu_op", "name", "result of x = acc[dst] and y"), operations))
+            operations = ((f"{op.value}", op.name, f"`{_ALU_RESULTS[op]}`") for op in AluOp)
+            heads = ("alu_op", "name", "result of x = acc[dst] and y = acc[src] or imm")
+            sections.append(table(heads, operations))
+        sections.append(_error_table(cls))
         for (opcode, memory, part), one in variants_of(config).items():
             if opcode == cls.OPCODE:
                 parts = "" if one.PART is None else f", part {part}"
                 title = f"#### {one().mnemonic} ({opcode}, memory {memory}{parts})"
-                sections += [title, *_only(one.POST and not cls.POST), _prose(one), _fields(one, config)]
+                sections += [title, *_generation_note(one.POST and not cls.POST), _description(one)]
+                sections += [_field_table(one, config), _error_table(one)]
     sections += [
         "## Micro-ops",
-        _prose(MicroOp),
-        _prose(Loops).split("\n\n", 1)[1],
-        _fields(MicroOp, config),
+        _description(MicroOp),
+        _description(Loops).split("\n\n", 1)[1],
+        _field_table(MicroOp, config),
         "## Errors",
         _ERRORS,
         cause_table([cause for cause in Cause if config.post or not cause.post]),
@@ -80,23 +113,23 @@ def isa_manual(config: Config) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def _only(post: bool) -> list[str]:
-    """What to say of an instruction that not every machine has."""
+def _generation_note(post: bool) -> list[str]:
+    """A sentence for instructions that only some machines have."""
     return ["Only machines of the second generation, with `post=1`, have it."] if post else []
 
 
 def cause_table(causes: Iterable[Cause]) -> str:
-    """Causes with their numbers and meanings; the same in the manuals of instructions and of registers."""
+    """Return a table of causes with numbers and meanings, for the manuals of instructions and registers."""
     rows = ((f"{c.value}", f"`{c.label}`", c.doc + ("; only where post=1" if c.post else "")) for c in causes)
     return table(("number", "cause", "meaning"), rows)
 
 
-def _prose(cls: type[Any]) -> str:
+def _description(cls: type[Any]) -> str:
     return inspect.cleandoc(cls.__doc__ or "").replace("``", "`")
 
 
-def _memories(config: Config) -> str:
-    """What the memory ids stand for."""
+def _memory_table(config: Config) -> str:
+    """A table of memory ids."""
     rows = []
     moved = [
         (memory, mover, route) for mover in TRANSFERS for memory, route in routes_of(mover, config).items()
@@ -113,16 +146,24 @@ def _shape(pad: Scratchpad, config: Config) -> str:
     return "".join(f"[{extent}]" for extent in pad.shape(config))
 
 
-def _fields(cls: type[Any], config: Config) -> str:
+def _field_table(cls: type[Any], config: Config) -> str:
+    selecting = (("opcode", "OPCODE"), ("memory", "MEMORY"), ("part", "PART"))
+    fixed = {
+        name: f"{int(getattr(cls, constant))}"
+        for name, constant in selecting
+        if getattr(cls, constant, None) is not None
+    }
     rows = []
     for slot in sorted(class_slots(cls, config), key=lambda slot: slot.offset):
         high = slot.offset + slot.width - 1
         bits = f"{slot.offset}" if slot.width == 1 else f"{high}:{slot.offset}"
-        rows.append((bits, f"`{slot.name}`", slot.spec.doc + (", signed" if slot.spec.signed else "")))
-    return table(("bits", "field", "meaning"), rows)
+        unit = slot.spec.unit or ("flag" if slot.width == 1 else "code" if slot.spec.enum else "")
+        meaning = slot.spec.doc + (", signed" if slot.spec.signed else "")
+        values = fixed.get(slot.name, f"{slot.low}..{slot.high}")
+        rows.append((bits, f"`{slot.name}`", meaning, unit, f"{slot.width}", values))
+    return table(("bits", "field", "meaning", "unit", "width", "values"), rows)
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown."""
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+def _error_table(cls: type[Instruction]) -> str:
+    rows = ((f"`{cause.label}`", text) for cause, text in conditions_of(cls))
+    return table(("error", "reported if"), rows)

@@ -1,25 +1,74 @@
-"""The reference of the control registers and their C header: ``accel registers``, ``docs/registers.md``."""
+"""Generate the manual of the control registers and their C header: ``accel registers``,
+``docs/reference/registers.md``."""
 
-from accel.core.faults import Cause
-from accel.core.isa_manual import cause_table, table
+from accel.core.fault_causes import Cause
+from accel.core.isa_manual import cause_table
+from accel.core.markdown_table import table
 from accel.core.registers import ID, MAP_VERSION, REGISTERS, WORD_BYTES, Access, Register
 
 _INTRODUCTION = """\
-The core is controlled through an AXI4-Lite port of 32-bit words; a register wider than that takes two, the
-low one first. Writes obey their byte strobes. Answers are OKAY, or SLVERR for an address without a register,
-a write to a register that is only read, a setting while a run is going on, and a command that cannot be
-carried out; a write that is answered with SLVERR changes nothing.
+This page is for authors of drivers and of systems that contain the core. It lists every register with its
+address, width, access and meaning.
 
-A run: write the settings, write `start`, wait for `irq` or for `done`, look at `error`. Settings stay from
-run to run; so do scratchpad contents and tokens, until `clear` or a reset. Settings are bad if
-`program_address` is no multiple of 16, `mem_base` no multiple of 4096, the window reaches beyond 2^40, or the
-program does not lie within the window."""
+The core is controlled through an AXI4-Lite port with 32-bit words. A register with more than 32 bits occupies
+two words, the low one first. Writes obey their byte strobes. The core answers OKAY, or SLVERR in these cases:
+
+- no register has the address
+- a write to a register that is read only
+- a write to a setting during a run
+- a command that is refused
+
+A write that is answered with SLVERR changes nothing.
+
+## A run
+
+1. Write the settings.
+2. Write `start`.
+3. Wait for `irq`, or poll `status` until `done` is set.
+4. Check `error`. If it is set, `cause` and `fault_index` describe the error.
+
+For example, a program of 100 instructions at byte address 0x1000, in a window of 256 MiB from address 0:
+
+| access | address | register | value |
+| --- | --- | --- | --- |
+| write | `0x100` | `program_address`, low word | 0x1000 |
+| write | `0x104` | `program_address`, high word | 0 |
+| write | `0x108` | `program_length` | 100 |
+| write | `0x110` | `mem_base`, low word | 0 |
+| write | `0x118` | `mem_size`, low word | 0x10000000 |
+| write | `0x008` | `control` | 1: `start` |
+| read | `0x00c` | `status` | 1: `running` |
+| read | `0x00c` | `status` | 2: `done` |
+| read | `0x200` | `cycles`, low word | length of the run |
+
+Settings, scratchpad contents and token counters keep their values from run to run. `clear` and a reset set
+the token counters to zero. A reset also sets the settings to their values after reset. `start` is refused
+with bad settings:
+
+- `program_address` is not a multiple of 16
+- `mem_base` is not a multiple of 4096
+- the window reaches beyond 2^40
+- the program does not lie in the window
+
+## Access
+
+| access | meaning |
+| --- | --- |
+| constant | read only; fixed when the hardware is built |
+| read | read only; changes during a run |
+| counter | read only; reading the low word latches the high word, which the next read of it returns |
+| setting | read at any time, written while no run is in progress |
+| read, write | read and written at any time |
+| command | writing a one executes a command; reads as zero |
+| ones clear | read at any time; writing a one clears the bit |
+
+## Registers"""
 
 
 def registers_manual() -> str:
-    """The register map as Markdown."""
+    """Return the register map as Markdown."""
     registers = [
-        (f"`{r.offset:#05x}`", f"`{r.name}`", f"{r.width}", r.access.value, _reset(r), r.doc)
+        (f"`{r.offset:#05x}`", f"`{r.name}`", f"{r.width}", r.access.value, _reset_value(r), r.doc)
         for r in REGISTERS.values()
     ]
     bits = [
@@ -43,14 +92,14 @@ def registers_manual() -> str:
     )
 
 
-def _reset(register: Register) -> str:
+def _reset_value(register: Register) -> str:
     if register.access is Access.CONSTANT:
         return "as built"
     return f"{register.reset:#x}" if register.reset else "0"
 
 
 def c_header() -> str:
-    """The register map as a C header."""
+    """Return the register map as a C header."""
     lines = [
         "/* Control registers of the accelerator; written by `accel registers --c`. */",
         "#ifndef ACCEL_REGISTERS_H",
@@ -82,6 +131,5 @@ def c_header() -> str:
 
 
 def _c_string(text: str) -> str:
-    """Text as a C string literal."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

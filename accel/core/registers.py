@@ -1,4 +1,4 @@
-"""The control registers, declared once: decoder, drivers, reference and C header come from here."""
+"""The control registers. Address decoder, drivers, manual and C header follow from this declaration."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,45 +6,45 @@ from enum import Enum
 from types import MappingProxyType
 
 from accel.core.config import DRAM_ADDRESS_BITS, PAGE_BYTES, RUN_FIELDS, SPECS, Config
-from accel.core.faults import CAUSE_BITS
+from accel.core.fault_causes import CAUSE_BITS
 from accel.core.units import Unit
 
 ID = 0x6C656361
-"""What the register ``id`` holds: the letters ``acel``, lowest byte first."""
+"""Value of the register ``id``: the letters ``acel``, lowest byte first."""
 MAP_VERSION = 2
-"""What the register ``version`` holds; grows whenever an address or a meaning changes."""
+"""Value of the register ``version``. It grows whenever an address or a meaning changes."""
 WORD_BYTES = 4
 ADDRESS_BITS = 12
-"""Width of an address on the AXI4-Lite port."""
+"""Bits of an address on the AXI4-Lite port: 4 KiB of registers."""
 
 
 class Access(Enum):
-    """What software can do with a register."""
+    """Access of software to a register."""
 
     CONSTANT = "constant"
-    """Read; what the hardware was built with."""
+    """Read only. Fixed when the hardware is built."""
     STATUS = "read"
-    """Read; changes with the run."""
+    """Read only. Changes during a run."""
     COUNTER = "counter"
-    """Read; reading the low word keeps the high word that belongs to it for the next read of it."""
+    """Read only. Reading the low word latches the high word, which the next read of it returns."""
     SETTING = "setting"
-    """Read; written only while no run is going on."""
+    """Read at any time. Written only while no run is in progress."""
     CONTROL = "read, write"
     """Read and written at any time."""
     COMMAND = "command"
-    """Writing ones does something, as the bits say; reads as zero."""
+    """Writing a one executes a command. Reads as zero."""
     CLEARED_BY_ONES = "ones clear"
-    """Read; writing a one clears the bit."""
+    """Read at any time. Writing a one clears the bit."""
 
     @property
     def writable(self) -> bool:
-        """Whether writes are answered with OKAY."""
+        """Whether a write may be answered with OKAY."""
         return self not in (Access.CONSTANT, Access.STATUS, Access.COUNTER)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bit:
-    """A bit of a register with a name of its own."""
+    """A named bit of a register."""
 
     name: str
     position: int
@@ -53,13 +53,17 @@ class Bit:
 
 @dataclass(frozen=True, kw_only=True)
 class Register:
-    """One register of one or two 32-bit words, the low one first.
+    """One register of one or two 32-bit words, low word first.
 
     Attributes:
-        offset: byte address of its (low) word.
-        width: bits that can be other than zero.
+        name: name in drivers, manual and header.
+        offset: byte address of the low word.
+        width: bits that can be non-zero.
+        access: access of software.
+        doc: meaning.
         reset: value after a reset.
-        post: whether only machines with ``post=1`` have it.
+        bits: named bits.
+        post: whether only machines with ``post=1`` have the register.
     """
 
     name: str
@@ -73,46 +77,47 @@ class Register:
 
     @property
     def words(self) -> int:
-        """32-bit words that it takes."""
+        """Number of 32-bit words."""
         return 1 if self.width <= 8 * WORD_BYTES else 2
 
     def bit(self, name: str) -> int:
-        """The mask of a named bit."""
+        """Return the mask of a named bit."""
         return next(1 << bit.position for bit in self.bits if bit.name == name)
 
 
 UNIT_COUNTERS = {
-    "busy": "cycles in which it works",
-    "memory_stall": "cycles in which it waits for memory",
-    "token_stall": "cycles in which it waits for tokens; fetch: for room in a queue",
+    "busy": "cycles in which it is busy",
+    "memory_stall": "cycles in which it has work and waits for memory",
+    "token_stall": "cycles in which its next instruction lacks a token; fetch: lacks room in a queue",
 }
-"""The counters that each unit has, as in :class:`~accel.core.events.UnitCycles`."""
+"""The counters of each unit, as in :class:`~accel.core.events.UnitCycles`."""
 
-_EVER = (1 << 64) - 1
-_BEFORE_START = "a multiple of 16; the program must lie within the DRAM window"
+_NO_LIMIT_CYCLES = (1 << 64) - 1
+"""Reset value of ``max_cycles``: more cycles than any run has."""
+_ADDRESS_CONDITION = "a multiple of 16, and the whole program must lie in the DRAM window"
 
 
-def _of_configuration(*, post: bool) -> Iterator[tuple[str, int, Access, str]]:
-    """The fields of all machines, or those that only machines with ``post=1`` have."""
+def _configuration_rows(*, post: bool) -> Iterator[tuple[str, int, Access, str]]:
+    """The configuration fields of all machines, or those that only machines with ``post=1`` have."""
     for name, spec in SPECS.items():
         if name not in RUN_FIELDS and spec.post == post:
             only = "; only where post=1" if post else ""
             yield name, 32, Access.CONSTANT, f"{spec.doc} ({spec.unit}){only}"
 
 
-def _of_counters() -> Iterator[tuple[str, int, Access, str]]:
-    yield "cycles", 64, Access.COUNTER, "length of the run so far, or of the last one"
+def _counter_rows() -> Iterator[tuple[str, int, Access, str]]:
+    yield "cycles", 64, Access.COUNTER, "length of the current run so far, or of the last run"
     for unit in Unit:
         for name, doc in UNIT_COUNTERS.items():
             yield f"{unit.label}_{name}", 64, Access.COUNTER, f"{unit.label}: {doc}"
-    yield "read_bytes", 64, Access.COUNTER, "read beats of the bus, times its bytes"
-    yield "written_bytes", 64, Access.COUNTER, "write beats of the bus, times its bytes"
+    yield "read_bytes", 64, Access.COUNTER, "read beats on the bus, times bytes per beat"
+    yield "written_bytes", 64, Access.COUNTER, "write beats on the bus, times bytes per beat"
 
 
-def _placed(
+def _assign_addresses(
     offset: int, rows: Iterable[tuple[str, int, Access, str]], *, post: bool = False
 ) -> Iterator[Register]:
-    """Registers one behind the other; those of two words at multiples of eight."""
+    """Assign consecutive addresses. Registers of two words start at multiples of eight."""
     for name, width, access, doc in rows:
         step = 2 * WORD_BYTES if width > 8 * WORD_BYTES else WORD_BYTES
         offset = -(-offset // step) * step
@@ -132,30 +137,31 @@ REGISTERS: Mapping[str, Register] = MappingProxyType(
                 offset=0x004,
                 width=32,
                 access=Access.CONSTANT,
-                doc=f"of this register map: {MAP_VERSION}",
+                doc=f"version of this register map: {MAP_VERSION}",
             ),
             Register(
                 name="control",
                 offset=0x008,
                 width=3,
                 access=Access.COMMAND,
-                doc="each bit has its own conditions; if one is refused, all are",
+                doc="commands; if one of the written ones is refused, none is executed",
                 bits=(
                     Bit(
                         name="start",
                         position=0,
-                        doc="start a run; refused while one goes on, while `offering`, and with bad settings",
+                        doc="start a run; refused during a run, while `offering`, and with bad settings",
                     ),
                     Bit(
                         name="clear",
                         position=1,
-                        doc="forget tokens, status and interrupt; before `start` if both are set; gives up a "
-                        "run that is `draining`; refused while another one goes on, and while `offering`",
+                        doc="reset tokens, status and interrupt, before `start` if both are "
+                        "written; abandons a "
+                        "run that is `draining`; refused during any other run, and while `offering`",
                     ),
                     Bit(
                         name="stop",
                         position=2,
-                        doc="end the run that is going on with the cause `stopped`; nothing if there is none",
+                        doc="end the current run with the cause `stopped`; no effect if there is none",
                     ),
                 ),
             ),
@@ -164,30 +170,32 @@ REGISTERS: Mapping[str, Register] = MappingProxyType(
                 offset=0x00C,
                 width=6,
                 access=Access.STATUS,
-                doc="of the run that is going on, or of the last one",
+                doc="state of the current run, or of the last run",
                 bits=(
-                    Bit(name="running", position=0, doc="a run is going on"),
+                    Bit(name="running", position=0, doc="a run is in progress"),
                     Bit(
                         name="done",
                         position=1,
-                        doc="a run has ended; all its writes are in memory, but where `unanswered`",
+                        doc="a run has ended; all its writes are in memory, unless `unanswered`",
                     ),
-                    Bit(name="error", position=2, doc="it ended with an error"),
+                    Bit(name="error", position=2, doc="the run ended with an error"),
                     Bit(
                         name="draining",
                         position=3,
-                        doc="the run that is going on had an error, and waits for the bus to take and to "
-                        "answer what it was asked for; `cause` is valid",
+                        doc="the current run has had an error and waits until the bus has accepted "
+                        "and answered "
+                        "all its bursts; `cause` is valid",
                     ),
                     Bit(
                         name="offering",
                         position=4,
-                        doc="of a run that has ended or drains, the bus has not taken an address or a beat",
+                        doc="the bus has not accepted an address or a beat of a run that has ended "
+                        "or is `draining`",
                     ),
                     Bit(
                         name="unanswered",
                         position=5,
-                        doc="the bus still owes answers to bursts of a run that was given up",
+                        doc="the bus has not answered all bursts of an abandoned run",
                     ),
                 ),
             ),
@@ -196,39 +204,43 @@ REGISTERS: Mapping[str, Register] = MappingProxyType(
                 offset=0x010,
                 width=CAUSE_BITS,
                 access=Access.STATUS,
-                doc="why the run ended, see below; valid with `done` and `draining`",
+                doc="cause of the end of the run, see below; valid with `done` and `draining`",
             ),
             Register(
                 name="fault_index",
                 offset=0x014,
                 width=32,
                 access=Access.STATUS,
-                doc="the instruction at fault, counted from zero; valid with `error`",
+                doc="index of the instruction with the error, from 0; valid with `error`",
             ),
             Register(
                 name="interrupt",
                 offset=0x018,
                 width=1,
                 access=Access.CLEARED_BY_ONES,
-                doc="a run has ended since this bit was cleared",
+                doc="1 if a run has ended since this bit was cleared",
             ),
             Register(
                 name="interrupt_enable",
                 offset=0x01C,
                 width=1,
                 access=Access.CONTROL,
-                doc="whether `interrupt` is seen on the pin `irq`",
+                doc="1: the pin `irq` shows `interrupt`",
             ),
-            *_placed(0x040, _of_configuration(post=False)),
+            *_assign_addresses(0x040, _configuration_rows(post=False)),
             Register(
                 name="program_address",
                 offset=0x100,
                 width=DRAM_ADDRESS_BITS,
                 access=Access.SETTING,
-                doc=f"byte address of the first instruction; {_BEFORE_START}",
+                doc=f"byte address of the first instruction; {_ADDRESS_CONDITION}",
             ),
             Register(
-                name="program_length", offset=0x108, width=32, access=Access.SETTING, doc="instructions"
+                name="program_length",
+                offset=0x108,
+                width=32,
+                access=Access.SETTING,
+                doc="number of instructions",
             ),
             Register(
                 name="serial",
@@ -242,7 +254,7 @@ REGISTERS: Mapping[str, Register] = MappingProxyType(
                 offset=0x110,
                 width=DRAM_ADDRESS_BITS,
                 access=Access.SETTING,
-                doc=f"{SPECS['mem_base'].doc}; a multiple of {PAGE_BYTES}",
+                doc=f"{SPECS['mem_base'].doc} (byte address), a multiple of {PAGE_BYTES}",
                 reset=Config().mem_base,
             ),
             Register(
@@ -250,7 +262,8 @@ REGISTERS: Mapping[str, Register] = MappingProxyType(
                 offset=0x118,
                 width=DRAM_ADDRESS_BITS + 1,
                 access=Access.SETTING,
-                doc=f"{SPECS['mem_size'].doc} (bytes); with mem_base at most 2^{DRAM_ADDRESS_BITS}",
+                doc=f"{SPECS['mem_size'].doc} (bytes); `mem_base + mem_size` is at most "
+                f"2^{DRAM_ADDRESS_BITS}",
                 reset=Config().mem_size,
             ),
             Register(
@@ -258,19 +271,20 @@ REGISTERS: Mapping[str, Register] = MappingProxyType(
                 offset=0x120,
                 width=64,
                 access=Access.SETTING,
-                doc="a run that has not ended in this cycle ends there with the cause `limit`",
-                reset=_EVER,
+                doc="cycle in which a run that has not ended ends with the cause `limit` (cycles)",
+                reset=_NO_LIMIT_CYCLES,
             ),
             Register(
                 name="bus_timeout",
                 offset=0x128,
                 width=32,
                 access=Access.SETTING,
-                doc="so many cycles in which the bus owes something and does nothing end a run with the "
-                "cause `timeout`, and so many more its `draining`; 0: never (cycles)",
+                doc="consecutive cycles without progress on the bus, while a burst is in flight, that end a "
+                "run with the cause `timeout`; the same number again ends its `draining`; 0: no limit "
+                "(cycles)",
             ),
-            *_placed(0x200, _of_counters()),
-            *_placed(0x300, _of_configuration(post=True), post=True),
+            *_assign_addresses(0x200, _counter_rows()),
+            *_assign_addresses(0x300, _configuration_rows(post=True), post=True),
         )
     }
 )
@@ -278,12 +292,12 @@ REGISTERS: Mapping[str, Register] = MappingProxyType(
 
 
 def registers_of(config: Config) -> dict[str, Register]:
-    """The registers that a machine has."""
+    """Return the registers of a machine."""
     return {name: register for name, register in REGISTERS.items() if config.post or not register.post}
 
 
 def constants(config: Config) -> dict[str, int]:
-    """What the constant registers of a machine hold."""
+    """Return the values of a machine's constant registers."""
     values = {"id": ID, "version": MAP_VERSION}
     return values | {
         name: getattr(config.hardware, name)
@@ -293,7 +307,7 @@ def constants(config: Config) -> dict[str, int]:
 
 
 def word_writes(values: Mapping[str, int]) -> list[tuple[int, int]]:
-    """Address and word of each write that gives registers these values."""
+    """Return address and word of each write that sets registers to these values."""
     writes = []
     for name, value in values.items():
         register = REGISTERS[name]
@@ -303,14 +317,14 @@ def word_writes(values: Mapping[str, int]) -> list[tuple[int, int]]:
 
 
 def word_addresses(names: Iterable[str]) -> list[int]:
-    """The addresses to read, in order, to know the values of registers."""
+    """Return the addresses of the words of some registers, in order."""
     return [
         REGISTERS[name].offset + WORD_BYTES * word for name in names for word in range(REGISTERS[name].words)
     ]
 
 
 def joined(names: Iterable[str], words: Sequence[int]) -> dict[str, int]:
-    """The registers' values from the words read at their :func:`word_addresses`."""
+    """Combine words, read at the addresses from :func:`word_addresses`, to the values of the registers."""
     rest = iter(words)
     values = {}
     for name in names:

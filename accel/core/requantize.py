@@ -1,14 +1,16 @@
-"""Requantization: int32 sums to int8 or uint8 by a float32 scale, in integers alone, bit for bit.
+"""Requantization: int32 sums to int8 or uint8 by a float32 scale, with integers only, bit for bit.
 
-``y = clamp(rne(float32(x) * scale) + zero, low, high)`` with ``x = acc + bias`` wrapping at 32 bits; ``rne``
-rounds to the nearest integer, half to even. That is what ONNX Runtime, LiteRT's reference kernels and Gemmini
-compute, and no floating point unit is needed for it. With the scale as ``multiplier * 2**-exponent``:
+``y = clamp(rne(float32(x) * scale) + zero, low, high)``, where ``x = acc + bias`` wraps at 32 bits and
+``rne`` rounds to the nearest integer, half to even. ONNX Runtime, LiteRT's reference kernels and Gemmini
+compute the same. The steps, with the scale as ``multiplier * 2**-exponent``, need no floating-point unit:
 
-1. ``|x|`` rounded to its 24 leading bits, half to even: the conversion to float32.
-2. Times the multiplier, rounded to 24 leading bits, half to even: the product in float32.
-3. Shifted right by what is left, half to even; the sign restored, zero point added, clamped.
+1. Round ``|x|`` to its 24 leading bits, half to even: the conversion to float32.
+2. Multiply by the multiplier and round to 24 leading bits, half to even: the product in float32.
+3. Shift right by the remaining exponent, half to even. Restore the sign, add the zero point, clamp.
 
-Simulator and hardware take every width from here.
+For example, x = 1001 and scale = 0.125 = 2**23 * 2**-26 give the product 125.125, which rounds to 125.
+
+Simulator and hardware take every width from this module.
 """
 
 from dataclasses import dataclass
@@ -20,27 +22,27 @@ import numpy.typing as npt
 from accel.base.errors import ConfigError
 
 MULTIPLIER_BITS = 24
-"""Of a scale's multiplier: a float32's significand, leading bit included."""
+"""Bits of a scale's multiplier: the significand of a float32 with its leading bit."""
 EXPONENT_BITS = 8
-"""Of a scale's exponent, unsigned."""
+"""Bits of a scale's exponent, unsigned."""
 RESULT_BITS = 9
-"""Of zero point, bounds and result, signed, so that uint8 fits."""
+"""Bits of zero points, bounds and results: signed, and wide enough for int8 and uint8."""
 ADD_MULTIPLIER_BITS = 31
-"""Of an addition's multipliers, unsigned."""
+"""Bits of the multipliers of an addition, unsigned."""
 ADD_OFFSET_BITS = 41
-"""Of an addition's offset, signed."""
+"""Bits of the offset of an addition, signed: the width of a 10-bit difference times a multiplier."""
 MAX_ADD_SHIFT = 41
-"""Of an addition."""
+"""Largest shift of an addition, in bits. Sums of two products and an offset have at most 43 bits."""
 ADD_SHIFT_BITS = MAX_ADD_SHIFT.bit_length()
 SATURATED = 1 << (RESULT_BITS + 1)
-"""A magnitude beyond all bounds, whatever the zero point."""
+"""A magnitude that exceeds all bounds even after any zero point is added."""
 _EXPONENT_OF_ONE = 127 + MULTIPLIER_BITS - 1
-"""What a float32's exponent field is subtracted from to give ours."""
+"""The exponent of a :class:`Scale` is this number minus the exponent field of the float32."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """``multiplier * 2**-exponent``, with the multiplier's leading bit set.
+    """A scale ``multiplier * 2**-exponent``. The leading bit of the multiplier is set.
 
     Attributes:
         multiplier: 24 bits, unsigned.
@@ -52,13 +54,14 @@ class Scale:
 
     @classmethod
     def of(cls, value: float | np.float32) -> "Scale":
-        """A positive float32 as hardware takes it.
+        """Convert a positive float32.
 
-        Scales that bring no int32 to 1/2 give zero; with those of 2**24 and more, sums other than zero are
-        beyond all bounds. Both get the nearest scale with the same results.
+        Scales too small to bring any int32 to 1/2 always give zero. Scales of 2**24 or more exceed all
+        bounds for every sum except zero. Both are replaced by the nearest scale that can be represented,
+        which gives the same results.
 
         Raises:
-            ConfigError: it is not a positive finite number, or not exactly a float32.
+            ConfigError: not a positive finite number, or not exactly a float32.
         """
         single = np.float32(value)
         if not (np.isfinite(single) and single > 0):
@@ -77,29 +80,30 @@ class Scale:
 
     @property
     def word(self) -> int:
-        """As an element of PAR has it: 32 bits, unsigned, the multiplier below the exponent."""
+        """The scale as PAR stores it: 32 bits, the exponent above the multiplier."""
         return self.exponent << MULTIPLIER_BITS | self.multiplier
 
     @property
     def value(self) -> float:
-        """The scale as a number."""
+        """The scale as a floating-point number."""
         return self.multiplier * 2.0**-self.exponent
 
 
 def multipliers_and_exponents(
     words: npt.NDArray[np.integer[Any]],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """What scales consist of, from their words, see :attr:`Scale.word`; int32 and uint32 alike."""
+    """Split words as :attr:`Scale.word` into multipliers and exponents. The words may be int32 or uint32."""
     wide = words.astype(np.int64)
     multipliers = wide & ((1 << MULTIPLIER_BITS) - 1)
     return multipliers, wide >> MULTIPLIER_BITS & ((1 << EXPONENT_BITS) - 1)
 
 
 def round_shift(value: npt.NDArray[np.int64], shift: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """``value / 2**shift`` rounded to the nearest, half to even; int64, elementwise.
+    """Return ``value / 2**shift``, rounded to the nearest integer, half to even, elementwise. For example,
+    5 / 2 gives 2.
 
     Args:
-        value: not negative.
+        value: int64, at least 0.
         shift: 0 to 62.
     """
     down = value >> shift
@@ -120,14 +124,15 @@ def requantize(
     low: int,
     high: int,
 ) -> npt.NDArray[np.int64]:
-    """Results of sums, elementwise; the arguments broadcast.
+    """Requantize sums elementwise. The arguments broadcast.
 
     Args:
         sums: int32.
         bias: int32; the addition wraps.
-        multiplier, exponent: of the scale. Where the multiplier's leading bit is not set, the product is
-            rounded to as many bits fewer.
-        zero, low, high: zero point and bounds of the result; with ``low > high`` the result is ``high``.
+        multiplier, exponent: parts of the scale. With n leading zeros in the multiplier, the product is
+            rounded to n bits fewer.
+        zero: zero point of the result.
+        low, high: bounds of the result. If ``low > high`` the result is ``high``.
     """
     total = np.asarray(sums, dtype=np.int64) + np.asarray(bias, dtype=np.int64)
     x = ((total + (1 << 31)) & ((1 << 32) - 1)) - (1 << 31)
@@ -135,7 +140,7 @@ def requantize(
     length = _bit_length(magnitude)
     wide = np.maximum(length - MULTIPLIER_BITS, 0)
     significand = round_shift(magnitude, wide)
-    carried = significand >> MULTIPLIER_BITS  # 1 where rounding made one bit more
+    carried = significand >> MULTIPLIER_BITS  # 1 where rounding carried into a 25th bit
     length = length + carried
     significand = (significand << np.maximum(MULTIPLIER_BITS - length, 0)) >> carried
     product = significand * np.asarray(multiplier, dtype=np.int64)
@@ -148,14 +153,14 @@ def requantize(
 
 
 def _bit_length(value: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Of integers below 2**53, elementwise."""
+    """Return the bit lengths of integers below 2**53, elementwise."""
     return np.frexp(value.astype(np.float64))[1].astype(np.int64)
 
 
 def float_requantize(
     sums: npt.ArrayLike, bias: npt.ArrayLike, scale: npt.ArrayLike, *, zero: int, low: int, high: int
 ) -> npt.NDArray[Any]:
-    """The same as floating point has it: what :func:`requantize` is held against."""
+    """Requantize with floating-point arithmetic, as a reference for :func:`requantize`."""
     x = np.asarray(sums, dtype=np.int32) + np.asarray(bias, dtype=np.int32)
     with np.errstate(over="ignore", under="ignore"):
         y = np.rint(x.astype(np.float32) * np.asarray(scale, dtype=np.float32)).astype(np.float64)
@@ -174,16 +179,19 @@ def add(
     low: int,
     high: int,
 ) -> npt.NDArray[np.int64]:
-    """Sums of two quantized tensors, elementwise: ``clamp(rne(((left - zeros[0]) * multipliers[0] +
-    (right - zeros[1]) * multipliers[1] + offset) / 2**shift) + zero, low, high)``.
+    """Add two quantized tensors elementwise.
+
+    The result is ``clamp(rne(((left - zeros[0]) * multipliers[0] + (right - zeros[1]) * multipliers[1] +
+    offset) / 2**shift) + zero, low, high)``.
 
     Args:
         left, right: int8 or uint8 values.
-        multipliers: unsigned.
+        multipliers: multipliers of left and right, unsigned.
         shift: 0 to 41.
         offset: signed.
-        zeros: of the operands.
-        zero, low, high: zero point and bounds of the result; with ``low > high`` the result is ``high``.
+        zeros: zero points of left and right.
+        zero: zero point of the result.
+        low, high: bounds of the result. If ``low > high`` the result is ``high``.
     """
     first = (np.asarray(left, dtype=np.int64) - zeros[0]) * multipliers[0]
     second = (np.asarray(right, dtype=np.int64) - zeros[1]) * multipliers[1]

@@ -1,58 +1,62 @@
-"""The timing contract's numbers: what follows from an instruction and the configuration alone.
+"""The numbers of the timing contract that follow from one instruction and the configuration.
 
-Simulator and hardware take every latency from the configuration or from here. A cycle number names
-the cycle in which something happens; what is pushed in cycle t can be used in t + 1.
+Simulator and hardware take every latency from the configuration or from this module. A cycle number names
+the cycle in which something happens. A token or queue entry that is pushed in cycle t can be used in t +
+1.
 """
 
 from functools import lru_cache
 from typing import NamedTuple
 
-from accel.core.access import DramRows
 from accel.core.config import INSTRUCTION_BYTES, PAGE_BYTES, Config
+from accel.core.instruction_access import DramRows
 from accel.core.isa import Alu, AluOp, Instruction, Loops, StoreReq
 
 FETCH_STARTUP = 1
-"""Cycles from the start of a run to fetch's first request."""
+"""Cycles from the start of a run to the first request of the fetch unit."""
 REQUEST_STARTUP = 1
-"""Cycles from the start of a LOAD or STORE to its first burst request, and to its first pad word."""
+"""Cycles from the start of a LOAD or STORE to its first burst request and to its first pad word."""
 WRITE_DELAY = 1
 """Cycles from a read beat on the bus to its write into a scratchpad or the fetch buffer."""
 EMPTY_DURATION = 1
-"""Cycles from start to retirement of an instruction that moves nothing, and of FINISH."""
+"""Cycles from start to retirement of an instruction that moves nothing. FINISH is one."""
 INDEX_CHECK = 3
 """Cycles from a micro-op's slot to the check of its indices: sequencer, micro-op read, index add."""
 _OPERAND_STAGES = 4
-"""From a micro-op's slot to its products: sequencer, micro-op read, index add, operand read."""
+"""Cycles from a micro-op's slot to its products: sequencer, micro-op read, index add, operand read."""
 _ACCUMULATE_STAGES = 2
-"""Multiply-to-write stages besides the adder tree: operate, write."""
+"""Cycles from product to accumulator, apart from the adder tree: operate, write."""
 _STORE_STAGES = 2
-"""From the grant of a write burst to its first beat: accumulators read, beat."""
+"""Cycles from the grant of a write burst to its first beat where nothing is requantized: read
+accumulators, beat."""
 
 
 def dispatch_depth(config: Config) -> int:
-    """Cycles from an instruction's hand-out to the first in which it may start: ``dispatch_stages``, and the
-    queue."""
+    """Cycles from the dispatch of an instruction to the first cycle in which it may start:
+    ``dispatch_stages``, and one for the queue."""
     return config.dispatch_stages + 1
 
 
 def compute_depth(config: Config) -> int:
     """Cycles from a micro-op's slot to its write into the accumulators.
 
-    A GEMM or ALU instruction that starts in cycle t and takes n slots for each micro-op has its micro-op k in
-    slot ``t + n * (k + 1) - 1``; it retires with its last micro-op's write, ``t + max(1, n * micro-ops) - 1 +
-    compute_depth``.
+    Take an instruction that starts in cycle t, with n slots for each micro-op. Its micro-op k has its last
+    slot in ``t + n * (k + 1) - 1``. The instruction retires with the write of its last micro-op, in ``t +
+    max(1, n * micro-ops) - 1 + compute_depth``. For example, a GEMM of 64 micro-ops that starts in cycle
+    100 on ``vta`` retires in cycle 100 + 64 - 1 + 8 = 171.
     """
     return _OPERAND_STAGES + config.tree_stages + _ACCUMULATE_STAGES
 
 
 def uop_slots(instruction: Instruction, config: Config) -> int:
-    """Slots that each micro-op of an instruction takes; where one cycle is meant, it is that of the last."""
+    """Slots of each micro-op of an instruction. The last one decides the cycle of the index check and of
+    the write."""
     multiplies = isinstance(instruction, Alu) and instruction.alu_op == AluOp.MUL
     return config.mul_slots if multiplies else 1
 
 
 def busy_slots(instruction: Loops, config: Config) -> int:
-    """Slots that an instruction's micro-ops take together; the next one starts behind them, and at least one
+    """Slots of all micro-ops of an instruction. The next instruction starts after them, and at least one
     cycle later."""
     return instruction.uop_count * uop_slots(instruction, config)
 
@@ -60,17 +64,17 @@ def busy_slots(instruction: Loops, config: Config) -> int:
 def store_depth(config: Config) -> int:
     """Cycles from the grant of a write burst to its first beat on the bus.
 
-    The accumulators are read in between; with ``post=1`` the beats of every STORE go through the stages in
-    which outputs are finished, so that they stay in order.
+    The store unit reads the accumulators in this time. With ``post=1`` the beats of every STORE also pass
+    through the requantization pipeline, so that beats stay in order.
     """
     return _STORE_STAGES + (config.post_stages if config.post else 0)
 
 
 def beat_cycles(instruction: Instruction, config: Config) -> int:
-    """Cycles that a beat of a transfer takes, in the last of which it is on the bus.
+    """Cycles per beat of a transfer. The beat is on the bus in the last of them.
 
-    A beat that the store unit requantizes goes through its lanes, ``config.lanes`` bytes at a time; all
-    others take one cycle.
+    The store unit requantizes ``config.lanes`` bytes of a beat per cycle. All other beats take one cycle.
+    For example, 8-byte beats take 4 cycles on ``ecp5-int8``, which has two lanes.
     """
     return config.bus_bytes // config.lanes if isinstance(instruction, StoreReq) else 1
 
@@ -83,9 +87,9 @@ class Burst(NamedTuple):
 
 
 def split_bursts(address: int, length: int, config: Config) -> list[Burst]:
-    """The bursts of one row of ``length`` bytes: split at 4 KiB boundaries and at ``max_burst_beats``.
+    """Split a row of ``length`` bytes into bursts, at 4 KiB boundaries and at ``max_burst_beats``.
 
-    ``address`` is that of the first byte; later bursts start at a beat.
+    ``address`` is that of the first byte. Only the first burst may start within a beat.
     """
     bus = config.bus_bytes
     bursts = []
@@ -99,7 +103,9 @@ def split_bursts(address: int, length: int, config: Config) -> list[Burst]:
 
 
 @lru_cache(maxsize=1 << 14)
-def _beats(start_in_page: int, rows: int, row_bytes: int, stride: int, config: Config) -> tuple[int, ...]:
+def _beats_of_rows(
+    start_in_page: int, rows: int, row_bytes: int, stride: int, config: Config
+) -> tuple[int, ...]:
     bus = config.bus_bytes
     simple = start_in_page % bus == 0 and stride % bus == 0 and row_bytes <= config.max_burst_beats * bus
     if simple and start_in_page + (rows - 1) * stride + row_bytes <= PAGE_BYTES:
@@ -111,12 +117,12 @@ def _beats(start_in_page: int, rows: int, row_bytes: int, stride: int, config: C
 
 
 def burst_beats(rows: DramRows, config: Config) -> tuple[int, ...]:
-    """Beats of each burst of a transfer, in order; rows are never merged."""
-    return _beats(rows.start % PAGE_BYTES, rows.rows, rows.row_bytes, rows.stride, config)
+    """Return the beats of each burst of a transfer, in order. Rows are never merged."""
+    return _beats_of_rows(rows.start % PAGE_BYTES, rows.rows, rows.row_bytes, rows.stride, config)
 
 
 def transfer_bursts(rows: DramRows, config: Config) -> list[Burst]:
-    """The bursts of a transfer, in order."""
+    """Return the bursts of a transfer, in order."""
     found: list[Burst] = []
     for row in range(rows.rows):
         found.extend(split_bursts(rows.start + row * rows.stride, rows.row_bytes, config))
@@ -124,16 +130,17 @@ def transfer_bursts(rows: DramRows, config: Config) -> list[Burst]:
 
 
 class FetchBurst(NamedTuple):
-    """A burst of instructions: ``arrival[k]`` is the beat that completes the k-th one."""
+    """A burst of instructions. ``arrival[k]`` is the beat that completes the k-th instruction."""
 
     burst: Burst
     arrival: tuple[int, ...]
 
 
 def fetch_bursts(address: int, count: int, config: Config) -> list[FetchBurst]:
-    """The bursts in which fetch reads ``count`` instructions from ``address``, a multiple of 16.
+    """Return the bursts in which the fetch unit reads ``count`` instructions from ``address``, a multiple
+    of 16.
 
-    Instructions are asked for in chunks of ``fetch_chunk``; each chunk is split like a row.
+    The fetch unit requests chunks of ``fetch_chunk`` instructions. Each chunk is split like a row.
     """
     bus = config.bus_bytes
     bursts = []

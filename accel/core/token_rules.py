@@ -1,7 +1,7 @@
-"""In which orders a program's instructions may run: one step of the token machine at a time.
+"""Token counters, and the orders of execution that tokens and queues allow.
 
-Units are sequential processes that meet only in token counters and bounded queues, so whether a
-program deadlocks does not depend on timing: any one run decides it.
+Units are sequential processes that communicate only through token counters and bounded queues. So whether
+a program deadlocks does not depend on timing, and one order of execution decides it.
 """
 
 from collections import deque
@@ -12,16 +12,17 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from accel.base.distinct import Distinct
+from accel.base.interned_sequence import Distinct
 from accel.core.config import Config
 from accel.core.isa import Instruction, Loops, Transfer, Unit
 
 WORKERS = (Unit.LOAD, Unit.COMPUTE, Unit.STORE)
-"""The units that execute what fetch hands out."""
+"""The units that execute dispatched instructions."""
 
 
 class Counter(IntEnum):
-    """The four token counters. Tokens toward store are RAW, tokens toward load are WAR."""
+    """The four token counters. Tokens toward the store unit are RAW tokens, tokens toward the load unit
+    are WAR tokens."""
 
     LOAD_TO_COMPUTE = 0
     COMPUTE_TO_LOAD = 1
@@ -42,7 +43,7 @@ class Counter(IntEnum):
 
     @property
     def kind(self) -> str:
-        """``RAW``: what was written may be read; ``WAR``: what was read may be overwritten."""
+        """``RAW``: written data may be read. ``WAR``: data that was read may be overwritten."""
         return "RAW" if self.target > self.source else "WAR"
 
 
@@ -56,7 +57,8 @@ _COUNTERS = {ends: counter for counter, ends in _ENDS.items()}
 
 
 def _counters(unit: Unit, previous: bool, following: bool, *, push: bool) -> tuple[Counter, ...]:
-    """Counters that a unit pushes to or pops from; flags toward nobody count for nothing."""
+    """Return the counters that a unit pushes or pops. A flag toward a neighbour that does not exist has no
+    counter."""
     neighbours = [
         n for n, flag in ((unit.previous, previous), (unit.next, following)) if flag and n is not None
     ]
@@ -72,29 +74,29 @@ _PUSHES = {
 
 
 def pops(instruction: Instruction) -> tuple[Counter, ...]:
-    """Counters from which the instruction takes a token when it starts."""
+    """Return the counters that the instruction pops when it starts."""
     return _POPS[instruction.unit, bool(instruction.pop_prev), bool(instruction.pop_next)]
 
 
 def pushes(instruction: Instruction) -> tuple[Counter, ...]:
-    """Counters to which the instruction adds a token when it retires."""
+    """Return the counters that the instruction pushes when it retires."""
     return _PUSHES[instruction.unit, bool(instruction.push_prev), bool(instruction.push_next)]
 
 
 class TokenFlow:
-    """The tokens of a whole program that is run as it is written, one instruction after the other.
+    """The token counts of a program that executes one instruction after the other, in program order.
 
     Args:
-        program: its instructions.
+        program: the instructions.
         tokens: the counters before the run.
 
     Attributes:
-        pops, pushes: by counter, the places in the program of the instructions that pop it and push it, in
-            order, intp[k].
-        in_order: whether every token is there when it is popped: whether the program can run as it is
-            written. Then nothing else ever runs first where the earliest instruction that may run goes first,
-            whatever the depths of the queues.
-        left_over: the counters at the end of such a run.
+        pops: by counter, the indices of the instructions that pop it, in order, intp[k].
+        pushes: by counter, the indices of the instructions that push it, in order, intp[k].
+        in_order: whether the program can execute in program order, that is, every token exists when it is
+            popped. Always choosing the earliest instruction that can execute then gives program order, for
+            all queue depths.
+        left_over: the counters at the end.
     """
 
     def __init__(self, program: Distinct[Instruction], tokens: Sequence[int]) -> None:
@@ -110,8 +112,8 @@ class TokenFlow:
         )
 
     def pushers(self, counter: Counter) -> npt.NDArray[np.intp]:
-        """For each pop of a counter, the place of the instruction that pushes its token; -1 where that was
-        there before the run, and one behind all others where nothing pushes it."""
+        """Return for each pop of a counter the index of the instruction that pushes its token. The index
+        is -1 if the token existed before the run, and the largest intp if nothing pushes it."""
         popped, pushed, before = self.pops[counter], self.pushes[counter], self._before[counter]
         found = np.full(len(popped), np.iinfo(np.intp).max, dtype=np.intp)
         found[:before] = -1
@@ -119,7 +121,7 @@ class TokenFlow:
         return found
 
     def highest(self, counter: Counter) -> int:
-        """Most tokens that a counter holds in such a run, when something has been pushed; 0 if nothing is."""
+        """Return the largest value of a counter right after a push, or 0 if nothing is pushed."""
         pushed = self.pushes[counter]
         popped = np.searchsorted(self.pops[counter], pushed)
         held = self._before[counter] + np.arange(1, len(pushed) + 1) - popped
@@ -129,7 +131,7 @@ class TokenFlow:
 def _by_counter(
     program: Distinct[Instruction], found: Sequence[tuple[Counter, ...]]
 ) -> list[npt.NDArray[np.intp]]:
-    """The places in a program of the instructions that have each counter among those ``found`` of them."""
+    """Return by counter the indices of the instructions whose entry in ``found`` contains it."""
     has = np.zeros((len(Counter), len(found)), dtype=bool)
     for number, counters in enumerate(found):
         for counter in counters:
@@ -138,7 +140,7 @@ def _by_counter(
 
 
 def is_carrier(instruction: Instruction) -> bool:
-    """Whether an instruction does nothing but take and pass tokens."""
+    """Return whether an instruction only pops and pushes tokens."""
     if isinstance(instruction, Loops):
         empty = not instruction.uop_count
     else:
@@ -147,19 +149,19 @@ def is_carrier(instruction: Instruction) -> bool:
 
 
 def queue_depth(unit: Unit, config: Config) -> int:
-    """Depth of a unit's instruction queue."""
+    """Return the depth of a unit's instruction queue."""
     return int(getattr(config, f"{unit.label}_queue"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Waiting:
-    """A unit whose next instruction lacks tokens, and who could have pushed them."""
+    """A unit whose next instruction lacks a token, and the instruction that should push it."""
 
     unit: Unit
     index: int
     counter: Counter
     pusher: int | None
-    """First instruction not yet run that would push the token, or None if there is none."""
+    """First instruction not yet executed that would push the token, or None if there is none."""
 
     def __str__(self) -> str:
         source = self.counter.source.label
@@ -171,14 +173,14 @@ class Waiting:
 
 
 class Stepper:
-    """A program between two instructions: what has run, and what may run next.
+    """The state of a program between two instructions: which have executed, and which can execute next.
 
     Args:
-        instructions: the program, in order.
-        config: queue depths and serial mode, if ``bounded``.
-        tokens: counters at the start, zero by default.
-        bounded: obey in-order fetch with the configured queue depths and serial mode. Otherwise queues
-            are endless, which admits every order that the tokens allow.
+        instructions: the program.
+        config: queue depths and serial mode, used if ``bounded``.
+        tokens: counters at the start, or zero by default.
+        bounded: obey in-order fetch with the configured queue depths and serial mode. Otherwise queues are
+            unlimited, which admits every order that the tokens allow.
     """
 
     def __init__(
@@ -209,11 +211,12 @@ class Stepper:
         return self.executed == len(self.units)
 
     def heads(self) -> list[int]:
-        """Program indices of the instructions that may run next, at most one per unit, in program order."""
+        """Return the indices of the instructions that can execute next, at most one per unit, in program
+        order."""
         return sorted(q[0] for q in self._queues.values() if q and self._may_run(q[0]))
 
     def first(self) -> int | None:
-        """The earliest instruction in program order that may run next, or None."""
+        """Return the index of the earliest instruction that can execute next, or None if there is none."""
         best: int | None = None
         for queue in self._queues.values():
             if queue and (best is None or queue[0] < best) and self._may_run(queue[0]):
@@ -221,7 +224,7 @@ class Stepper:
         return best
 
     def run(self, index: int) -> None:
-        """Run the instruction ``index``, which must be one of :meth:`heads`, as a whole."""
+        """Execute instruction ``index``, which must be one of :meth:`heads`."""
         for counter in self.pops[index]:
             self.tokens[counter] -= 1
         for counter in self.pushes[index]:
@@ -233,11 +236,11 @@ class Stepper:
         self._fetch()
 
     def block(self, unit: Unit) -> None:
-        """Let nothing more run in ``unit``: its head has failed and stays where it is."""
+        """Stop a unit. Its next instruction has failed and stays at the head of its queue."""
         self._blocked = self._blocked | {unit}
 
     def waiting(self) -> list[Waiting]:
-        """Who waits for which token, for a report when nothing can run."""
+        """Return the units that lack a token, for a report when no instruction can execute."""
         found = []
         for unit, queue in self._queues.items():
             if not queue:
@@ -250,7 +253,7 @@ class Stepper:
         return found
 
     def copy(self) -> "Stepper":
-        """An independent copy, for exploring several orders."""
+        """Return an independent copy, to explore several orders."""
         twin = object.__new__(Stepper)
         twin.__dict__.update(self.__dict__)
         twin.tokens = list(self.tokens)
@@ -284,14 +287,14 @@ class Stepper:
 
 
 def deadlock_place(waiting: Sequence[Waiting]) -> tuple[Unit, int]:
-    """The unit and instruction that a deadlock is told of: those of the first unit that waits, in the order
-    load, compute, store."""
+    """Return the unit and the instruction at which a deadlock is reported: the first waiting unit in the
+    order load, compute, store."""
     first = min(waiting, key=lambda w: w.unit, default=None)
     return (Unit.FETCH, 0) if first is None else (first.unit, first.index)
 
 
 def stuck(instructions: Sequence[Instruction], config: Config, tokens: Sequence[int]) -> list[Waiting]:
-    """Who waits for which token when a program with these tokens at its start can go no further."""
+    """Execute a program until no instruction can execute. Return the units that then lack a token."""
     stepper = Stepper(instructions, config, tokens=tokens)
     while (index := stepper.first()) is not None:
         stepper.run(index)
@@ -299,7 +302,7 @@ def stuck(instructions: Sequence[Instruction], config: Config, tokens: Sequence[
 
 
 def explain_deadlock(waiting: Sequence[Waiting]) -> str:
-    """The deadlock in words, one clause per unit that waits."""
+    """Describe a deadlock in words, with one clause per waiting unit."""
     if not waiting:
         return "deadlock: fetch cannot hand out the next instruction and no unit has work"
     return "deadlock: " + "; ".join(str(w) for w in waiting)

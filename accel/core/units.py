@@ -1,10 +1,10 @@
-"""The units of the machine, and how they stand in the token chain."""
+"""The units of the machine and their order in the token chain."""
 
 from enum import IntEnum
 
 
 class Unit(IntEnum):
-    """The four units. A unit's neighbours in the token chain are load, compute and store."""
+    """The four units. The token chain is load, compute, store."""
 
     FETCH = 0
     LOAD = 1

@@ -1,6 +1,6 @@
-"""The debugger: a run that can be looked into, instruction by instruction or cycle by cycle."""
+"""The debugger: run a program instruction by instruction or cycle by cycle, and inspect memory and units."""
 
-from accel.debug.commands import Session
 from accel.debug.debugger import Debugger, Halt
+from accel.debug.debugger_commands import Session
 
 __all__ = ["Debugger", "Halt", "Session"]

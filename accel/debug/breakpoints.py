@@ -1,4 +1,4 @@
-"""Where a run is to be stopped."""
+"""Breakpoints: conditions at which the debugger stops a run."""
 
 import re
 from collections.abc import Sequence
@@ -7,23 +7,23 @@ from dataclasses import dataclass
 from accel.assembly import token_label
 from accel.base.errors import AccelError
 from accel.core.token_rules import Counter
-from accel.debug.places import Place, parse_place
+from accel.debug.memory_locations import MemoryLocation, parse_location
 from accel.image.image import Image
 
 
 @dataclass(frozen=True, kw_only=True)
 class Breakpoint:
-    """One of: the start of an instruction, a cycle, a push or pop of a token, an access to memory."""
+    """One condition: the start of an instruction, a cycle, a push or pop of a token, or an access to
+    memory."""
 
     index: int | None = None
     cycle: int | None = None
     counter: Counter | None = None
-    place: Place | None = None
+    location: MemoryLocation | None = None
     reads: bool = True
     writes: bool = True
 
-    def concerns(self, write: bool) -> bool:
-        """Whether it is about writes, or about reads."""
+    def applies_to(self, write: bool) -> bool:
         return self.writes if write else self.reads
 
     def __str__(self) -> str:
@@ -34,14 +34,14 @@ class Breakpoint:
         if self.counter is not None:
             return f"token {token_label(self.counter)}"
         what = "access" if self.reads and self.writes else "read" if self.reads else "write"
-        return f"{what} {self.place}"
+        return f"{what} {self.location}"
 
 
 def parse_breakpoint(words: Sequence[str], image: Image) -> Breakpoint:
-    """``12``, ``cycle 300``, ``token load>compute``, ``acc[3:8]``, ``read C``, ``write dram[0:64]``.
+    """Parse ``12``, ``cycle 300``, ``token load>compute``, ``acc[3:8]``, ``read C`` or ``write dram[0:64]``.
 
     Raises:
-        AccelError: it is none of these.
+        AccelError: the text has none of these forms.
     """
     text = " ".join(words)
     if re.fullmatch(r"\d+", text):
@@ -55,11 +55,11 @@ def parse_breakpoint(words: Sequence[str], image: Image) -> Breakpoint:
     if kind == "token":
         named = {token_label(counter): counter for counter in Counter}
         if rest not in named:
-            raise AccelError(f"{rest!r} is no token; {', '.join(named)} are")
+            raise AccelError(f"{rest!r} is not a token; {', '.join(named)} are")
         return Breakpoint(counter=named[rest])
     if kind in ("read", "write"):
-        place = parse_place(rest, image)
-        return Breakpoint(place=place, reads=kind == "read", writes=kind == "write")
+        location = parse_location(rest, image)
+        return Breakpoint(location=location, reads=kind == "read", writes=kind == "write")
     if not text:
-        raise AccelError("break takes an instruction's number, cycle N, token load>compute, or a place")
-    return Breakpoint(place=parse_place(text, image))
+        raise AccelError("break takes an instruction's number, cycle N, token load>compute, or a location")
+    return Breakpoint(location=parse_location(text, image))

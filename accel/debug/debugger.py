@@ -1,8 +1,8 @@
-"""A run that can be stopped anywhere: what has happened up to a cycle, and what memory holds then.
+"""A simulated run that can be stopped in any cycle, to inspect units and memory.
 
-The run is simulated once, with its events. Moving through it applies them to :class:`MachineState`, and the
-instructions to copies of DRAM and scratchpads: what an instruction does shows when it retires, as the machine
-promises to others. Where a run ends with an error, memory at the end is what the machine leaves behind.
+The run is simulated once. Moving forward applies its events to a :class:`MachineState`, and the instructions
+to copies of DRAM and scratchpads, when they retire. If an error ended the run, memory at the end is the
+memory that the machine leaves.
 """
 
 from bisect import bisect_right
@@ -14,25 +14,25 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.errors import AccelError, MachineError
-from accel.core.access import AccessSets, dram_rows, residual_touches
-from accel.core.events import Event, EventKind
-from accel.core.faults import acc_settings, instruction_faults
+from accel.core.events import Event, EventKind, listed_events
+from accel.core.fault_causes import acc_settings, instruction_faults
+from accel.core.instruction_access import AccessSets, dram_rows, residual_touches
 from accel.core.isa import Instruction, Load, Loops, Store, decode_uops
 from accel.debug.breakpoints import Breakpoint
-from accel.debug.places import Place
-from accel.debug.sharing import Sharing
-from accel.debug.state import MachineState, functional_events
+from accel.debug.machine_state import MachineState, functional_events
+from accel.debug.memory_locations import MemoryLocation
+from accel.debug.store_memories import StoreUnitMemories
 from accel.image.dram import Dram
-from accel.run.backends.choose import SIMULATORS, check_backend
+from accel.run.backends.open_backend import SIMULATORS, check_backend
 from accel.run.program import Program
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS, Executor
 from accel.sim.functional.scratchpads import Scratchpads
-from accel.sim.timing.model import DEFAULT_MAX_CYCLES
+from accel.sim.timing.timing_model import DEFAULT_MAX_CYCLES
 
 
 @dataclass(frozen=True, kw_only=True)
 class Halt:
-    """Why moving through the run has stopped."""
+    """The reason why the debugger has stopped."""
 
     cycle: int
     event: Event | None = None
@@ -40,26 +40,24 @@ class Halt:
     end: str | None = None
     """How the run ended, if this is its end."""
     error: MachineError | None = None
-    """What it ended with, if that is an error."""
+    """The error that ended the run, if there is one."""
 
 
 class Debugger:
     """A run of a program, at its beginning.
 
     Args:
-        program: what runs.
-        inputs: tensors by name; those not given are random.
-        backend: ``sim``, or ``functional``, where "cycles" count instructions.
-        seed: of what is random.
-        max_cycles, max_uops: limits of the run.
+        program, inputs: see :meth:`~accel.run.program.Program.run`.
+        backend: ``sim``, or ``functional``, whose "cycles" count instructions.
+        seed, max_cycles, max_uops: see :class:`~accel.run.run_options.RunOptions`.
 
     Raises:
-        AccelError: an unknown backend.
+        AccelError: an unknown backend, or more events than are listed.
 
     Attributes:
-        cycle: the last one that has happened, -1 before the first.
+        cycle: the current cycle, whose events have happened; -1 before the first one.
         state: queues, instructions in flight and tokens after that cycle.
-        sharing: what the store unit's instructions share after that cycle.
+        store_memories: the use of PAR and RES after that cycle.
         breakpoints: by number.
     """
 
@@ -91,7 +89,7 @@ class Debugger:
             self._error = error
         timing = simulation.timing
         if timing is not None:
-            self._events = timing.events()
+            self._events = listed_events(timing)
             self._length = timing.cycles
         else:
             self.timed = False
@@ -106,30 +104,25 @@ class Debugger:
 
     @property
     def instructions(self) -> list[Instruction]:
-        """The program."""
         return self.program.instructions
 
     @property
     def dram(self) -> Dram:
-        """DRAM as it is now."""
         return self._executor.dram
 
     @property
     def pads(self) -> Scratchpads:
-        """The scratchpads as they are now."""
         return self._executor.pads
 
     @property
     def ended(self) -> bool:
-        """Whether the run is over."""
         return self._over
 
     def restart(self) -> None:
-        """Go back to before the first cycle; breakpoints stay."""
         dram, pads = self._before
         self._executor = Executor(self.program.config, dram.copy(), pads.copy())
-        self.state = MachineState(self.instructions, self.program.start.tokens, queued=self.timed)
-        self.sharing = Sharing(self.instructions, self.program.config)
+        self.state = MachineState(self.instructions, self.program.start.tokens, has_queues=self.timed)
+        self.store_memories = StoreUnitMemories(self.instructions, self.program.config)
         self.cycle = -1
         self._position = 0
         self._over = False
@@ -137,28 +130,26 @@ class Debugger:
     # --- moving ----------------------------------------------------------------------------------
 
     def step(self) -> Halt:
-        """Go on until an instruction has retired, a breakpoint is met, or the run ends."""
-        return self._move(None, one=True)
+        """Continue until an instruction has retired, a breakpoint is hit, or the run ends."""
+        return self._advance(None, one=True)
 
     def run_to(self, cycle: int | None = None) -> Halt:
-        """Go on until a cycle has happened, a breakpoint is met, or the run ends.
+        """Continue until a cycle has happened, a breakpoint is hit, or the run ends.
 
         Args:
-            cycle: None for no such cycle.
+            cycle: None for the end of the run.
         """
-        return self._move(cycle, one=False)
+        return self._advance(cycle, one=False)
 
-    def between(self, before: int, last: int) -> list[Event]:
-        """The events of the cycles after ``before``, up to ``last``."""
+    def events_between(self, before: int, last: int) -> list[Event]:
         first, stop = (bisect_right(self._cycles, cycle) for cycle in (before, last))
         return self._events[first:stop]
 
-    def _move(self, target: int | None, *, one: bool) -> Halt:
-        """Whole cycles at a time, so that what happens in one cycle is never seen in halves."""
+    def _advance(self, target: int | None, *, one: bool) -> Halt:
         if self._over:
             return self._end()
-        ahead = [b for b in self.breakpoints.values() if b.cycle is not None and b.cycle > self.cycle]
-        numbered = min(ahead, key=lambda b: b.cycle or 0, default=None)
+        later = [b for b in self.breakpoints.values() if b.cycle is not None and b.cycle > self.cycle]
+        numbered = min(later, key=lambda b: b.cycle or 0, default=None)
         if numbered is not None and numbered.cycle is not None:
             if target is None or numbered.cycle <= target:
                 target = numbered.cycle
@@ -168,7 +159,7 @@ class Debugger:
             cycle = self._events[self._position].cycle
             if target is not None and cycle > target:
                 break
-            halt = self._happen(cycle)
+            halt = self._apply_cycle(cycle)
             self.cycle = cycle
             if halt is not None and (halt.breakpoint is not None or one):
                 return halt
@@ -177,16 +168,14 @@ class Debugger:
             return Halt(cycle=target, breakpoint=numbered)
         return self._end()
 
-    def _happen(self, cycle: int) -> Halt | None:
-        """Everything of one cycle; the breakpoint that it meets first, else the first instruction that
-        retires."""
+    def _apply_cycle(self, cycle: int) -> Halt | None:
         found: Halt | None = None
         while self._position < len(self._events) and self._events[self._position].cycle == cycle:
             event = self._events[self._position]
             self._position += 1
-            met = next((b for b in self.breakpoints.values() if self._meets(b, event)), None)
+            met = next((b for b in self.breakpoints.values() if self._is_hit(b, event)), None)
             self.state.apply(event)
-            self.sharing.apply(event)
+            self.store_memories.apply(event)
             if event.kind is EventKind.RETIRE:
                 self._executor.execute(self.instructions[event.instruction])
             if met is not None and (found is None or found.breakpoint is None):
@@ -209,12 +198,11 @@ class Debugger:
     # --- breakpoints -----------------------------------------------------------------------------
 
     def add(self, breakpoint: Breakpoint) -> int:
-        """Stop wherever ``breakpoint`` is met; returns its number."""
         self._numbers += 1
         self.breakpoints[self._numbers] = breakpoint
         return self._numbers
 
-    def _meets(self, breakpoint: Breakpoint, event: Event) -> bool:
+    def _is_hit(self, breakpoint: Breakpoint, event: Event) -> bool:
         if breakpoint.counter is not None:
             kinds = (EventKind.TOKEN_POP, EventKind.TOKEN_PUSH)
             return event.kind in kinds and event.value == breakpoint.counter
@@ -222,21 +210,20 @@ class Debugger:
             return False
         if breakpoint.index is not None:
             return event.instruction == breakpoint.index
-        return breakpoint.place is not None and self._touches(event.instruction, breakpoint)
+        return breakpoint.location is not None and self._touches(event.instruction, breakpoint)
 
     def _touches(self, index: int, breakpoint: Breakpoint) -> bool:
-        """Whether an instruction that starts now accesses a part of memory."""
-        instruction, place = self.instructions[index], breakpoint.place
-        assert place is not None
+        instruction, location = self.instructions[index], breakpoint.location
+        assert location is not None
         if self._faults[index] is not None:
             return False
-        if place.memory == "dram":
+        if location.memory == "dram":
             rows = dram_rows(instruction, self.program.config)
-            if rows is None or not breakpoint.concerns(isinstance(instruction, Store)):
+            if rows is None or not breakpoint.applies_to(isinstance(instruction, Store)):
                 return False
             first = rows.start - self.program.config.mem_base
             starts = first + np.arange(rows.rows, dtype=np.int64) * rows.stride
-            return bool(((starts < place.stop) & (place.first < starts + rows.row_bytes)).any())
+            return bool(((starts < location.stop) & (location.first < starts + rows.row_bytes)).any())
         if isinstance(instruction, Load | Store):
             touches = self._sets.transfer(instruction)
             if index in self._residuals:
@@ -246,23 +233,25 @@ class Debugger:
             touches = self._sets.loops(instruction, words, self._settings[index]).touches
         else:
             return False
-        every = np.zeros(int(getattr(self.program.config, f"{place.memory}_depth")), dtype=bool)
+        every = np.zeros(int(getattr(self.program.config, f"{location.memory}_depth")), dtype=bool)
         for touch in touches:
-            if touch.memory == place.memory and breakpoint.concerns(touch.write):
+            if touch.memory == location.memory and breakpoint.applies_to(touch.write):
                 every[touch.elements] = True
-        return bool(every[place.first : place.stop].any())
+        return bool(every[location.first : location.stop].any())
 
-    # --- looking ---------------------------------------------------------------------------------
+    # --- inspecting ------------------------------------------------------------------------------
 
-    def read(self, place: Place) -> npt.NDArray[Any]:
-        """What a part of memory holds now: micro-ops as rows dst, src, wgt, DRAM as bytes."""
-        if place.memory == "dram":
-            return self.dram.read(self.program.config.mem_base + place.first, place.stop - place.first)
-        array: npt.NDArray[Any] = getattr(self.pads, place.memory)[place.first : place.stop].copy()
-        return decode_uops(array, self.program.config) if place.memory == "uop" else array
+    def read(self, location: MemoryLocation) -> npt.NDArray[Any]:
+        """Return the current contents of a location: micro-ops as rows dst, src, wgt, DRAM as bytes."""
+        if location.memory == "dram":
+            return self.dram.read(
+                self.program.config.mem_base + location.first, location.stop - location.first
+            )
+        array: npt.NDArray[Any] = getattr(self.pads, location.memory)[location.first : location.stop].copy()
+        return decode_uops(array, self.program.config) if location.memory == "uop" else array
 
     def tensor(self, name: str) -> npt.NDArray[Any] | None:
-        """The plain values of a tensor as DRAM holds it now, or None if there is no such tensor."""
+        """Return the current values of a tensor in DRAM, unpacked. None if there is no such tensor."""
         base = self.program.config.mem_base
         for tensor in self.program.tensors:
             if tensor.name == name:
@@ -270,7 +259,7 @@ class Debugger:
         return None
 
     def instruction(self, index: int) -> Instruction:
-        """An instruction by its place in the program.
+        """Return an instruction by its index.
 
         Raises:
             AccelError: there is none.

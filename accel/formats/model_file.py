@@ -1,4 +1,4 @@
-"""Reading the files of models, whatever their format."""
+"""Reading model files of any format."""
 
 import os
 from collections.abc import Callable
@@ -9,20 +9,20 @@ from accel.base.arguments import check_path
 from accel.base.errors import GraphError
 
 MAX_FILE_BYTES = (1 << 31) - 1
-"""Of a model's file: protobuf and flat buffers have no larger ones."""
+"""Largest model file: neither protobuf nor flat buffers support larger ones."""
 
 T = TypeVar("T")
 
 
 def read_model_file(path: str | os.PathLike[str], read: Callable[[bytes, Path], T]) -> T:
-    """What a format makes of a file's content.
+    """Read a model file and parse it.
 
     Args:
-        path: of the model.
-        read: takes the content and the folder that the file lies in.
+        path: the file.
+        read: parses the content. It also gets the file's folder.
 
     Raises:
-        GraphError: naming the file: there is none, it is too large, or what ``read`` says is wrong with it.
+        GraphError: the file is missing or too large, or ``read`` refuses it. The message names the file.
     """
     place = check_path("model", path)
     try:

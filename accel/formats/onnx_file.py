@@ -1,4 +1,5 @@
-"""ONNX files as plain data: nodes, attributes and arrays, every size checked before memory is taken."""
+"""ONNX files as plain data: nodes, attributes and arrays. Every size is checked before memory is
+allocated."""
 
 import math
 import os
@@ -10,28 +11,28 @@ from typing import Any
 import numpy as np
 
 from accel.base.errors import GraphError
-from accel.base.extras import not_installed
+from accel.base.optional_extras import not_installed
 from accel.formats.model_file import read_model_file
 from accel.graph.graph import MAX_BYTES, MAX_NODES
-from accel.graph.tensor import MAX_TENSOR_BYTES, Array
+from accel.graph.graph_tensor import MAX_TENSOR_BYTES, Array
 
 OLDEST_OPSET = 10
-"""Of ONNX's own operators."""
+"""First supported version of ONNX's own operators."""
 MICROSOFT = "com.microsoft"
-"""The domain of what ONNX Runtime's quantizer writes besides ONNX's own operators."""
+"""The domain of ONNX Runtime's own operators, for example QLinearAdd."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileNode:
-    """A node as the file has it.
+    """A node of the file.
 
     Attributes:
-        name: its own, or its first output's.
-        kind: the operator's name.
-        domain: empty for ONNX's own.
-        opset: the version of the domain's operators.
-        inputs, outputs: names; empty for those that are left out.
-        attributes: numbers, strings, arrays and lists of them, by name.
+        name: the node's name, or its first output's if it has none.
+        kind: the operator's name, for example "Conv".
+        domain: empty for ONNX's own operators.
+        opset: the version of the domain that the model imports.
+        inputs, outputs: tensor names, or empty for an omitted one.
+        attributes: by name: numbers, strings, arrays, or lists of them.
     """
 
     name: str
@@ -51,12 +52,12 @@ class FileNode:
 
 @dataclass(frozen=True, kw_only=True)
 class FileInput:
-    """An input as the file declares it.
+    """A declared input.
 
     Attributes:
-        name: its name.
-        dtype: numpy's name of its type.
-        sizes: numbers, or names of those that are not fixed (None without a name).
+        name: the tensor's name.
+        dtype: numpy's name of the element type.
+        sizes: one for each axis: a number, the name of an open size, or None for an open size without a name.
     """
 
     name: str
@@ -69,11 +70,11 @@ class File:
     """A model.
 
     Attributes:
-        name: of its graph.
-        inputs: those that are no initializers.
-        outputs: names.
+        name: the graph's name.
+        inputs: declared inputs without an initializer.
+        outputs: tensor names.
         nodes: in the file's order.
-        constants: initializers, by name.
+        constants: initializers by name.
     """
 
     name: str
@@ -84,10 +85,10 @@ class File:
 
 
 def onnx() -> Any:
-    """The package of that name.
+    """Return the package onnx.
 
     Raises:
-        GraphError: it is not installed.
+        GraphError: onnx is not installed.
     """
     try:
         import onnx as package  # noqa: PLC0415
@@ -98,14 +99,14 @@ def onnx() -> Any:
 
 
 def read_file(path: str | os.PathLike[str]) -> File:
-    """Read a model.
+    """Read a model from a file.
 
     Args:
-        path: of the model; external data lies in its folder.
+        path: the model. External data must lie in the same folder.
 
     Raises:
-        GraphError: there is no such file, it is no ONNX model, it is too large, or what it refers to is not
-            there or outside its folder.
+        GraphError: the file is missing, is not an ONNX model or is too large, or its external data is missing
+            or outside the folder.
     """
     return read_model_file(path, read_model)
 
@@ -114,8 +115,8 @@ def read_model(content: bytes, folder: Path | None = None) -> File:
     """Read a model from bytes.
 
     Args:
-        content: a ModelProto.
-        folder: where external data lies; None refuses any.
+        content: a serialized ModelProto.
+        folder: the folder of external data. None refuses external data.
 
     Raises:
         GraphError: as :func:`read_file`.
@@ -125,9 +126,9 @@ def read_model(content: bytes, folder: Path | None = None) -> File:
     try:
         model.ParseFromString(content)
     except Exception:
-        raise GraphError("this is no ONNX model; it does not parse as one") from None
+        raise GraphError("this is not an ONNX model; it does not parse as one") from None
     if not model.HasField("graph") or not model.opset_import:
-        raise GraphError("this is no ONNX model; it has no graph or no opset")
+        raise GraphError("this is not an ONNX model; it has no graph or no opset")
     if len(model.functions):
         model = _inlined(package, model)
     graph = model.graph
@@ -143,7 +144,7 @@ def read_model(content: bytes, folder: Path | None = None) -> File:
     constants = {}
     for one in graph.initializer:
         if one.name in constants:
-            raise GraphError(f"initializer {one.name!r} is there twice; names must be unique")
+            raise GraphError(f"initializer {one.name!r} appears twice; names must be unique")
         constants[_text(one.name)] = reader.array(one, f"initializer {one.name!r}")
     return File(
         name=_text(graph.name),
@@ -155,10 +156,10 @@ def read_model(content: bytes, folder: Path | None = None) -> File:
 
 
 def _text(value: str | bytes) -> str:
-    """A string of a model.
+    """Return a string of a model.
 
     Raises:
-        GraphError: it is none, but bytes that UTF-8 does not have.
+        GraphError: it is not UTF-8.
     """
     if isinstance(value, bytes):
         raise GraphError(f"a name is {value!r}; it must be UTF-8")
@@ -170,7 +171,7 @@ def _domain(name: str) -> str:
 
 
 def _inlined(package: Any, model: Any) -> Any:
-    """With the bodies of the model's own functions in place of their calls."""
+    """Return the model with calls of its own functions replaced by their bodies."""
     try:
         from onnx import inliner  # noqa: PLC0415
 
@@ -201,7 +202,7 @@ def _input(package: Any, value: Any) -> FileInput:
 
 
 class _Reader:
-    """Arrays and attributes; the memory that they take is counted."""
+    """Reads arrays and attributes, and limits the memory that they take together."""
 
     def __init__(self, package: Any, folder: Path | None) -> None:
         self._package = package
@@ -229,7 +230,7 @@ class _Reader:
             )
 
     def _attribute(self, proto: Any, node: str) -> Any:
-        """A number, a string, an array, a list of them; None for what has no use here."""
+        """Return an attribute's value, or None for a kind that no importer reads, for example a subgraph."""
         kinds = self._package.AttributeProto
         what = f"attribute {proto.name!r} of node {node!r}"
         plain = {kinds.FLOAT: "f", kinds.INT: "i", kinds.FLOATS: "floats", kinds.INTS: "ints"}
@@ -245,11 +246,15 @@ class _Reader:
         return None
 
     def array(self, proto: Any, what: str) -> Array:
-        """A tensor's values.
+        """Return a tensor's values.
+
+        Args:
+            proto: a TensorProto.
+            what: the tensor's description in error messages.
 
         Raises:
-            GraphError: it is too large, incomplete, of a type that numpy does not have, or its external data
-                cannot be read.
+            GraphError: the tensor is too large or incomplete, numpy does not have its type, or its external
+                data cannot be read.
         """
         shape = tuple(proto.dims)
         if any(size < 0 for size in shape):
@@ -280,7 +285,7 @@ class _Reader:
         return np.frombuffer(raw, dtype=dtype.newbyteorder("<")).astype(dtype).reshape(shape)
 
     def _typed(self, proto: Any, shape: tuple[int, ...], dtype: Any, what: str) -> Array:
-        """From the field of its type."""
+        """Return values that are stored in the field of their type instead of as raw bytes."""
         field = self._package.helper.tensor_dtype_to_field(proto.data_type)
         count = len(getattr(proto, field))
         if count != math.prod(shape):
@@ -292,7 +297,7 @@ class _Reader:
         return found
 
     def _external(self, proto: Any, size: int, what: str) -> bytes:
-        """From a file beside the model."""
+        """Read a tensor's bytes from a file in the model's folder."""
         entries = {_text(one.key): _text(one.value) for one in proto.external_data}
         location = entries.get("location", "")
         if self._folder is None:

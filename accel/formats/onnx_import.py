@@ -1,4 +1,4 @@
-"""ONNX models as graphs."""
+"""Import of ONNX models as graphs."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -9,39 +9,39 @@ from accel.base.arguments import check_integer
 from accel.base.errors import GraphError
 from accel.formats.onnx_file import File, FileInput, FileNode, read_file, read_model
 from accel.formats.onnx_importer import Importer
-from accel.formats.onnx_rules import RULES
-from accel.graph.folding import fold_constants
+from accel.formats.onnx_operator_rules import RULES
+from accel.graph.constant_folding import fold_constants
 from accel.graph.graph import Graph
-from accel.graph.regions import match_regions
-from accel.graph.tensor import Tensor
+from accel.graph.graph_tensor import Tensor
+from accel.graph.qdq_regions import match_regions
 
 MAX_BATCH = 1 << 16
-"""Inputs in a batch."""
+"""Largest batch size."""
 _RECURRENT = {"GRU", "LSTM", "RNN", "Scan", "Loop", "If", "DynamicQuantizeLSTM"}
-"""Operators with a state or with bodies of their own."""
+"""Operators with state or with subgraphs."""
 
 
 def load_onnx(path: str | os.PathLike[str], *, batch: int | None = None) -> Graph:
-    """The graph of an ONNX model, quantized in QOperator or in QDQ format.
+    """Import a model in QOperator or QDQ format from a file.
 
     Args:
-        path: of the model; external data must lie in its folder.
-        batch: the size of a first axis that the model leaves open, 1 if not given.
+        path: the model. External data must lie in the same folder.
+        batch: size of an open first axis, or 1 by default.
 
     Raises:
-        GraphError: the file cannot be read, an operator is unknown, a size depends on a run, the batch
-            disagrees with one that the model fixes, or tensors do not fit.
-        ShapeError: the batch is no positive integer.
+        GraphError: the file cannot be read, an operator is unknown, a size is only known at run time, the
+            batch contradicts a fixed size, or shapes or types do not fit.
+        ShapeError: the batch is not a positive integer.
     """
     return import_file(read_file(path), batch=batch)
 
 
 def import_model(content: bytes, *, folder: Path | None = None, batch: int | None = None) -> Graph:
-    """The graph of an ONNX model in memory.
+    """Import a serialized model.
 
     Args:
         content: a ModelProto.
-        folder: where external data lies; None refuses any.
+        folder: the folder of external data. None refuses external data.
         batch: as for :func:`load_onnx`.
 
     Raises:
@@ -51,7 +51,7 @@ def import_model(content: bytes, *, folder: Path | None = None, batch: int | Non
 
 
 def import_file(file: File, *, batch: int | None = None) -> Graph:
-    """The graph of an ONNX model that was read.
+    """Import a model that :func:`~accel.formats.onnx_file.read_file` has read.
 
     Args:
         file: the model.
@@ -60,20 +60,24 @@ def import_file(file: File, *, batch: int | None = None) -> Graph:
     Raises:
         GraphError, ShapeError: as :func:`load_onnx`.
     """
-    graph = as_written(file, batch=batch)
-    return fold_constants(match_regions(graph))
+    graph = _as_written(file, batch)
+    opaque = {output for node in file.nodes if _is_opaque(node) for output in node.outputs}
+    return fold_constants(match_regions(graph, opaque))
 
 
-def as_written(file: File, *, batch: int | None = None) -> Graph:
-    """The graph node by node: of a QDQ model one of float operators between Quantize and Dequantize.
+def _is_opaque(node: FileNode) -> bool:
+    """Whether ONNX Runtime has no integer form of a node, although it has one of its graph operator.
 
-    Args:
-        file: the model.
-        batch: as for :func:`load_onnx`.
-
-    Raises:
-        GraphError, ShapeError: as :func:`load_onnx`.
+    For example, Flatten is a Reshape in the graph. ONNX Runtime moves a Quantize through Reshape, but not
+    through Flatten.
     """
+    return node.kind in {"Flatten", "GlobalMaxPool", "Split", "Sum"} or (
+        node.kind == "MaxPool" and node.opset < 12
+    )
+
+
+def _as_written(file: File, batch: int | None) -> Graph:
+    """Import node by node. A QDQ model becomes float operators between Quantize and Dequantize."""
     _check_operators(file.nodes, set(RULES))
     importer = Importer(file)
     for one, sizes in zip(file.inputs, _sizes(file.inputs, batch), strict=True):
@@ -84,11 +88,11 @@ def as_written(file: File, *, batch: int | None = None) -> Graph:
 
 
 def _sizes(inputs: Sequence[FileInput], batch: int | None) -> list[tuple[int, ...]]:
-    """The inputs' shapes.
+    """Return the inputs' shapes with open batch axes filled in.
 
     Raises:
-        GraphError: a size that is open and no batch's, or a batch that is fixed to another number.
-        ShapeError: the batch is no positive integer.
+        GraphError: an axis other than the batch is open, or the model fixes another batch.
+        ShapeError: the batch is not a positive integer.
     """
     wanted = None if batch is None else check_integer("the batch", batch, most=MAX_BATCH)
     symbols = {one.sizes[0] for one in inputs if one.sizes and isinstance(one.sizes[0], str)}
@@ -105,51 +109,51 @@ def _sizes(inputs: Sequence[FileInput], batch: int | None) -> list[tuple[int, ..
             elif axis == 0 or size in symbols:
                 sizes.append(wanted or 1)
             else:
-                told = "without a name" if size is None else repr(size)
+                label = "without a name" if size is None else repr(size)
                 raise GraphError(
-                    f"axis {axis} of input {one.name!r} is {told}, of a size that only a run knows; only the "
-                    "first may be, the batch"
+                    f"axis {axis} of input {one.name!r} has an open size {label}; only the first axis, the "
+                    "batch, may be open"
                 )
         found.append(tuple(sizes))
     return found
 
 
 def _check_operators(nodes: Iterable[FileNode], known: set[tuple[str, str]]) -> None:
-    """Refuse operators that nobody here knows, all in one message.
+    """Refuse unsupported operators, all in one message.
 
     Raises:
-        GraphError: naming them.
+        GraphError: naming each unsupported operator and its node.
     """
     reasons = []
     for node in nodes:
         key = (node.domain, node.kind)
         if key in known:
             continue
-        why = "has a state or a body of its own" if node.kind in _RECURRENT else "is not known"
+        why = "has state or a subgraph" if node.kind in _RECURRENT else "is not supported"
         reasons.append(f"{node.title} of node {node.name!r} {why}")
     if reasons:
         raise GraphError(f"the model has operators that cannot be imported: {'; '.join(reasons)}")
 
 
 def _in_order(file: File) -> list[FileNode]:
-    """Nodes behind those whose results they take.
+    """Return the nodes in topological order.
 
     Raises:
-        GraphError: a cycle, a tensor that nothing brings, or one that comes from two places.
+        GraphError: there is a cycle, or a tensor has no producer or two.
     """
     sources = dict.fromkeys([*file.constants, *(one.name for one in file.inputs)], -1)
     for place, node in enumerate(file.nodes):
         for name in filter(None, node.outputs):
             if name in sources:
-                raise GraphError(f"tensor {name!r} comes from two places; each must have one")
+                raise GraphError(f"tensor {name!r} has two producers; it must have one")
             sources[name] = place
     needs: dict[int, list[int]] = {}
     for place, node in enumerate(file.nodes):
         for name in filter(None, node.inputs):
             if name not in sources:
                 raise GraphError(
-                    f"node {node.name!r} takes {name!r}, which is no input, no initializer and no node's "
-                    "result"
+                    f"node {node.name!r} reads {name!r}, which is neither an input nor an initializer nor a "
+                    "node's output"
                 )
         needs[place] = [sources[name] for name in node.inputs if name and sources[name] >= 0]
     if all(max(before, default=-1) < place for place, before in needs.items()):
@@ -158,4 +162,4 @@ def _in_order(file: File) -> list[FileNode]:
         return [file.nodes[place] for place in TopologicalSorter(needs).static_order()]
     except CycleError as error:
         names = ", ".join(repr(file.nodes[place].name) for place in dict.fromkeys(error.args[1]))
-        raise GraphError(f"nodes {names} wait for one another; a graph must have no cycle") from None
+        raise GraphError(f"nodes {names} form a cycle; a graph must have none") from None

@@ -1,4 +1,4 @@
-"""A graph under construction from an ONNX file: what the rules of single operators are written against."""
+"""The importer that operator rules use: it resolves tensors and constants, and builds the graph."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,50 +6,57 @@ from typing import Any
 import numpy as np
 
 from accel.base.errors import GraphError
-from accel.base.names import Names
-from accel.formats.onnx_constants import fold
+from accel.base.unique_names import Names
+from accel.formats.onnx_constant_folding import fold
 from accel.formats.onnx_file import File, FileNode
 from accel.formats.onnx_schemas import check_node
-from accel.graph.builder import Builder
-from accel.graph.elementwise import Dequantize, dequantize
+from accel.graph.elementwise_operators import Dequantize
 from accel.graph.graph import Graph
-from accel.graph.movement import Identity
-from accel.graph.operator import Operator
-from accel.graph.tensor import Array, Quantization, Tensor
+from accel.graph.graph_builder import Builder
+from accel.graph.graph_operator import Operator
+from accel.graph.graph_tensor import Array, Quantization, Tensor
+from accel.graph.movement_operators import Identity
+from accel.graph.quantize_values import dequantize
 
 
 class Importer:
-    """Tensors, constants and names on the way from a file to a graph."""
+    """Builds a graph from the nodes of an ONNX file."""
 
     def __init__(self, file: File) -> None:
         self.file = file
         self.builder = Builder()
         self.arrays: dict[str, Array] = dict(file.constants)
-        """Constants of any type, by name; those that become tensors are in the builder, too."""
+        """Constants of any dtype, by name. A constant that an operator of the graph uses is also a tensor of
+        the builder."""
         self.aliases: dict[str, str] = {}
-        """Names of the file that stand for tensors of other names."""
+        """Tensor names of the file that stand for another tensor, for example the output of an Identity."""
         names = {*file.constants, *file.outputs, *(one.name for one in file.inputs)}
         self.builder.reserve(names | {one for node in file.nodes for one in node.outputs if one})
         self.outputs = set(file.outputs)
         self._labels = Names()
 
     def take(self, node: FileNode, rules: Any) -> None:
-        """Import a node.
+        """Import one node.
+
+        Args:
+            node: its operands are imported.
+            rules: the importing function for each (domain, operator name).
 
         Raises:
-            GraphError: naming it.
+            GraphError: the node does not fit. The message names it.
         """
         try:
             check_node(node)
             if not self._fold(node):
                 rules[node.domain, node.kind](self, node)
         except GraphError as error:
-            told = str(error)
-            named = told.startswith("node ")
-            raise GraphError(told if named else f"node {node.name!r}: {error}") from None
+            message = str(error)
+            is_named = message.startswith("node ")
+            raise GraphError(message if is_named else f"node {node.name!r}: {message}") from None
 
     def _fold(self, node: FileNode) -> bool:
-        """Compute what a node makes of constants; whether all its inputs are such, and it is one of those."""
+        """Compute a node whose inputs are all constant. Return False if one is not, or if constants of this
+        operator are not computed here."""
         known = [None if not name else self.array(name) for name in node.inputs]
         if any(array is None for name, array in zip(node.inputs, known, strict=True) if name):
             return False
@@ -58,35 +65,40 @@ class Importer:
         return results is not None
 
     def graph(self) -> Graph:
-        """What was imported.
+        """Return the imported graph.
 
         Raises:
-            GraphError: it has no outputs, or one that nothing computes.
+            GraphError: the model has no outputs, or an output that no node computes.
         """
         if not self.file.outputs:
-            raise GraphError("it has no outputs, so that there is nothing to compute")
+            raise GraphError("the model has no outputs; there is nothing to compute")
         names = []
         for name in self.file.outputs:
             if name not in self.aliases and name not in self.builder.tensors and name not in self.arrays:
-                raise GraphError(f"output {name!r} is no node's result")
+                raise GraphError(f"output {name!r} has no producer; a node must compute it")
             held = self.operand(name)
             if held != name:
                 raise AssertionError(f"{name} is {held}")
             names.append(name)
         return self.builder.graph(self.file.name, names)
 
-    # --- what nodes take ---------------------------------------------------------------------------
+    # --- operands ----------------------------------------------------------------------------------
 
     def array(self, name: str) -> Array | None:
-        """A constant's values, None for what is none."""
+        """Return a constant's values, or None if the tensor is not constant."""
         name = self.aliases.get(name, name)
         return self.arrays.get(name)
 
     def constant(self, node: FileNode, place: int, what: str) -> Array | None:
-        """An input that must be constant, perhaps as what a Dequantize makes of one; None if it is left out.
+        """Return an input that must be constant, or a dequantized constant, or None if it is omitted.
+
+        Args:
+            node: the node.
+            place: the input's index.
+            what: the input's description in error messages.
 
         Raises:
-            GraphError: only a run knows it.
+            GraphError: the input is only known at run time.
         """
         if place >= len(node.inputs) or not node.inputs[place]:
             return None
@@ -95,12 +107,11 @@ class Importer:
             found = self._dequantized(node.inputs[place])
         if found is None:
             raise GraphError(
-                f"{what} is {node.inputs[place]!r}, which only a run knows; it must be a constant"
+                f"{what} is {node.inputs[place]!r}, which is only known at run time; it must be a constant"
             )
         return found
 
     def _dequantized(self, name: str) -> Array | None:
-        """What a Dequantize makes of a constant; None for anything else."""
         made = self.builder.nodes.get(self.aliases.get(name, name))
         if made is None or not isinstance(made.operator, Dequantize):
             return None
@@ -109,10 +120,10 @@ class Importer:
         return None if values is None else dequantize(values, source)
 
     def needed(self, node: FileNode, place: int, what: str) -> Array:
-        """An input that must be there and constant.
+        """Return an input that must be present and constant.
 
         Raises:
-            GraphError: it is left out, or only a run knows it.
+            GraphError: the input is omitted, or only known at run time.
         """
         found = self.constant(node, place, what)
         if found is None:
@@ -120,31 +131,31 @@ class Importer:
         return found
 
     def operand(self, name: str) -> str:
-        """The tensor that a name of the file stands for."""
+        """Return the name of the graph's tensor for a tensor of the file."""
         name = self.aliases.get(name, name)
         if name not in self.builder.tensors:
             if name not in self.arrays:
-                raise GraphError(f"tensor {name!r} is empty or missing; it must be there")
+                raise GraphError(f"tensor {name!r} is missing; an operand must be present")
             self.builder.constant(name, self.arrays[name])
         return name
 
     def tensor(self, name: str) -> Tensor:
-        """What :meth:`operand` names."""
+        """Return the graph's tensor for a tensor of the file."""
         return self.builder.tensors[self.operand(name)]
 
     def quantization(
         self, node: FileNode, scale: int, zero: int | None, dtype: str, axis: int | None = None
     ) -> Quantization:
-        """From constants.
+        """Return the quantization that a node's scale and zero-point inputs define.
 
         Args:
-            node: whose inputs they are.
-            scale, zero: their places; a zero point that is left out is 0.
-            dtype: of the values, which the zero point's must be.
-            axis: what several of them go along.
+            node: the node.
+            scale, zero: input indices. An omitted zero point is 0.
+            dtype: the dtype of the quantized values, and so of the zero point.
+            axis: the axis of per-channel scales.
 
         Raises:
-            GraphError: they are not constant, not positive and finite, or of another type.
+            GraphError: an input is not constant, a scale is not positive and finite, or a dtype differs.
         """
         scales = self.needed(node, scale, "the scale")
         zeros = None if zero is None else self.constant(node, zero, "the zero point")
@@ -152,7 +163,7 @@ class Importer:
 
     @staticmethod
     def pair(scales: Array, zeros: Array | None, dtype: str, axis: int | None = None) -> Quantization:
-        """A quantization of a scale's and a zero point's values.
+        """Return the quantization with these scales and zero points.
 
         Raises:
             GraphError: as :meth:`quantization`.
@@ -168,22 +179,27 @@ class Importer:
     def quantized(
         self, node: FileNode, place: int, scale: int, zero: int | None, axis: int | None = None
     ) -> str:
-        """An operand with its scale and zero point.
+        """Return the name of an operand that a node reads with a scale and a zero point.
 
         Args:
-            node: whose inputs they are.
-            place, scale, zero: their places.
-            axis: what several scales go along.
+            node: the node.
+            place, scale, zero: input indices of the values, the scale and the zero point.
+            axis: the axis of per-channel scales.
 
         Raises:
             GraphError: as :meth:`quantization`.
         """
         name = self.operand(node.inputs[place])
         dtype = self.builder.tensors[name].dtype
-        return self.builder.demand(name, self.quantization(node, scale, zero, dtype, axis))
+        return self.builder.require_quantization(name, self.quantization(node, scale, zero, dtype, axis))
 
     def result(self, node: FileNode, scale: int, zero: int | None, default: str) -> dict[str, Any]:
-        """The result's dtype and quantization, as :meth:`emit` takes them; the zero point tells the dtype.
+        """Return the result's dtype and quantization as keyword arguments of :meth:`emit`.
+
+        Args:
+            node: the node.
+            scale, zero: input indices. The zero point's dtype is the result's dtype.
+            default: the result's dtype if the zero point is omitted.
 
         Raises:
             GraphError: as :meth:`quantization`.
@@ -192,7 +208,7 @@ class Importer:
         dtype = default if zeros is None else zeros.dtype.name
         return {"dtype": dtype, "quantization": self.quantization(node, scale, zero, dtype)}
 
-    # --- what nodes make ---------------------------------------------------------------------------
+    # --- results -----------------------------------------------------------------------------------
 
     def emit(
         self,
@@ -204,14 +220,17 @@ class Importer:
         dtype: str | None = None,
         quantization: Quantization | None = None,
     ) -> str:
-        """Add an operator; where all operands are constants, its values.
+        """Add an operator to the graph, or its values if all operands are constants.
 
         Args:
-            node: what it is for.
-            operator: what it does.
-            inputs: tensors, as :meth:`operand` names them.
-            output: the result's name; the node's first output, if not given.
-            dtype, quantization: as for :meth:`accel.graph.builder.Builder.emit`.
+            node: the node of the file.
+            operator: the graph's operator.
+            inputs: names of the graph's tensors, from :meth:`operand`.
+            output: the result's name, by default the node's first output.
+            dtype, quantization: as for :meth:`accel.graph.graph_builder.Builder.emit`.
+
+        Returns:
+            The result's name.
         """
         name = node.outputs[0] if output is None else output
         label = node.name if output is None else f"{node.name}/{output}"
@@ -223,11 +242,11 @@ class Importer:
         return made
 
     def between(self, node: FileNode, what: str) -> str:
-        """A name for a tensor that the file does not have."""
+        """Return a fresh name for an intermediate tensor that is not in the file."""
         return self.builder.fresh(f"{node.outputs[0]}/{what}")
 
     def alias(self, node: FileNode, name: str) -> None:
-        """Let the node's first output stand for a tensor, under its own name where somebody asks for it."""
+        """Make the node's first output another name of a tensor, or a copy of it if it is a model output."""
         output = node.outputs[0]
         if output in self.outputs:
             self.emit(node, Identity(), [name])
@@ -236,5 +255,15 @@ class Importer:
 
 
 def _flat(values: Array) -> Array:
-    """Of one number as (), of several along one axis as (C,)."""
+    """Reshape one value to (), and several along one axis to (C,)."""
     return values.reshape(()) if values.size == 1 else values.reshape([n for n in values.shape if n != 1])
+
+
+def check_single_output(node: FileNode) -> None:
+    """Refuse a node with more than one used output.
+
+    Raises:
+        GraphError: a second output is used.
+    """
+    if any(node.outputs[1:]):
+        raise GraphError(f"its output {node.outputs[1]!r} is used; only the first output is supported")

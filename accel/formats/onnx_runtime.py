@@ -1,21 +1,22 @@
-"""What ONNX Runtime computes of a model, exactly.
+"""Execution of models in ONNX Runtime, exact on every processor.
 
-On x86 processors without VNNI, ONNX Runtime adds two products of uint8 activations and int8 weights in
-16 bits, and these saturate
-(https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html). Products of uint8 and uint8
-are exact everywhere. So there such weights are given to it as uint8, 128 more, with a zero point 128 higher,
-which is the same model.
+On x86 processors without VNNI, ONNX Runtime adds two products of uint8 activations and int8 weights in 16
+bits, which can saturate (https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html).
+Products of uint8 and uint8 are exact everywhere. So on such a processor this module converts int8 weights to
+uint8: it adds 128 to the weights and to their zero point, which gives the same model.
 """
 
 from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import numpy as np
 
 from accel.base.errors import GraphError
-from accel.base.extras import not_installed
-from accel.graph.tensor import Array
+from accel.base.optional_extras import not_installed
+from accel.graph.graph_tensor import Array
 
 _FACTORS: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {
     "ConvInteger": ((0, 2), (1, 3)),
@@ -24,24 +25,24 @@ _FACTORS: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {
     "QLinearMatMul": ((0, 2), (3, 5)),
     "QGemm": ((0, 2), (3, 5)),
 }
-"""Operators that multiply integers: which inputs are factors, the left and the right one, and their zero
-points."""
+"""For each operator that multiplies integers, the input indices (values, zero point) of its left and right
+factor."""
 _OFFSET = 128
-"""From int8 to uint8."""
+"""Difference between uint8 and int8 values with the same meaning."""
 
 
 def run_onnx_runtime(
     content: bytes, inputs: Mapping[str, Array], outputs: list[str] | None = None
 ) -> dict[str, Array]:
-    """What ONNX Runtime computes on the processor, without graph optimizations.
+    """Run a model once in ONNX Runtime on the CPU, without graph optimizations.
 
     Args:
-        content: a ModelProto.
+        content: a serialized ModelProto.
         inputs: arrays by name.
-        outputs: names; all, if not given.
+        outputs: names of the wanted outputs, by default all.
 
     Raises:
-        GraphError: it is not installed or refuses the model.
+        GraphError: ONNX Runtime is not installed or refuses the model.
     """
     return open_onnx_runtime(content)(inputs, outputs)
 
@@ -50,17 +51,17 @@ class Runner(Protocol):
     """A model that is ready to run."""
 
     def __call__(self, inputs: Mapping[str, Array], outputs: list[str] | None = None) -> dict[str, Array]:
-        """What it gives, by name; all outputs, if none are named."""
+        """Return the wanted outputs by name, by default all."""
 
 
 def open_onnx_runtime(content: bytes) -> Runner:
-    """A model in ONNX Runtime, on the processor, without graph optimizations.
+    """Load a model into ONNX Runtime on the CPU, without graph optimizations.
 
     Args:
-        content: a ModelProto.
+        content: a serialized ModelProto.
 
     Raises:
-        GraphError: ONNX Runtime is not installed or refuses the model, now or when it runs.
+        GraphError: ONNX Runtime is not installed or refuses the model, here or when it runs.
     """
     try:
         import onnxruntime  # noqa: F401, PLC0415
@@ -85,18 +86,56 @@ def _refusal(error: Exception) -> GraphError:
     return GraphError(f"ONNX Runtime refuses the model: {' '.join(str(error).split())}")
 
 
-def _session(content: bytes) -> Any:
+def run_optimized(
+    content: bytes, inputs: Mapping[str, Array], outputs: list[str]
+) -> tuple[dict[str, Array], dict[str, str]]:
+    """Run a model once as ONNX Runtime optimizes it, with integer operators for int8 as for uint8.
+
+    All graph optimizations are on, and ``session.qdqisint8allowed`` is 1: regions of DequantizeLinear,
+    operator and QuantizeLinear become integer operators.
+
+    Args:
+        content: a serialized ModelProto.
+        inputs: arrays by name.
+        outputs: names of the wanted outputs.
+
+    Returns:
+        The outputs by name, and for each tensor the kind of operator that computes it in the optimized model.
+
+    Raises:
+        GraphError: ONNX Runtime is not installed or refuses the model.
+    """
+    import onnx  # noqa: PLC0415
+
+    with TemporaryDirectory() as folder:
+        optimized = Path(folder) / "optimized.onnx"
+        try:
+            session = _session(content, optimized=optimized)
+            found = dict(zip(outputs, session.run(outputs, dict(inputs)), strict=True))
+        except ImportError:
+            raise GraphError(not_installed("comparing needs onnxruntime", "onnx")) from None
+        except Exception as error:
+            raise _refusal(error) from None
+        nodes = onnx.load(optimized).graph.node
+    return found, {name: node.op_type for node in nodes for name in node.output}
+
+
+def _session(content: bytes, *, optimized: Path | None = None) -> Any:
     import onnxruntime  # noqa: PLC0415
 
     options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
+    if optimized is None:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    else:
+        options.add_session_config_entry("session.qdqisint8allowed", "1")
+        options.optimized_model_filepath = str(optimized)
     return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
 
 @cache
 def saturates() -> bool:
-    """Whether sums of products of uint8 and int8 saturate on this processor; found by trying."""
+    """Return whether sums of uint8 by int8 products saturate on this processor, by running one."""
     from onnx import TensorProto, helper  # noqa: PLC0415
 
     left, right = np.full((4, 64), 255, np.uint8), np.full((64, 16), 127, np.int8)
@@ -115,7 +154,7 @@ def saturates() -> bool:
 
 
 def _unsigned(content: bytes) -> bytes:
-    """The model with uint8 in place of the int8 that uint8 is multiplied by."""
+    """Return the model with int8 factors converted to uint8 wherever the other factor is uint8."""
     import onnx  # noqa: PLC0415
 
     model = onnx.load_from_string(content)
@@ -128,7 +167,7 @@ def _unsigned(content: bytes) -> bytes:
 
 
 def _types(onnx: Any, model: Any) -> dict[str, int]:
-    """The element types of a model's tensors, of those that ONNX's own operators tell."""
+    """Return the element types of tensors, as far as ONNX's shape inference knows them."""
     graph = onnx.shape_inference.infer_shapes(model).graph
     values = (*graph.input, *graph.value_info, *graph.output)
     return {one.name: one.type.tensor_type.elem_type for one in values} | {
@@ -137,7 +176,7 @@ def _types(onnx: Any, model: Any) -> dict[str, int]:
 
 
 class _Raised:
-    """Turns int8 factors of uint8 into uint8."""
+    """Converts int8 factors of uint8 to uint8."""
 
     def __init__(self, helper: Any, types: Mapping[str, int]) -> None:
         self._helper = helper
@@ -145,7 +184,7 @@ class _Raised:
         self._made: set[str] = set()
 
     def before(self, node: Any) -> Iterator[Any]:
-        """What must come before a node, whose inputs change."""
+        """Return nodes to insert before a node, and redirect the node's inputs to their results."""
         if node.op_type not in _FACTORS:
             return
         left, right = _FACTORS[node.op_type]
@@ -160,13 +199,13 @@ class _Raised:
                 yield from self._raise(name)
 
     def _type(self, node: Any, places: tuple[int, int]) -> Any:
-        """A factor's, which is that of its zero point."""
+        """Return a factor's dtype, from the factor or from its zero point, or None if unknown."""
         names = [node.input[at] for at in places if at < len(node.input)]
         kind = next((self._types[name] for name in names if self._types.get(name)), None)
         return None if kind is None else self._helper.tensor_dtype_to_np_dtype(kind)
 
     def _raise(self, name: str) -> Iterator[Any]:
-        """128 more, as uint8; no zero point is one of 0."""
+        """Return nodes that add 128 and convert to uint8. An omitted zero point counts as 0."""
         make, array = self._helper.make_node, self._helper.make_tensor
         uint8, int32 = (self._helper.np_dtype_to_tensor_dtype(np.dtype(one)) for one in ("uint8", "int32"))
         last = f"{name} as uint8"

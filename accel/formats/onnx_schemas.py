@@ -1,4 +1,4 @@
-"""What operators take, ONNX's own and com.microsoft's: inputs, outputs, and attributes of which types."""
+"""Operator schemas: number of inputs and outputs, names and types of attributes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from accel.formats.onnx_file import MICROSOFT, FileNode, onnx
 
 @dataclass(frozen=True, kw_only=True)
 class Schema:
-    """What an operator takes.
+    """The signature of an operator.
 
     Attributes:
-        needed: places of inputs that must be there.
-        inputs: how many there may be.
-        outputs: how many there may be, at least one.
+        needed: indices of required inputs.
+        inputs: the largest number of inputs.
+        outputs: the largest number of outputs.
         attributes: types by name.
-        required: names of attributes that must be there.
+        required: names of required attributes.
     """
 
     needed: tuple[int, ...]
@@ -58,18 +58,18 @@ MICROSOFT_SCHEMAS: Mapping[str, Schema] = {
     "QLinearSoftmax": _microsoft((0, 1, 3), 5, axis=int, opset=int),
     "QuantizeLinear": _microsoft((0, 1), 3, axis=int),
 }
-"""The package onnx does not have them."""
+"""Signatures of com.microsoft operators, which the package onnx lacks."""
 
 
 def check_node(node: FileNode) -> None:
-    """Refuse a node that its operator does not fit.
+    """Refuse a node that does not match its operator's schema.
 
     Args:
-        node: of a known operator.
+        node: a node with a supported operator.
 
     Raises:
-        GraphError: an input is missing or there are too many, an attribute is missing or of another type, or
-            the operator is not in its opset.
+        GraphError: the number of inputs is wrong, an attribute is missing, unknown or of another type, or the
+            opset lacks the operator.
     """
     schema = MICROSOFT_SCHEMAS[node.kind] if node.domain == MICROSOFT else _schema(node.kind, node.opset)
     if schema is None:
@@ -91,12 +91,12 @@ def check_node(node: FileNode) -> None:
         if wanted is None:
             known = nearest(name, schema.attributes) if schema.attributes else "it has none"
             where = "" if node.domain else f" in opset {node.opset}"
-            raise GraphError(f"its {name} is no attribute of {node.kind}{where}; {known}")
+            raise GraphError(f"its {name} is not an attribute of {node.kind}{where}; {known}")
         if not isinstance(value, wanted):
-            raise GraphError(f"its {name} is {value!r}; it must be {_TOLD[wanted]}")
+            raise GraphError(f"its {name} is {value!r}; it must be {_TYPE_NAMES[wanted]}")
 
 
-_TOLD = {
+_TYPE_NAMES = {
     int: "an integer",
     float: "a number",
     str: "a string",
@@ -107,7 +107,7 @@ _TOLD = {
 
 
 def _schema(kind: str, opset: int) -> Schema | None:
-    """From the package onnx."""
+    """Return the schema of one of ONNX's own operators, or None if the opset lacks it."""
     package = onnx()
     try:
         found = package.defs.get_schema(kind, opset, "")

@@ -1,4 +1,4 @@
-"""TensorFlow Lite files as plain data, every size checked before memory is taken."""
+"""Parse TensorFlow Lite files as plain data. Every size is checked before memory is allocated."""
 
 import math
 import os
@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 
 from accel.base.errors import GraphError
-from accel.base.extras import not_installed
+from accel.base.optional_extras import not_installed
 from accel.formats.model_file import read_model_file
 from accel.graph.graph import MAX_NODES
-from accel.graph.tensor import MAX_RANK, MAX_TENSOR_BYTES, Array, Shape
+from accel.graph.graph_tensor import MAX_RANK, MAX_TENSOR_BYTES, Array, Shape
 
 MAX_OPERANDS = 1 << 12
-"""Of one operator."""
+"""Largest number of operands of one operator."""
 _OFFSET_BYTES = 4
-"""What an item of a list takes in a file, at least."""
+"""Least number of bytes of a list's item in a file."""
 _IDENTIFIER = b"TFL3"
 _BROKEN = (struct.error, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
-"""What the package raises at offsets that lead nowhere."""
+"""Exceptions that the package raises at invalid offsets."""
 _OPTIONS: dict[str, tuple[str, dict[str, str | tuple[str, str]]]] = {
     "ADD": ("AddOptions", {"activation": "FusedActivationFunction"}),
     "AVERAGE_POOL_2D": (
@@ -69,13 +69,13 @@ class FileTensor:
     """A tensor as the file has it.
 
     Attributes:
-        name: unique; numbered where the file's is not.
-        shape: its sizes.
-        open_batch: whether the first one is open.
-        dtype: numpy's name of its type.
-        scale, zero: of its quantization, as many; none if it has none.
-        axis: what several of them go along.
-        values: of a constant.
+        name: a unique name, numbered if the file's is not unique.
+        shape: sizes of the axes.
+        open_batch: whether the size of the first axis is open.
+        dtype: numpy's name of the type.
+        scale, zero: scales and zero points of the same number, or empty without a quantization.
+        axis: the axis of several scales.
+        values: values of a constant.
     """
 
     name: str
@@ -94,8 +94,8 @@ class FileOperator:
 
     Attributes:
         kind: its name in the schema.
-        inputs, outputs: places of tensors; -1 for those that are left out.
-        options: those that are known, by names of ours.
+        inputs, outputs: indices of tensors, or -1 for omitted ones.
+        options: the supported options, by our names.
     """
 
     kind: str
@@ -109,10 +109,10 @@ class TfliteFile:
     """A model.
 
     Attributes:
-        name: of its graph.
-        tensors: by place.
-        operators: each behind those whose results it takes.
-        inputs, outputs: places of tensors.
+        name: name of its graph.
+        tensors: the tensors by index.
+        operators: in an order of execution.
+        inputs, outputs: indices of tensors.
     """
 
     name: str
@@ -123,7 +123,7 @@ class TfliteFile:
 
 
 def tflite() -> Any:
-    """The package of that name.
+    """Return the package with this name.
 
     Raises:
         GraphError: it is not installed.
@@ -139,10 +139,10 @@ def read_tflite(path: str | os.PathLike[str]) -> TfliteFile:
     """Read a model.
 
     Args:
-        path: of the model.
+        path: the model file.
 
     Raises:
-        GraphError: there is no such file, it is no such model, or too large.
+        GraphError: the file is missing, too large, or not such a model.
     """
     return read_model_file(path, lambda content, _: read_tflite_model(content))
 
@@ -158,7 +158,7 @@ def read_tflite_model(content: bytes) -> TfliteFile:
     """
     package = tflite()
     if content[4:8] != _IDENTIFIER:
-        raise GraphError("this is no TensorFlow Lite model; its identifier is not TFL3")
+        raise GraphError("this is not a TensorFlow Lite model; its identifier is not TFL3")
     try:
         model = package.Model.GetRootAs(content, 0)
         if model.SubgraphsLength() != 1:
@@ -173,15 +173,15 @@ def read_tflite_model(content: bytes) -> TfliteFile:
             )
         return _Reader(package, model, graph, room).file()
     except _BROKEN:
-        raise GraphError("this is no TensorFlow Lite model; it is damaged") from None
+        raise GraphError("this is not a TensorFlow Lite model; it is damaged") from None
 
 
 class _Reader:
-    """One graph; whatever leads nowhere raises one of ``_BROKEN``."""
+    """Read one graph. Invalid offsets raise one of ``_BROKEN``."""
 
     def __init__(self, package: Any, model: Any, graph: Any, room: int) -> None:
         self._room = room
-        """How many offsets or numbers the file could hold."""
+        """Largest number of offsets or numbers that the file can hold."""
         self._package = package
         self._model = model
         self._graph = graph
@@ -197,7 +197,6 @@ class _Reader:
         }
 
     def file(self) -> TfliteFile:
-        """All of it."""
         graph = self._graph
         names: set[str] = set()
         tensors = []
@@ -214,7 +213,6 @@ class _Reader:
         )
 
     def _places(self, count: int, get: Any, *, least: int = -1) -> Shape:
-        """Places of tensors."""
         most = min(MAX_OPERANDS, self._room)
         if count > most:
             raise GraphError(f"an operator has {count} tensors; it may have {most}")

@@ -1,7 +1,8 @@
-"""TensorFlow Lite models as graphs.
+"""Import TensorFlow Lite models as graphs.
 
-Their pictures have channels last; a graph's have them first. Inputs and outputs keep the file's layout, and
-what lies between is turned at the edges only.
+Their pictures have channels last, and a graph's have channels first. Inputs and outputs keep the file's
+layout. A tensor is transposed where an operator needs the other order, for example next to inputs and
+outputs.
 """
 
 import math
@@ -12,11 +13,11 @@ import numpy as np
 
 from accel.base.arguments import check_integer
 from accel.base.errors import GraphError
-from accel.formats.onnx_constants import axis_of, integers
+from accel.formats.onnx_constant_folding import axis_of, integers
 from accel.formats.onnx_import import MAX_BATCH
 from accel.formats.tflite_file import FileOperator, FileTensor, TfliteFile, read_tflite, read_tflite_model
-from accel.graph.builder import Builder
-from accel.graph.elementwise import (
+from accel.graph.constant_folding import fold_constants
+from accel.graph.elementwise_operators import (
     Add,
     Clip,
     Dequantize,
@@ -25,22 +26,22 @@ from accel.graph.elementwise import (
     Quantize,
     Requantize,
     Softmax,
-    quantize,
 )
-from accel.graph.folding import fold_constants
 from accel.graph.graph import Graph
-from accel.graph.movement import Concat, Pad, Reshape, Transpose
-from accel.graph.operator import Operator
-from accel.graph.pools import AveragePool, GlobalAveragePool, MaxPool
-from accel.graph.products import Conv, MatMul
-from accel.graph.regions import match_regions
-from accel.graph.tensor import QUANTIZED, Quantization, Shape, Tensor
-from accel.graph.windows import Windows
+from accel.graph.graph_builder import Builder
+from accel.graph.graph_operator import Operator
+from accel.graph.graph_tensor import QUANTIZED, Quantization, Shape, Tensor
+from accel.graph.movement_operators import Concat, Pad, Reshape, Transpose
+from accel.graph.pooling_operators import AveragePool, GlobalAveragePool, MaxPool
+from accel.graph.product_operators import Conv, MatMul
+from accel.graph.qdq_regions import match_regions
+from accel.graph.quantize_values import quantize
+from accel.graph.window_geometry import Windows
 
 _FIRST = (0, 3, 1, 2)
-"""Channels last to channels first."""
+"""Permutation from channels last to channels first."""
 _LAST = (0, 2, 3, 1)
-"""And back."""
+"""Permutation from channels first to channels last."""
 _ACTIVATIONS: dict[int, tuple[float | None, float | None]] = {
     0: (None, None),
     1: (0.0, None),
@@ -51,26 +52,26 @@ _ACTIVATIONS: dict[int, tuple[float | None, float | None]] = {
 _SAME, _VALID = 0, 1
 """Paddings in the schema."""
 _SHAPES = {"SHAPE", "PACK", "STRIDED_SLICE", "GATHER", "FILL", "RANGE", "CAST"}
-"""Operators that compute shapes; a file has the results in its tensors."""
+"""Operators that compute shapes. They are ignored, because a file also has the results."""
 
 
 def load_tflite(path: str | os.PathLike[str], *, batch: int | None = None) -> Graph:
-    """The graph of a quantized TensorFlow Lite model. Its arithmetic is ONNX Runtime's.
+    """Import a quantized TensorFlow Lite model as a graph with ONNX Runtime's arithmetic.
 
     Args:
-        path: of the model.
-        batch: the size of a first axis that the model leaves open, 1 if not given.
+        path: the model file.
+        batch: size of the first axis if the model leaves it open, by default 1.
 
     Raises:
-        GraphError: the file cannot be read, an operator is unknown, the batch disagrees with one that the
-            model fixes, or tensors do not fit.
-        ShapeError: the batch is no positive integer.
+        GraphError: the file cannot be read, an operator is unknown, the model fixes another batch, or
+            tensors do not fit.
+        ShapeError: the batch is not a positive integer.
     """
     return import_tflite_file(read_tflite(path), batch=batch)
 
 
 def import_tflite_model(content: bytes, *, batch: int | None = None) -> Graph:
-    """The graph of a TensorFlow Lite model in memory.
+    """Import a TensorFlow Lite model in memory.
 
     Args:
         content: a flat buffer.
@@ -83,7 +84,7 @@ def import_tflite_model(content: bytes, *, batch: int | None = None) -> Graph:
 
 
 def import_tflite_file(file: TfliteFile, *, batch: int | None = None) -> Graph:
-    """The graph of a TensorFlow Lite model that was read.
+    """Import a parsed TensorFlow Lite model.
 
     Args:
         file: the model.
@@ -114,8 +115,9 @@ def _computes_shapes(file: TfliteFile, operator: FileOperator) -> bool:
 
 
 class TfliteImporter:
-    """A graph under construction: each tensor in the layout in which it was made, and in the other one where
-    that is asked for."""
+    """A graph under construction. Each tensor exists in the layout of the operator that computes it, and in
+    the
+    other layout if an operator needs that."""
 
     def __init__(self, file: TfliteFile, batch: int | None) -> None:
         self.file = file
@@ -123,9 +125,9 @@ class TfliteImporter:
         self.builder.reserve(one.name for one in file.tensors)
         self.wanted = None if batch is None else check_integer("the batch", batch, most=MAX_BATCH)
         self._first: dict[int, str] = {}
-        """Tensors of four axes, channels first."""
+        """Tensors of four axes with channels first, by the file's index."""
         self._plain: dict[int, str] = {}
-        """Tensors as the file has them."""
+        """Tensors in the file's layout, by the file's index."""
         for place in file.inputs:
             self._input(place)
 
@@ -145,7 +147,7 @@ class TfliteImporter:
         self._plain[place] = tensor.name
 
     def graph(self) -> Graph:
-        """What was imported."""
+        """Return the imported graph."""
         names = [self.plain(place) for place in self.file.outputs]
         return self.builder.graph(self.file.name, names)
 
@@ -153,7 +155,7 @@ class TfliteImporter:
         """Import an operator.
 
         Raises:
-            GraphError: naming it.
+            GraphError: the operator does not fit. The message names it.
         """
         least, rule = RULES[operator.kind]
         try:
@@ -165,14 +167,14 @@ class TfliteImporter:
             name = _made(self.file, operator)
             raise GraphError(told if told.startswith("node ") else f"node {name!r}: {told}") from None
 
-    # --- what operators take -----------------------------------------------------------------------
+    # --- operands -----------------------------------------------------------------------------------
 
     def quantization(self, tensor: FileTensor, axis: int | None = None) -> Quantization | None:
-        """A tensor's scales and zero points.
+        """Return a tensor's scales and zero points.
 
         Args:
-            tensor: the file's.
-            axis: what several go along, where it is not what the file says.
+            tensor: the file's tensor.
+            axis: axis of several scales, if it differs from the file's.
         """
         if not tensor.scale or tensor.dtype not in QUANTIZED:
             return None
@@ -183,10 +185,10 @@ class TfliteImporter:
         )
 
     def constant(self, place: int) -> np.ndarray:
-        """A constant's values.
+        """Return a constant's values.
 
         Raises:
-            GraphError: only a run knows it.
+            GraphError: the tensor is only known at run time.
         """
         values = self.file.tensors[place].values
         if values is None:
@@ -194,7 +196,7 @@ class TfliteImporter:
         return values
 
     def plain(self, place: int) -> str:
-        """A tensor in the file's layout."""
+        """Return the name of a tensor in the file's layout."""
         if place in self._plain:
             return self._plain[place]
         tensor = self.file.tensors[place]
@@ -207,7 +209,7 @@ class TfliteImporter:
         return tensor.name
 
     def first(self, place: int) -> str:
-        """A tensor of four axes with its channels first; any other as it is."""
+        """Return the name of a tensor with channels first. Only tensors of four axes are transposed."""
         tensor = self.file.tensors[place]
         if len(tensor.shape) != 4:
             return self.plain(place)
@@ -221,7 +223,7 @@ class TfliteImporter:
         return self._first[place]
 
     def _turned(self, name: str, permutation: Shape, output: str) -> str:
-        """With the axes in another order; a Reshape where that moves nothing."""
+        """Permute a tensor's axes. A Reshape suffices if no value moves."""
         sizes = self.builder.tensors[name].shape
         turned = tuple(sizes[axis] for axis in permutation)
         moving = [axis for axis in range(4) if sizes[axis] > 1]
@@ -229,7 +231,7 @@ class TfliteImporter:
             return self.builder.emit(Reshape(sizes=turned), [name], output)
         return self.builder.emit(Transpose(permutation=permutation), [name], output)
 
-    # --- what operators make -----------------------------------------------------------------------
+    # --- results ------------------------------------------------------------------------------------
 
     def emit(
         self, operator: FileOperator, what: Operator, inputs: Sequence[str], *, first: bool = False
@@ -237,10 +239,10 @@ class TfliteImporter:
         """Add an operator, and the bounds of its fused activation.
 
         Args:
-            operator: the file's.
-            what: the graph's.
+            operator: the file's operator.
+            what: the graph's operator.
             inputs: names of tensors.
-            first: whether its result has channels first.
+            first: whether the result has channels first.
         """
         place = operator.outputs[0]
         tensor = self.file.tensors[place]
@@ -261,7 +263,7 @@ class TfliteImporter:
     def _bounds(
         self, operator: FileOperator, tensor: FileTensor, quantization: Quantization | None
     ) -> Clip | None:
-        """What a fused activation is; none where it is no more than the type's own bounds."""
+        """Return the operator of a fused activation, or none if it only repeats the type's bounds."""
         number = int(operator.options.get("activation", 0))
         if number not in _ACTIVATIONS:
             raise GraphError(f"its fused activation is {number}; it must be one of {sorted(_ACTIVATIONS)}")
@@ -274,7 +276,7 @@ class TfliteImporter:
 
 
 def clip_of(low: float | None, high: float | None, tensor: Tensor) -> Clip | None:
-    """Bounds of numbers as those of a tensor's integers; None where they are the type's."""
+    """Return real bounds as a Clip of a tensor's integers, or None if they only repeat the type's bounds."""
     limits = np.iinfo(tensor.dtype)
     found = [
         default if one is None else int(quantize(np.array([one], dtype=np.float32), tensor)[0])
@@ -287,7 +289,7 @@ def clip_of(low: float | None, high: float | None, tensor: Tensor) -> Clip | Non
 
 _Rule = Callable[[TfliteImporter, FileOperator], None]
 RULES: dict[str, tuple[int, _Rule]] = {}
-"""By name: how many inputs an operator needs, and what imports it."""
+"""Least number of inputs, and the importing function, for each operator name."""
 
 
 def _rule(least: int, *kinds: str) -> Callable[[_Rule], _Rule]:
@@ -300,7 +302,6 @@ def _rule(least: int, *kinds: str) -> Callable[[_Rule], _Rule]:
 
 
 def _windows(operator: FileOperator, sizes: Shape, kernel: Shape) -> Windows:
-    """Of a convolution or a pool, with its padding by name."""
     strides = operator.options["strides"]
     dilations = operator.options.get("dilations", (1, 1))
     padding = operator.options["padding"]
@@ -387,7 +388,7 @@ def _pool(importer: TfliteImporter, operator: FileOperator) -> None:
     what: Operator = MaxPool(windows=windows)
     if operator.kind == "AVERAGE_POOL_2D":
         what = AveragePool(windows=windows)
-        if what.is_global(sizes[2:]):
+        if what.has_single_window(sizes[2:]):
             what = GlobalAveragePool()
     importer.emit(operator, what, [data], first=True)
 
@@ -417,7 +418,7 @@ def _mean(importer: TfliteImporter, operator: FileOperator) -> None:
 def _reshape(importer: TfliteImporter, operator: FileOperator) -> None:
     data = importer.plain(operator.inputs[0])
     size, sizes = importer.builder.tensors[data].size, importer.file.tensors[operator.outputs[0]].shape
-    if math.prod(sizes) and sizes and size % math.prod(sizes) == 0:  # the file's are for one input
+    if math.prod(sizes) and sizes and size % math.prod(sizes) == 0:  # the file has the sizes of one input
         sizes = (sizes[0] * (size // math.prod(sizes)), *sizes[1:])
     importer.emit(operator, Reshape(sizes=sizes), [data])
 
@@ -484,7 +485,6 @@ def _dequantize(importer: TfliteImporter, operator: FileOperator) -> None:
 
 
 def _single(importer: TfliteImporter, operator: FileOperator, what: Operator) -> None:
-    """Value by value: in the layout that is there."""
     place = operator.inputs[0]
     four = len(importer.file.tensors[place].shape) == 4 and place not in importer.file.inputs
     name = importer.first(place) if four else importer.plain(place)
@@ -503,7 +503,6 @@ def _function(importer: TfliteImporter, operator: FileOperator) -> None:
 
 @_rule(1, "RELU", "RELU6", "RELU_N1_TO_1")
 def _relu(importer: TfliteImporter, operator: FileOperator) -> None:
-    """A requantization with bounds."""
     low, high = {"RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}[operator.kind]
     source, tensor = (importer.file.tensors[place] for place in (operator.inputs[0], operator.outputs[0]))
     quantization = importer.quantization(tensor)

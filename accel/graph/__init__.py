@@ -1,4 +1,4 @@
-"""Networks as graphs: typed tensors and operators, and what they compute, in numpy.
+"""Networks as graphs of tensors and operators, with their evaluation in numpy.
 
-A graph is independent of machines and of the file that it came from.
+A graph does not depend on a machine, nor on the format of the file that it was read from.
 """

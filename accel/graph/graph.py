@@ -1,4 +1,4 @@
-"""A graph: tensors, constants and nodes in an order in which they can be carried out."""
+"""Graphs: tensors, constants, and nodes in an order of execution."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,8 +7,8 @@ from graphlib import CycleError, TopologicalSorter
 import numpy as np
 
 from accel.base.errors import GraphError, nearest
-from accel.graph.operator import Operator
-from accel.graph.tensor import Array, Tensor
+from accel.graph.graph_operator import Operator
+from accel.graph.graph_tensor import Array, Tensor
 
 MAX_NODES = 100_000
 """Of a graph."""
@@ -24,7 +24,7 @@ class Node:
         name: unique in the graph.
         operator: with its attributes.
         inputs: names of tensors.
-        output: the name of a tensor.
+        output: name of a tensor.
     """
 
     name: str
@@ -40,10 +40,10 @@ class Graph:
     Attributes:
         name: of the network.
         tensors: by name.
-        constants: values of those that are known, C-contiguous, in the tensors' shapes and dtypes.
-        nodes: each behind those whose results it takes.
+        constants: arrays by name of the tensor, C-contiguous, in the tensor's shape and dtype.
+        nodes: each after the nodes whose results it reads.
         inputs: names of the tensors that a run is given.
-        outputs: names of the tensors that it is for.
+        outputs: names of the tensors that a run returns.
     """
 
     name: str
@@ -58,11 +58,10 @@ class Graph:
         object.__setattr__(self, "producers", {node.output: node for node in self.nodes})
 
     def operands(self, node: Node) -> list[Tensor]:
-        """A node's operands."""
         return [self.tensors[name] for name in node.inputs]
 
     def consumers(self) -> dict[str, list[Node]]:
-        """The nodes that take each tensor, each as often as it takes it."""
+        """Return for each tensor the nodes that read it. A node that reads it twice is there twice."""
         found: dict[str, list[Node]] = {name: [] for name in self.tensors}
         for node in self.nodes:
             for name in node.inputs:
@@ -70,7 +69,6 @@ class Graph:
         return found
 
     def macs(self, node: Node) -> int:
-        """A node's nominal MACs."""
         return node.operator.macs(self.operands(node), self.tensors[node.output])
 
 
@@ -82,15 +80,12 @@ def build_graph(
     inputs: Sequence[str],
     outputs: Sequence[str],
 ) -> Graph:
-    """A graph that holds together, its nodes in order, without what no output needs.
-
-    Args:
-        name, tensors, constants, inputs, outputs: as in :class:`Graph`.
-        nodes: in any order.
+    """Return a valid graph, with sorted nodes, and without nodes and tensors that no output depends on.
 
     Raises:
-        GraphError: a cycle, a tensor that nothing brings or that two nodes bring, an operator whose operands
-            do not fit, an output that nobody knows, or a graph that is too large.
+        GraphError: a cycle, a tensor without a producer or with two, an operator whose operands do not fit,
+        an
+            unknown output, or a graph that is too large.
     """
     known: dict[str, Tensor] = {}
     for tensor in tensors:
@@ -98,12 +93,12 @@ def build_graph(
             raise GraphError(f"tensor {tensor.name!r} is there twice; names must be unique")
         known[tensor.name] = tensor
     given = {*inputs, *constants}
-    ordered = sort(nodes, given)
+    ordered = sort_nodes(nodes, given)
     for output in outputs:
         if output not in known:
-            raise GraphError(f"output {output!r} is no tensor of the graph; {nearest(output, known)}")
-    kept = _needed(ordered, outputs)
-    used = {*inputs, *outputs, *(name for node in kept for name in (*node.inputs, node.output))}
+            raise GraphError(f"output {output!r} is not a tensor of the graph; {nearest(output, known)}")
+    live = _live_nodes(ordered, outputs)
+    used = {*inputs, *outputs, *(name for node in live for name in (*node.inputs, node.output))}
     graph = Graph(
         name=name,
         tensors={one: tensor for one, tensor in known.items() if one in used},
@@ -112,58 +107,54 @@ def build_graph(
             for one, array in constants.items()
             if one in used
         },
-        nodes=tuple(kept),
+        nodes=tuple(live),
         inputs=tuple(inputs),
         outputs=tuple(outputs),
     )
-    check(graph)
+    check_graph(graph)
     return graph
 
 
-def sort(nodes: Iterable[Node], given: Iterable[str]) -> list[Node]:
-    """Nodes in an order in which each finds its operands.
+def sort_nodes(nodes: Iterable[Node], given: Iterable[str]) -> list[Node]:
+    """Sort nodes so that each follows the nodes whose results it reads.
 
     Args:
-        nodes: in any order; where they are in one already, it stays.
-        given: names of the tensors that no node brings.
+        nodes: in any order. If they are sorted already, the order remains.
+        given: names of the tensors that no node computes.
 
     Raises:
-        GraphError: there is none, or a tensor comes from nowhere or from two places.
+        GraphError: there is a cycle, or a tensor has no source or two sources.
     """
-    everything = list(nodes)
-    if len(everything) > MAX_NODES:
-        raise GraphError(f"the graph has {len(everything)} nodes; it may have {MAX_NODES}")
+    unsorted = list(nodes)
+    if len(unsorted) > MAX_NODES:
+        raise GraphError(f"the graph has {len(unsorted)} nodes; it may have {MAX_NODES}")
     sources = dict.fromkeys(given, -1)
-    for place, node in enumerate(everything):
+    for index, node in enumerate(unsorted):
         if node.output in sources:
             raise GraphError(f"tensor {node.output!r} comes from two places; each must have one")
-        sources[node.output] = place
+        sources[node.output] = index
     needs: dict[int, list[int]] = {}
-    in_order = True
-    for place, node in enumerate(everything):
+    is_sorted = True
+    for index, node in enumerate(unsorted):
         for name in node.inputs:
             if name not in sources:
                 raise GraphError(
-                    f"node {node.name!r} takes {name!r}, which is no input, no constant and no node's result"
+                    f"node {node.name!r} takes {name!r}, which is not an input, a constant or a node's result"
                 )
-            in_order = in_order and sources[name] < place
-        needs[place] = [sources[name] for name in node.inputs if sources[name] >= 0]
-    if in_order:
-        return everything
+            is_sorted = is_sorted and sources[name] < index
+        needs[index] = [sources[name] for name in node.inputs if sources[name] >= 0]
+    if is_sorted:
+        return unsorted
     try:
-        return [everything[place] for place in TopologicalSorter(needs).static_order()]
+        return [unsorted[index] for index in TopologicalSorter(needs).static_order()]
     except CycleError as error:
-        names = ", ".join(repr(everything[place].name) for place in error.args[1])
+        names = ", ".join(repr(unsorted[index].name) for index in error.args[1])
         raise GraphError(f"nodes {names} wait for one another; a graph must have no cycle") from None
 
 
-def check(graph: Graph) -> None:
-    """Refuse a graph whose tensors do not fit its operators.
-
-    Raises:
-        GraphError: naming the node or the tensor.
-    """
-    total = sum(tensor.bytes for tensor in graph.tensors.values())
+def check_graph(graph: Graph) -> None:
+    """Raise a GraphError for a graph whose tensors do not fit its operators."""
+    total = sum(tensor.nbytes for tensor in graph.tensors.values())
     if total > MAX_BYTES:
         raise GraphError(f"the graph's tensors take {total} bytes together; they may take {MAX_BYTES}")
     for name, array in graph.constants.items():
@@ -184,12 +175,11 @@ def check(graph: Graph) -> None:
             raise GraphError(f"node {node.name!r}: {error}") from None
 
 
-def _needed(nodes: Sequence[Node], outputs: Iterable[str]) -> list[Node]:
-    """The nodes that outputs depend on."""
-    wanted = set(outputs)
-    kept = []
+def _live_nodes(nodes: Sequence[Node], outputs: Iterable[str]) -> list[Node]:
+    live_tensors = set(outputs)
+    live = []
     for node in reversed(nodes):
-        if node.output in wanted:
-            wanted.update(node.inputs)
-            kept.append(node)
-    return kept[::-1]
+        if node.output in live_tensors:
+            live_tensors.update(node.inputs)
+            live.append(node)
+    return live[::-1]

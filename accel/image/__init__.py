@@ -1,5 +1,7 @@
-"""The program file: what it holds, where that lies in DRAM, and what a run of it starts from."""
+"""The program file: its content, the addresses in DRAM, and the initial state of a run."""
 
-from accel.base.moved import reexport
+from accel.base.deprecated_modules import reexport
 
-__getattr__ = reexport(__name__, "accel.image.image", "accel.image.room", "accel.image.tensor")
+__getattr__ = reexport(
+    __name__, "accel.image.image", "accel.image.address_allocation", "accel.image.image_tensor"
+)

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.errors import ProgramError
-from accel.core.access import DramRows
 from accel.core.config import PAGE_BYTES, Config
+from accel.core.instruction_access import DramRows
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -67,8 +67,8 @@ class Dram:
         return np.array(self.view_rows(rows), order="C")
 
     def lasting_rows(self, rows: DramRows) -> Bytes | None:
-        """A view of strided rows, uint8[rows, row_bytes], good until :attr:`moves` changes; None if there is
-        none."""
+        """A view of strided rows, uint8[rows, row_bytes], good until :attr:`moves` changes, or None if
+        there is none."""
         return self._strided(rows) if self._in_one_extent(rows) else None
 
     def view_rows(self, rows: DramRows) -> Bytes:
@@ -112,7 +112,7 @@ class Dram:
         self._extents.clear()
 
     def __eq__(self, other: object) -> bool:
-        """Equal content; what was touched does not matter."""
+        """Whether the content is equal. Touched ranges do not matter."""
         if not isinstance(other, Dram):
             return NotImplemented
         mine, theirs = list(self.pages()), list(other.pages())

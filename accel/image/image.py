@@ -1,11 +1,11 @@
 """The program image and its file.
 
-An image is all that a run needs: configuration, instructions, and what must lie in DRAM before it; with
-the tensors' places and layouts, and, as data, where the program came from. Its file is a zip archive of
-``program.json`` and the raw instructions and segments; the archive's checksums guard every byte. Nothing
-in it is ever executed. Optional parts, which older releases pass over: which part of DRAM each instruction
-means (``references`` and ``references.bin``, :mod:`accel.image.references`), and where it comes from
-(``provenance`` and ``provenance.bin``, :mod:`accel.image.provenance`).
+An image is everything that a run needs: configuration, instructions, initial DRAM content, addresses and
+layouts of the tensors, and the program's source as data. Its file is a zip archive of ``program.json``
+and the raw instructions and segments; the archive's checksums guard every byte. Nothing in it is ever
+executed. Older releases skip the optional parts: the DRAM part of each instruction (``references`` and
+``references.bin``, :mod:`accel.image.dram_references`), and its origin (``provenance`` and
+``provenance.bin``, :mod:`accel.image.provenance`).
 """
 
 import io
@@ -21,18 +21,18 @@ from typing import IO, Any, Self
 import numpy as np
 
 from accel.base.arguments import check_path
+from accel.base.atomic_files import write_atomically
 from accel.base.errors import AccelError, ProgramError
-from accel.base.files import write_atomically
 from accel.core.config import INSTRUCTION_BYTES, SPECS, Config, from_dict
 from accel.core.isa import Instruction, check_encodable, decode
-from accel.image.archive import MAGIC, Archive, damage, is_archive, write_archive
 from accel.image.dram import Dram
-from accel.image.manifest import read_entry, read_object, read_offset, read_optional
+from accel.image.dram_references import NUMBER_BYTES, References, numbers_to_bytes
+from accel.image.image_tensor import ImageTensor, Region, read_region, read_tensor
+from accel.image.manifest_entries import read_entry, read_object, read_offset, read_optional
+from accel.image.program_source import PLAIN, Source
 from accel.image.provenance import Provenance
-from accel.image.references import NUMBER_BYTES, References, numbers_to_bytes
-from accel.image.scenario import Expected, Start, check_scenario
-from accel.image.source import PLAIN, Source
-from accel.image.tensor import ImageTensor, Region, read_region, read_tensor
+from accel.image.test_scenario import Expected, Start, check_scenario
+from accel.image.zip_archive import MAGIC, Archive, damage, is_archive, write_archive
 
 __all__ = ["FORMAT", "FORMAT_VERSION", "Image", "ImageTensor", "Region", "check_image"]
 
@@ -61,7 +61,7 @@ _PROVENANCE = "provenance.bin"
 
 
 def is_network(path: str | Path) -> bool:
-    """Whether a file holds a compiled network; what cannot be read holds none."""
+    """Whether a file contains a compiled network. False for unreadable files."""
     try:
         with open(path, "rb") as file:
             if not is_archive(file) or not file.seekable():
@@ -79,16 +79,17 @@ class Image:
     Attributes:
         config: geometry and timing it was compiled for; the timing may be replaced for a run.
         code: the instructions, 16 bytes each.
-        code_offset: of the first instruction from the start of the window.
-        segments: offset and content of what must lie in DRAM besides: micro-ops, packed constants.
+        code_offset: offset of the first instruction from the start of the window.
+        segments: offsets and contents of other initial data in DRAM: micro-ops, packed constants.
         tensors: inputs, outputs and constants.
-        regions: parts of DRAM that have names and are no tensors.
-        start: what a run starts from besides DRAM.
-        expected: what must come of a run, if the program is a test.
-        source: what it was compiled from, or None if unknown.
-        compile_seconds: what compilation took, or None if unknown.
-        references: which part of DRAM each instruction means, or None if only its address is known.
-        provenance: where each instruction comes from, or None if that is not known.
+        regions: named parts of DRAM that are not tensors.
+        start: initial state of a run, except DRAM.
+        expected: results that a test program must have.
+        source: the source that it was compiled from, or None if unknown.
+        compile_seconds: duration of the compilation, or None if unknown. Only files of older releases hold
+            it, so that compiling twice gives equal files.
+        references: the part of DRAM of each instruction, or None if only addresses are known.
+        provenance: the origin of each instruction, or None if unknown.
     """
 
     config: Config
@@ -100,7 +101,7 @@ class Image:
     start: Start = field(default_factory=Start)
     expected: Expected | None = None
     source: Source | None = None
-    compile_seconds: float | None = None
+    compile_seconds: float | None = field(default=None, compare=False)
     notes: dict[str, Any] = field(default_factory=dict)
     references: References | None = None
     provenance: Provenance | None = None
@@ -127,17 +128,17 @@ class Image:
 
     @property
     def packing_factor(self) -> float | None:
-        """How many times the inputs' own bytes that is: what fills elements up, and what stands there several
-        times. None if there are no inputs."""
+        """Packed bytes of the inputs, divided by their own bytes. Filled elements and repeated data make it
+        larger than 1. None if there are no inputs."""
         inputs = {tensor.name: tensor for tensor in self.tensors if tensor.role == "input"}.values()
         given = sum(math.prod(one.shape) * np.dtype(one.dtype).itemsize for one in inputs)
         return self.packed_bytes / given if given else None
 
     def with_timing(self, config: Config) -> Self:
-        """The same program for a run with another timing.
+        """Return the same program for a run with another timing.
 
         Raises:
-            ProgramError: what it starts from or expects does not fit.
+            ProgramError: its initial state or expectations do not fit.
         """
         values = {f: getattr(self, f) for f in self.__dataclass_fields__}
         changed = type(self)(**(values | {"config": config.with_geometry_of(self.config)}))
@@ -148,7 +149,7 @@ class Image:
         """Refuse what the program starts from or expects where it does not fit.
 
         Raises:
-            ProgramError: naming what does not fit.
+            ProgramError: they do not fit.
         """
         check_scenario(self.start, self.expected, self.config, len(self.code) // INSTRUCTION_BYTES)
 
@@ -181,8 +182,13 @@ class Image:
         for region in self.regions:
             yield region.offset, region.offset + region.nbytes
 
+    @property
+    def passes_off(self) -> tuple[str, ...]:
+        """Names of the reorder passes that were turned off."""
+        options = None if self.source is None else self.source.options
+        return () if options is None else options.without
+
     def __repr__(self) -> str:
-        """What it is in a line; the content is in its attributes."""
         options = None if self.source is None else self.source.options
         workload = None if options is None else options.workload
         tensors = ", ".join(f"{t.role} {t.name} {t.dtype}{list(t.shape)}" for t in self.tensors)
@@ -195,7 +201,7 @@ class Image:
     # --- file ------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write the program file; on an error nothing is left behind.
+        """Write the program file. After an error no file remains.
 
         Raises:
             ProgramError: it cannot be written.
@@ -207,7 +213,7 @@ class Image:
         write_atomically(target, buffer.getvalue())
 
     def contents(self) -> tuple[dict[str, Any], list[tuple[str, bytes]]]:
-        """What a file holds of the program: a manifest, and members by name."""
+        """Return the content of the program file: a manifest, and members by name."""
         members = [(_INSTRUCTIONS, self.code)]
         members += [(_segment_name(number), content) for number, (_, content) in enumerate(self.segments)]
         if self.references is not None:
@@ -230,7 +236,6 @@ class Image:
             "start": self.start.to_dict(),
             "expected": None if self.expected is None else self.expected.to_dict(),
             "source": None if self.source is None else self.source.to_data(),
-            "compile_seconds": self.compile_seconds,
             "notes": self.notes,
             **{name: table.to_data() for name, table in tables.items() if table is not None},
         }
@@ -248,7 +253,7 @@ class Image:
             with open(source, "rb") as file:
                 if not is_archive(file):
                     maker = "compile onnx" if source.suffix in MODEL_SUFFIXES else "compile"
-                    raise ProgramError(f"{name} is no program file; 'accel {maker}' writes such files")
+                    raise ProgramError(f"{name} is not a program file; 'accel {maker}' writes such files")
                 return cls._read(name, file if file.seekable() else io.BytesIO(MAGIC + file.read()))
         except OSError as error:
             raise ProgramError(f"{name} cannot be read: {error.strerror}") from None
@@ -259,7 +264,7 @@ class Image:
             return cls._parse(file)
         except AccelError as error:
             raise ProgramError(f"{name}: {error}") from None
-        except Exception as error:  # what is read fails at damage in too many ways to list
+        except Exception as error:  # damaged data raise too many types of exceptions to list
             raise ProgramError(f"{name} is damaged: {damage(error)}") from None
 
     @classmethod
@@ -371,7 +376,7 @@ def check_image(image: Image) -> None:
     """Refuse parts that do not fit together.
 
     Raises:
-        ProgramError: naming what does not fit.
+        ProgramError: they do not fit.
     """
     if image.code_offset % INSTRUCTION_BYTES or len(image.code) % INSTRUCTION_BYTES:
         raise ProgramError(f"its instructions are not aligned to {INSTRUCTION_BYTES} bytes")

@@ -8,25 +8,25 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.errors import ProgramError
-from accel.image.references import check_numbers, numbers_from_bytes, read_records
+from accel.image.dram_references import check_numbers, numbers_from_bytes, read_records
 
 Kind = Literal["load", "store", "intrinsic", "alu", "clear", "micro-ops", "tokens", "finish"]
-"""What a statement does: a copy from DRAM or to it, a declared intrinsic, a step of the ALU, a buffer set to
-zero in advance; and what stands in no nest: LOADs of micro-ops, instructions that carry tokens, FINISH."""
+"""Kinds of statements: a copy from or to DRAM, a declared intrinsic, an ALU operation, a buffer set to
+zero. Instructions outside the nest have kinds, too: LOADs of micro-ops, token carriers, FINISH."""
 _KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """What instructions come from.
+    """The origin of instructions.
 
     Attributes:
-        kind: what it does.
-        text: the statement, as the stage ``threads`` prints it; empty if it stands in no nest.
-        stage: of the schedule, whose values it computes or copies; empty if there is none.
-        step: number of the schedule's step that made it what it is, or None.
-        tensor: that it moves, or whose values it computes: the one in DRAM where there is one.
-        reads: other tensors that it reads, likewise.
+        kind: its kind.
+        text: the statement, as the stage ``threads`` prints it, or empty outside the nest.
+        stage: the stage of the schedule whose values it computes or copies, or empty.
+        step: number of the schedule step that shaped it, or None.
+        tensor: the tensor that it moves or computes, in DRAM if there is one.
+        reads: other tensors that it reads.
         loops: names of the loops around it, outermost first.
     """
 
@@ -89,7 +89,6 @@ class Provenance:
     of: npt.NDArray[np.int32]
 
     def __getitem__(self, index: int) -> Statement:
-        """The statement that an instruction comes from."""
         return self.statements[int(self.of[index])]
 
     def __len__(self) -> int:
@@ -103,10 +102,10 @@ class Provenance:
     __hash__ = None  # type: ignore[assignment]
 
     def check(self, instructions: int) -> None:
-        """Refuse what does not go with a program of so many instructions.
+        """Refuse references that do not fit a program with this number of instructions.
 
         Raises:
-            ProgramError: naming what does not fit.
+            ProgramError: they do not fit.
         """
         if len(self.of) != instructions:
             raise ProgramError(
@@ -120,7 +119,7 @@ class Provenance:
 
     @classmethod
     def from_data(cls, data: object, numbers: bytes) -> Self:
-        """From :meth:`to_data` and :func:`~accel.image.references.numbers_to_bytes`.
+        """From :meth:`to_data` and :func:`~accel.image.dram_references.numbers_to_bytes`.
 
         Raises:
             ProgramError: they are damaged.

@@ -1,1 +1,1 @@
-"""Networks on a machine: passes over a graph, and the program that a whole network becomes."""
+"""Networks on a machine: passes over a graph, and the program of a whole network."""

@@ -1,8 +1,8 @@
-"""The file of a network's graph, not compiled: its nodes, and its constants as they lie in memory.
+"""Files of graphs that are not compiled.
 
-An archive as the file of a compiled network is, which holds a graph in the same way. Its manifest has the
-format ``accel-graph``; ``constants/N.bin`` are little-endian. Whoever has such a file needs no onnx to
-compile it.
+The file is an archive like that of a compiled network, with the same members for the graph. Its manifest
+has the format ``accel-graph``. The files ``constants/N.bin`` hold constants as they lie in memory,
+little-endian. Reading it does not need the package onnx.
 """
 
 import io
@@ -13,24 +13,24 @@ from typing import IO, Any
 import numpy as np
 
 from accel.base.arguments import check_path
+from accel.base.atomic_files import write_atomically
 from accel.base.errors import AccelError, ProgramError
-from accel.base.files import write_atomically
-from accel.graph.data import graph_from_data, graph_to_data
 from accel.graph.graph import Graph
-from accel.graph.tensor import Array, Tensor
-from accel.image.archive import Archive, damage, is_archive, write_archive
-from accel.image.manifest import read_entry
+from accel.graph.graph_serialization import graph_from_data, graph_to_data
+from accel.graph.graph_tensor import Array, Tensor
+from accel.image.manifest_entries import read_entry
+from accel.image.zip_archive import Archive, damage, is_archive, write_archive
 
 FORMAT = "accel-graph"
 VERSION = 1
-"""Of the file; newer ones are refused."""
+"""Version of the format. Newer versions are refused."""
 
 
 def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
-    """Write a graph; on an error nothing is left behind.
+    """Write a graph. If that fails, no file is left behind.
 
     Raises:
-        ProgramError: it cannot be written.
+        ProgramError: the file cannot be written.
     """
     target = check_path("graph", path)
     data = {"format": FORMAT, "version": VERSION, "graph": graph_to_data(graph)}
@@ -43,13 +43,13 @@ def load_graph(path: str | os.PathLike[str]) -> Graph:
     """Read a graph.
 
     Raises:
-        ProgramError: it cannot be read, is damaged, no graph's file, or from a newer version.
+        ProgramError: the file cannot be read, is damaged, not a graph file, or of a newer version.
     """
     source, name = check_path("graph", path), f"graph {os.fspath(path)!r}"
     try:
         with open(source, "rb") as file:
             if not is_archive(file):
-                raise ProgramError(f"{name} is no graph's file; save_graph writes such files")
+                raise ProgramError(f"{name} is not a graph file; save_graph writes such files")
             return _read(name, file)
     except OSError as error:
         raise ProgramError(f"{name} cannot be read: {error.strerror}") from None
@@ -67,21 +67,17 @@ def _read(name: str, file: IO[bytes]) -> Graph:
         return read_graph(data, archive)
     except AccelError as error:
         raise ProgramError(f"{name}: {error}") from None
-    except Exception as error:  # what is read fails at damage in too many ways to list
+    except Exception as error:  # damaged data raises exceptions of many types
         raise ProgramError(f"{name} is damaged: {damage(error)}") from None
 
 
 def constant_members(graph: Graph) -> list[tuple[str, bytes]]:
-    """Names and contents of the members that hold a graph's constants."""
+    """Return names and contents of the members that hold a graph's constants."""
     return [(_member(number), _raw(array)) for number, array in enumerate(graph.constants.values())]
 
 
 def read_graph(data: dict[str, Any], archive: Archive) -> Graph:
-    """The graph of an archive.
-
-    Args:
-        data: the manifest, with an entry ``graph``.
-        archive: with the members of :func:`constant_members`.
+    """Read the graph of an archive.
 
     Raises:
         GraphError, ProgramError: it is damaged.
@@ -89,7 +85,7 @@ def read_graph(data: dict[str, Any], archive: Archive) -> Graph:
     numbers = iter(range(len(read_entry(read_entry(data, "graph", dict), "constants", list))))
 
     def read(tensor: Tensor) -> Array:
-        raw = archive.member(_member(next(numbers)), tensor.bytes, tensor.bytes)
+        raw = archive.member(_member(next(numbers)), tensor.nbytes, tensor.nbytes)
         values = np.frombuffer(raw, dtype=np.dtype(tensor.dtype).newbyteorder("<"))
         return values.astype(tensor.dtype).reshape(tensor.shape)
 

@@ -1,4 +1,4 @@
-"""Networks as users handle them: load, look at, build."""
+"""Networks for users: load a file, compile it for a machine."""
 
 import os
 import time
@@ -11,28 +11,34 @@ from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
 from accel.formats import onnx_import, tflite_import
 from accel.graph.graph import Graph
-from accel.network.arrange import Arrangement, arrange
-from accel.network.chain import Chain, chain, divide
-from accel.network.fuse import apart, fuse
-from accel.network.place import Part, check_strict, place
-from accel.network.program import NetworkProgram
-from accel.network.schedule import schedule
-from accel.network.views import find_views, may_be_view
-from accel.run.measured import cycles_of
+from accel.network.chain_builder import build_chain
+from accel.network.chain_grouping import split_into_chains
+from accel.network.chained_program import Chain
+from accel.network.execution_order import order_parts
+from accel.network.fusion_candidates import fusion_groups, unfused_groups
+from accel.network.layout_assignment import assign_layouts
+from accel.network.layout_choice import LayoutChoice
+from accel.network.model_files import DEFAULT_MACHINE, is_tflite
+from accel.network.network_program import NetworkProgram
+from accel.network.placement import NetworkPart, check_strict, place
+from accel.network.tensor_aliases import find_aliases, may_alias
+from accel.run.measured_plans import simulated_cycles
 
-DEFAULT_MACHINE = "vta-int8"
-"""What networks are compiled for if nothing else is said."""
 
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Network:
-    """A network that is to be compiled.
+    """A network to compile.
 
     Attributes:
-        graph: what it computes.
+        graph: the graph that it computes.
     """
 
     graph: Graph
+
+    def __repr__(self) -> str:
+        graph = self.graph
+        inputs = ", ".join(f"{name} {graph.tensors[name].shape}" for name in graph.inputs)
+        return f"Network({inputs} -> {', '.join(graph.outputs)}; {len(graph.nodes)} operators)"
 
     def build(
         self,
@@ -48,30 +54,32 @@ class Network:
 
         Args:
             on: the machine, its configuration or the configuration's name.
-            strict: refuse multiplications on the host.
-            approximate: let additions whose integers are not exact stay on the machine.
-            keep: keep the result of every stage, so that a run compares all of them.
-            fusion: let nodes be carried out as one; without it every node is by itself, to compare with.
-            measure: plans of each layer that are compiled and simulated, to take the fastest; if not given,
-                the one that is predicted to be. Layers are measured by themselves, and in a network one
-                begins while another ends: if all together take more cycles than as predicted, these are
-                what is compiled.
+            strict: refuse networks in which the host would multiply.
+            approximate: execute additions on the machine even if integers give another sum than float32 for
+                some pairs of values.
+            keep: keep the result of every layer, so that a run compares all of them.
+            fusion: execute several nodes as one layer where that saves cycles. Without it every node is a
+                layer, for comparison.
+            measure: simulate the best plans of each layer, at most this many, and choose the fastest. Without
+                it the predictions decide. Plans are measured in isolation, but layers of a network overlap:
+                if the network with measured plans takes more cycles, the one with predicted plans is
+                returned.
 
         Raises:
             ConfigError: there is no such machine.
             GraphError: the machine has ``post=0``, or ``strict`` finds multiplications on the host.
-            ScheduleError: ``measure`` is no positive integer.
+            ScheduleError: ``measure`` is not a positive integer.
         """
         target = machine(on)
-        most = None if measure is None else check_integer("measure", measure, error=ScheduleError)
+        measured_plans = None if measure is None else check_integer("measure", measure, error=ScheduleError)
         begin = time.perf_counter()
-        groups = fuse(self.graph) if fusion else apart(self.graph)
+        groups = fusion_groups(self.graph) if fusion else unfused_groups(self.graph)
 
-        def compiled(measure: int | None) -> NetworkProgram:
+        def compile_network(measure: int | None) -> NetworkProgram:
             parts, choices = place(self.graph, groups, target, approximate=approximate, measure=measure)
             if strict:
                 check_strict(self.graph, parts)
-            steps, arrangements = link(self.graph, parts, target.config, keep=keep)
+            steps, arrangements = build_steps(self.graph, parts, target.config, keep=keep)
             return NetworkProgram(
                 graph=self.graph,
                 config=target.config,
@@ -80,112 +88,122 @@ class Network:
                 arrangements=arrangements,
             )
 
-        found = compiled(most)
-        if most is not None:
-            found = min(found, compiled(None), key=_cycles)
-        return replace(found, compile_seconds=time.perf_counter() - begin)
+        program = compile_network(measured_plans)
+        if measured_plans is not None:
+            program = min(program, compile_network(None), key=_total_cycles)
+        return replace(program, compile_seconds=time.perf_counter() - begin)
 
 
-def _cycles(program: NetworkProgram) -> int:
-    """What all of a network's programs take."""
-    return sum(cycles_of(chain.program) for chain in program.chains)
+def _total_cycles(program: NetworkProgram) -> int:
+    return sum(simulated_cycles(chain.program) for chain in program.chains)
 
 
-def link(
-    graph: Graph, parts: Sequence[Part], config: Config, *, keep: bool = False
-) -> tuple[tuple[Chain | Part, ...], tuple[Arrangement, ...]]:
-    """Chains of the machine and nodes of the host, in the order in which they run; and how layers could have
-    been arranged.
+def build_steps(
+    graph: Graph, parts: Sequence[NetworkPart], config: Config, *, keep: bool = False
+) -> tuple[tuple[Chain | NetworkPart, ...], tuple[LayoutChoice, ...]]:
+    """Group the parts of the machine into chains, and compile them.
 
     Args:
-        graph: the parts'.
-        parts: placed and compiled.
+        graph: graph of the parts.
+        parts: placed parts, with programs of single layers.
         config: the machine.
-        keep: whether the result of every stage is kept.
+        keep: whether to keep the result of every part.
+
+    Returns:
+        Chains and parts of the host in an order of execution, and the choices between layouts.
     """
-    views = {part.stage.output for part in parts if not part.on_machine and may_be_view(graph, part)}
-    while True:
-        groups: list[tuple[Part, ...]] = []
-        for group in schedule(graph, parts, views):
-            groups += divide(graph, group) if any(part.on_machine for part in group) else [group]
-        needed = [_needed(graph, groups, at, keep=keep) for at in range(len(groups))]
-        wrong: set[str] = set()
-        for group, outside in zip(groups, needed, strict=True):
-            if any(part.on_machine for part in group):
-                wrong |= find_views(graph, group, outside, config).wrong
-            else:
-                wrong |= views.intersection(part.stage.output for part in group)
-        if not wrong:
-            break
-        views -= wrong
-    steps: list[Chain | Part] = []
-    compared: list[Arrangement] = []
-    for group, outside in zip(groups, needed, strict=True):
-        if any(part.on_machine for part in group):
-            told = [_told(part) if part.stage.output in views else part for part in group]
-            laid, more = arrange(graph, told, outside, config)
-            compared += more
-            steps.append(chain(graph, laid, outside, config))
-        else:
+    groups, needed, aliases = _group_parts(graph, parts, config, keep=keep)
+    steps: list[Chain | NetworkPart] = []
+    choices: list[LayoutChoice] = []
+    for group, needed_outside in zip(groups, needed, strict=True):
+        if not any(part.on_machine for part in group):
             steps += group
-    return tuple(steps), tuple(compared)
+            continue
+        explained = [_as_alias(part) if part.fused.output in aliases else part for part in group]
+        compiled, group_choices = assign_layouts(graph, explained, needed_outside, config)
+        choices += group_choices
+        steps.append(build_chain(graph, compiled, needed_outside, config))
+    return tuple(steps), tuple(choices)
 
 
-def _needed(graph: Graph, groups: Sequence[Sequence[Part]], at: int, *, keep: bool) -> set[str]:
-    """The tensors that are needed outside a group, by those behind it or in the end."""
-    behind = (name for other in groups[at + 1 :] for part in other for name in part.stage.inputs)
-    kept = (part.stage.output for part in groups[at] if keep)
-    return {*graph.outputs, *behind, *kept}
+def _group_parts(
+    graph: Graph, parts: Sequence[NetworkPart], config: Config, *, keep: bool
+) -> tuple[list[tuple[NetworkPart, ...]], list[set[str]], set[str]]:
+    """Group parts for the machine and for the host, assuming at first that each Concat and Slice is an alias.
+
+    If some cannot be aliases, the host executes them, and the grouping starts again.
+
+    Returns:
+        The groups, the tensors that each group must leave to others, and the aliases.
+    """
+    aliases = {part.fused.output for part in parts if not part.on_machine and may_alias(graph, part)}
+    while True:
+        groups: list[tuple[NetworkPart, ...]] = []
+        for group in order_parts(graph, parts, aliases):
+            on_machine = any(part.on_machine for part in group)
+            groups += split_into_chains(graph, group) if on_machine else [group]
+        needed = [_needed_outside(graph, groups, at, keep=keep) for at in range(len(groups))]
+        failed: set[str] = set()
+        for group, needed_outside in zip(groups, needed, strict=True):
+            if any(part.on_machine for part in group):
+                failed |= find_aliases(graph, group, needed_outside, config).failed
+            else:
+                failed |= aliases.intersection(part.fused.output for part in group)
+        if not failed:
+            return groups, needed, aliases
+        aliases -= failed
 
 
-def _told(part: Part) -> Part:
-    """A part that moves nothing, with that as the reason why it is nowhere."""
+def _needed_outside(
+    graph: Graph, groups: Sequence[Sequence[NetworkPart]], at: int, *, keep: bool
+) -> set[str]:
+    read_later = (name for other in groups[at + 1 :] for part in other for name in part.fused.inputs)
+    kept = (part.fused.output for part in groups[at] if keep)
+    return {*graph.outputs, *read_later, *kept}
+
+
+def _as_alias(part: NetworkPart) -> NetworkPart:
     return replace(part, reason="layers write and take its values where they are")
 
 
 def load_onnx(path: str | os.PathLike[str], *, batch: int | None = None) -> Network:
-    """A network from an ONNX model, quantized in QOperator or in QDQ format.
+    """Load a quantized ONNX model, in QOperator or in QDQ format.
 
     Args:
-        path: of the model; external data must lie in its folder.
-        batch: the size of a first axis that the model leaves open, 1 if not given.
+        path: the model file. External data must be in its folder.
+        batch: size of the first axis if the model leaves it open, or 1 by default.
 
     Raises:
-        GraphError: the file cannot be read, an operator is unknown, a size depends on a run, the batch
-            disagrees with one that the model fixes, or tensors do not fit.
-        ShapeError: the batch is no positive integer.
+        GraphError: the file cannot be read, an operator is unknown, a size is known only in a run, the model
+            has another fixed batch, or tensors do not fit each other.
+        ShapeError: the batch is not a positive integer.
     """
     return Network(graph=onnx_import.load_onnx(path, batch=batch))
 
 
 def load_tflite(path: str | os.PathLike[str], *, batch: int | None = None) -> Network:
-    """A network from a quantized TensorFlow Lite model; its inputs and outputs keep the file's layout.
+    """Load a quantized TensorFlow Lite model. Its inputs and outputs keep the layout of the file.
 
     Args:
-        path: of the model.
-        batch: the size of a first axis that the model leaves open, 1 if not given.
+        path: the model file.
+        batch: size of the first axis if the model leaves it open, or 1 by default.
 
     Raises:
-        GraphError: the file cannot be read, an operator is unknown, the batch disagrees with one that the
-            model fixes, or tensors do not fit.
-        ShapeError: the batch is no positive integer.
+        GraphError: the file cannot be read, an operator is unknown, the model has another fixed batch, or
+            tensors do not fit each other.
+        ShapeError: the batch is not a positive integer.
     """
     return Network(graph=tflite_import.load_tflite(path, batch=batch))
 
 
 def read_network(path: str | os.PathLike[str], *, batch: int | None = None) -> Network:
-    """A network from a file: TensorFlow Lite's if its name ends in ``.tflite``, else ONNX.
+    """Load a TensorFlow Lite model if the name ends in ``.tflite``, else an ONNX model.
 
     Args:
-        path: of the model.
-        batch: the size of a first axis that the model leaves open, 1 if not given.
+        path: the model file.
+        batch: size of the first axis if the model leaves it open, or 1 by default.
 
     Raises:
         GraphError, ShapeError: as :func:`load_onnx` and :func:`load_tflite`.
     """
-    return load_tflite(path, batch=batch) if is_lite(path) else load_onnx(path, batch=batch)
-
-
-def is_lite(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is TensorFlow Lite's, by its name."""
-    return os.fspath(path).endswith(".tflite")
+    return load_tflite(path, batch=batch) if is_tflite(path) else load_onnx(path, batch=batch)

@@ -1,1 +1,1 @@
-"""Packages: what firmware needs to run a network or a program, as files."""
+"""Packages: the files that firmware needs to run a network or a program."""

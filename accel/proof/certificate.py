@@ -1,8 +1,9 @@
-"""The proof of a program as a file, which a checker verifies that shares nothing with what wrote it.
+"""The proof of a program as a file. A checker that shares no code with the writer verifies it.
 
-A certificate names what the proof rests on: an order in which the program runs, for each pop the push whose
-token it takes, for each instruction the clock of what has surely retired when it starts, and what it touches.
-The checker is :mod:`accel.proof.certificate_checker`; docs/verification.md has the format.
+A certificate contains the facts that the proof uses: an order in which the program runs, the push whose
+token each pop takes, the clock of each instruction (the instructions that have surely retired when it
+starts), and its accesses. The checker is :mod:`accel.proof.certificate_checker`;
+docs/explain/verification.md has the format.
 """
 
 import hashlib
@@ -13,33 +14,34 @@ from typing import Any
 
 import numpy as np
 
-from accel.base.files import write_atomically
-from accel.core.access import AccessSets, Elements, Touch, dram_rows
+from accel.base.atomic_files import write_atomically
 from accel.core.config import Config
-from accel.core.faults import acc_settings, residual_change
+from accel.core.fault_causes import acc_settings, residual_change
+from accel.core.instruction_access import AccessSets, Elements, Touch, dram_rows
 from accel.core.isa import Instruction, Loops, Transfer, without_tokens
 from accel.core.token_rules import WORKERS, Counter, Stepper, queue_depth
 from accel.image.image import Image
 from accel.proof.certificate_checker import FORMAT, VERSION, digest
-from accel.proof.program import check_program
+from accel.proof.check_program import check_program
 from accel.proof.uop_memory import UopMemory
 
 _Access = list[Any]
-"""A memory's name, 1 if it is written, and what of it."""
+"""A memory's name, 1 if it is written, and the accessed ranges."""
 
 
 def certificate(program: Image) -> dict[str, Any]:
-    """The proof that a program neither deadlocks nor races, as plain data.
+    """Return the proof that a program neither deadlocks nor races, as plain data.
 
     Args:
-        program: what DRAM holds, what a run starts from, and the machine whose queues and counters count.
+        program: with initial DRAM, the initial state of a run, and the machine with its queues and
+            counters.
 
     Returns:
-        What a certificate holds, see docs/verification.md.
+        The content of a certificate, see docs/explain/verification.md.
 
     Raises:
         MachineError, DeadlockError, RaceError, ProgramFault: it is not proven; see
-            :meth:`~accel.proof.check.TokenReport.raise_if_bad`.
+            :meth:`~accel.proof.token_check.TokenReport.raise_if_bad`.
     """
     check_program(program).raise_if_bad()
     return claims(program)
@@ -71,7 +73,7 @@ def claims(program: Image) -> dict[str, Any]:
 
 
 def write_certificate(path: Path, found: dict[str, Any]) -> None:
-    """Write what :func:`certificate` has found, as JSON; on an error nothing is left behind.
+    """Write the result of :func:`certificate` as JSON. After an error no file remains.
 
     Raises:
         ProgramError: the file cannot be written.
@@ -111,7 +113,6 @@ def _run(
 
 
 def _accesses(program: Image) -> tuple[list[list[_Access]], list[int]]:
-    """What instructions touch, each list of accesses once, and which of them each instruction has."""
     instructions, config = program.instructions, program.config
     sets, settings = AccessSets(config), acc_settings(instructions)
     uops = UopMemory(config, program.dram(), program.start.contents)
@@ -138,7 +139,6 @@ def _accesses(program: Image) -> tuple[list[list[_Access]], list[int]]:
 
 
 def _ranges(elements: Elements) -> list[int]:
-    """Begin and end of each run of consecutive elements."""
     if isinstance(elements, slice):
         return [elements.start, elements.stop] if elements.start < elements.stop else []
     breaks = np.flatnonzero(np.diff(elements) != 1)
@@ -148,7 +148,6 @@ def _ranges(elements: Elements) -> list[int]:
 
 
 def _beyond(instruction: Instruction, config: Config) -> list[_Access]:
-    """What a transfer touches of DRAM and of RES."""
     found: list[_Access] = []
     rows = dram_rows(instruction, config)
     if rows is not None and isinstance(instruction, Transfer):

@@ -1,13 +1,14 @@
-"""The checker of certificates: it alone has to be believed, so it is short and imports nothing of the rest.
+"""The checker of certificates. Only this file has to be believed, so it is short and imports nothing of
+accel.
 
     python accel/proof/certificate_checker.py gemm.json gemm.accel
 
-It reads a certificate and the program file it is about, and follows the certificate's order once: that
-every instruction is fetched, finds the tokens that it takes, and is sure of what its clock says; that no
-counter can overflow; and that of any two accesses of different units to the same element or byte, one of
-them a write, the second one's clock says that the first has retired. Cost is linear in the instructions and
-in the elements that they touch, but for sorting the bounds of the rows in DRAM that are both read and
-written. What a certificate holds, and what has to be believed besides, is in docs/verification.md.
+It reads a certificate and the program file it is about, and follows the certificate's order once: every
+instruction is fetched, finds its tokens, and has a valid clock. No counter can overflow. Of any two
+accesses of different units to the same element or byte, at least one of them a write, the clock of the
+second includes the first. Cost is linear in the instructions and in the elements that they touch, but
+for sorting the bounds of the rows in DRAM that are both read and written. The format, and the other
+facts that have to be believed, are in docs/explain/verification.md.
 """
 
 import hashlib
@@ -95,7 +96,7 @@ def check(certificate: dict[str, Any], code: bytes) -> int:
         seen[unit] += 1
     tokens = [[-1] * n for n in start]  # who pushed the tokens, in order
     taken, done, own = [0] * 4, [[0, 0, 0] for _ in UNITS], Own()
-    known: dict[int, list[int]] = {-1: [0, 0, 0]}  # what the pushers of tokens were sure of when they retired
+    known: dict[int, list[int]] = {-1: [0, 0, 0]}  # clocks of the pushers of tokens when they retired
     matches = [iter(found) for found in certificate["matches"]]
     fetch, positions = Fetch(program, certificate["queues"], certificate["serial"]), [0, 0, 0]
     for index in order:
@@ -158,7 +159,7 @@ class Fetch:
 
 
 class Own:
-    """What the store unit is sure of about its own LOADs and STOREs, which run one into the other."""
+    """The order of the store unit's own LOADs and STOREs, which overlap."""
 
     def __init__(self) -> None:
         self.retired = self.read = self.loaded = self.used = 0
@@ -166,7 +167,8 @@ class Own:
         self.residuals: list[tuple[int, int]] = []
 
     def start(self, position: int, retired: int, accesses: Any) -> None:
-        """The unit's next instruction; by its tokens so many of the unit's have retired."""
+        """Process the unit's next instruction. By its tokens, ``retired`` instructions of the unit have
+        retired."""
         self.retired = max(self.retired, retired)
         self.read = max(self.read, self.retired)
         for memory, writes, *what in accesses:
@@ -194,7 +196,7 @@ class Memories:
         boxes: tuple[Pairs, Pairs] = [self.span], []
         for memory, writes, *what in (one for entry in table for one in entry):
             whole = all(type(one) is int and one >= 0 for one in what)
-            need(writes in (0, 1) and whole, "an access is no access")
+            need(writes in (0, 1) and whole, "an access is not an access")
             if memory == "dram":
                 boxes[writes].append(box(*what))
         union = merged(boxes[0]), merged(boxes[1])
@@ -306,9 +308,9 @@ def certificate_of(path: str) -> dict[str, Any]:
     except OSError as error:
         raise Unreadable(f"{path!r}: {error.strerror}") from None
     except (ValueError, RecursionError):
-        raise Unreadable(f"{path!r} is no JSON file") from None
+        raise Unreadable(f"{path!r} is not a JSON file") from None
     if not isinstance(found, dict) or (found.get("format"), found.get("version")) != (FORMAT, VERSION):
-        raise Unreadable(f"{path!r} is no certificate of version {VERSION}; 'accel check' writes those")
+        raise Unreadable(f"{path!r} is not a certificate of version {VERSION}; 'accel check' writes those")
     return found
 
 
@@ -329,11 +331,11 @@ def program_of(path: str) -> tuple[bytes, Any]:
     except OSError as error:
         raise Unreadable(f"{path!r}: {error.strerror}") from None
     except (LookupError, TypeError, ValueError, RecursionError, zipfile.BadZipFile, zlib.error):
-        raise Unreadable(f"{path!r} is no program file, or is damaged") from None
+        raise Unreadable(f"{path!r} is not a program file, or is damaged") from None
 
 
 def verify(certificate: Any, code: bytes, manifest: Any) -> int:
-    """:func:`check`, of what may be anything at all, and that it starts as a program file's manifest says."""
+    """:func:`check` of untrusted data, and of the initial tokens against the program file's manifest."""
     try:
         begin = manifest["config"]["mem_base"] + manifest["code_offset"]
         need(certificate["span"] == [begin, begin + len(code)], "the program lies elsewhere")

@@ -1,14 +1,14 @@
-"""The part of DRAM that instructions order themselves by: what is both written and read."""
+"""The part of DRAM that instructions both write and read, which orders them."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from accel.core.access import DramRows, dram_rows
 from accel.core.config import Config
-from accel.core.conflicts import Accesses, Numbers
+from accel.core.instruction_access import DramRows, dram_rows
 from accel.core.isa import Instruction, Load
+from accel.core.program_conflicts import Accesses, Numbers
 
 
 class SharedDram:
@@ -86,7 +86,8 @@ class SharedDram:
         return int(self._bounds[segment]), int(self._bounds[segment + 1]) - 1
 
     def _of_bounds(self, bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-        """Segments of the rows ``bounds``, which ascend; the cost grows with what is found, not with all."""
+        """Return the segments of the rows ``bounds``, which ascend. The cost grows with the number of
+        results."""
         first = np.searchsorted(self._bounds, bounds[:, 0])
         last = np.minimum(np.searchsorted(self._bounds, bounds[:, 1]), self.segments)
         first[1:] = np.maximum(first[1:], np.maximum.accumulate(last)[:-1])
@@ -96,7 +97,6 @@ class SharedDram:
 
 
 def _row_bounds(rows: DramRows) -> npt.NDArray[np.int64]:
-    """Start and stop of each row, int64[rows, 2]; adjoining rows as one."""
     if rows.stride == rows.row_bytes or rows.rows == 1:
         return np.array([[rows.start, rows.start + rows.rows * rows.row_bytes]], dtype=np.int64)
     starts = rows.start + np.arange(rows.rows, dtype=np.int64) * rows.stride

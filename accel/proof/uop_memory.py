@@ -1,7 +1,7 @@
-"""What the micro-op memory holds when an instruction runs, as far as it is known before the run.
+"""The content of the micro-op memory at each instruction, as far as it is known before the run.
 
-The compute unit loads micro-ops and executes them, in program order, so that their values follow from DRAM
-alone, except where a STORE may have written there before.
+The compute unit loads and executes micro-ops in program order. So their values follow from DRAM alone,
+except where an earlier STORE may have written.
 """
 
 from collections.abc import Iterable
@@ -9,20 +9,20 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from accel.core.access import dram_rows
 from accel.core.config import Config
+from accel.core.instruction_access import dram_rows
 from accel.core.isa import Instruction, Load, Loops, Memory
 from accel.image.dram import Dram
-from accel.image.scenario import Contents
+from accel.image.test_scenario import Contents
 
 
 class UopMemory:
-    """The micro-op memory before each instruction of a program; give it them in order.
+    """The micro-op memory before each instruction of a program. Instructions are passed in order.
 
     Args:
-        config: its depth.
+        config: the machine.
         memory: DRAM before the run.
-        contents: what the scratchpads hold at the start, as far as it is known.
+        contents: known content of the scratchpads at the start.
     """
 
     def __init__(self, config: Config, memory: Dram, contents: Iterable[Contents] = ()) -> None:

@@ -1,24 +1,40 @@
-"""Simulator and hardware side by side: the same program from the same state, and everything compared."""
+"""Lockstep: run one program on the simulator and on the hardware, from the same state, and compare
+everything."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple, TypedDict
 
+import numpy as np
 import numpy.typing as npt
 
 from accel.base.errors import HardwareError
-from accel.core.faults import Cause
-from accel.hw.engines.driver import Engine
-from accel.hw.engines.run import Behaviour
-from accel.run.backends.rtl import run_on_hardware
-from accel.run.backends.simulator import Simulator
-from accel.run.difference import Difference, compare, compare_ends, event_text, left_difference, moved_bytes
-from accel.run.options import RunOptions
+from accel.core.config import INSTRUCTION_BYTES, Config
+from accel.core.events import listed_events
+from accel.core.fault_causes import Cause
+from accel.core.timing_rules import compute_depth, dispatch_depth, store_depth
+from accel.hw.engines.engine_driver import Engine
+from accel.hw.engines.hardware_run import Behaviour, HardwareRun
+from accel.image.dram import Dram
+from accel.run.backends.rtl_backend import run_on_hardware
+from accel.run.backends.simulator_backend import Simulator
+from accel.run.lockstep_difference import (
+    Difference,
+    compare,
+    compare_leftovers,
+    compare_results,
+    event_text,
+    moved_bytes,
+)
+from accel.run.lockstep_scope import Scope, scope_of
 from accel.run.program import Program
-from accel.run.scope import Scope, scope_of
+from accel.run.run_options import RunOptions
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS
 from accel.sim.functional.scratchpads import Scratchpads
-from accel.sim.timing.model import DEFAULT_MAX_CYCLES
+from accel.sim.simulator import Simulation
+from accel.sim.timing.timed_program import TimedProgram
+from accel.sim.timing.timing_model import DEFAULT_MAX_CYCLES
+from accel.sim.timing.timing_run import TimingRun
 
 __all__ = [
     "Difference",
@@ -31,20 +47,23 @@ __all__ = [
     "scope_of",
 ]
 
-_PATIENCE = 100_000
-"""Clock cycles that the hardware may take longer than the simulator before it is given up."""
+_SLOWDOWN = 100
+"""A run on hostile memory takes at most :func:`cycles_without_overlap` times this factor. Such memory accepts
+an address or a beat in half of the cycles, and answers up to 63 cycles late."""
+_GRACE_CYCLES = 100_000
+"""A run of the hardware that has not ended this many clock cycles after its limit hangs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lockstep:
-    """What came of a comparison.
+    """The result of a comparison.
 
     Attributes:
-        cycles: of the simulator; compared only if the scope has cycles.
-        cause: how the run ended in the simulator.
-        events: how many were compared; None if the scope has no cycles.
-        scope: what was compared.
-        difference: the first, or None.
+        cycles: of the simulator. The hardware's are equal if the scope has cycles.
+        cause: how the simulator's run ended.
+        events: number of compared events. None if the scope has no cycles.
+        scope: which parts of the runs were compared.
+        difference: the first difference, or None.
     """
 
     cycles: int
@@ -83,15 +102,17 @@ def lockstep(
     Args:
         program: with the timing of this run.
         engine: the hardware, after a reset.
-        inputs: arrays by name; those not given are random.
-        seed: of random inputs, scratchpad contents, and hostile memory.
-        max_cycles, max_uops: limits; that of micro-ops holds for both sides' programs as a whole, and the
-            program's own is left out.
-        hostile: let the hardware's memory answer late and refuse at random. Cycles differ then; memory must
-            not, where the program ends well.
+        inputs: arrays by name. Missing ones are random.
+        seed: of random inputs, scratchpad contents and hostile memory.
+        max_cycles: limit of the run. With ``hostile``, the hardware has it only if the simulator has reached
+            it.
+        max_uops: limit of the simulator's run, instead of the program's own.
+        hostile: let the hardware's memory answer late and refuse at random. The cycles differ then, memory
+            does not.
 
     Raises:
         LimitExceeded: the program has more micro-ops.
+        AccelError: the run has more events than are listed.
         ShapeError: an input does not fit.
     """
     options = RunOptions(seed=seed, max_cycles=max_cycles, max_uops=max_uops)
@@ -106,36 +127,85 @@ def lockstep(
     assert simulation.timing is not None
     stop = simulation.timing.stop
     proven = scope_of(program)
-    scope = proven.whatever_memory_does(ends_well=stop is None) if hostile else proven
+    max_cycles = options.within(program.start).max_cycles
+    is_exact = not hostile and proven.has_cycles
+    limits = _hardware_limits(simulation.timing, max_cycles, exact=is_exact)
+    scope = proven.on_hostile_memory(ends_well=stop is None) if hostile else proven
+    difference: Difference | None
+    memory = Behaviour(hostile=hostile, seed=seed)
     try:
-        run = run_on_hardware(
-            program,
-            rtl_dram,
-            pads,
-            engine,
-            max_cycles=DEFAULT_MAX_CYCLES if hostile else options.within(program.start).max_cycles,
-            behaviour=Behaviour(hostile=hostile, seed=seed),
-            record=True,
-            patience=100 * simulation.timing.cycles + _PATIENCE,
-        )
+        run = run_on_hardware(program, rtl_dram, pads, engine, **limits, behaviour=memory, record=True)
     except HardwareError as error:
-        difference: Difference | None = Difference(what="rules", message=str(error))
+        difference = Difference(what="rules", message=str(error))
     else:
         if hostile and run.cause is Cause.TOKEN_OVERFLOW:
-            scope = Scope.END  # legal where counters may overflow, and then what is done depends on time
-        if proven is Scope.END:
-            difference = None
-        elif hostile:
-            difference = compare_ends(program, proven, simulation.timing, run, sim_dram, rtl_dram)
-        else:
-            difference = compare(program, proven, simulation.timing, run, sim_dram, rtl_dram)
-        well = stop is None and run.cause is Cause.NONE
-        if difference is None and well and proven is Scope.EVERYTHING:
-            difference = left_difference(simulation, sim_pads, run, engine)
+            scope = Scope.END  # a counter may overflow or not, and what is executed depends on that
+        sides = _Sides(program, simulation, sim_dram, sim_pads, run, rtl_dram, engine)
+        difference = _difference(sides, proven, hostile=hostile)
     return Lockstep(
         cycles=simulation.timing.cycles,
         cause=Cause.NONE if stop is None else stop.fault.cause,
-        events=len(simulation.timing.events()) if scope.has_cycles else None,
+        events=len(listed_events(simulation.timing)) if scope.has_cycles else None,
         scope=scope,
         difference=difference,
     )
+
+
+class _Sides(NamedTuple):
+    program: Program
+    simulation: Simulation
+    sim_dram: Dram
+    sim_pads: Scratchpads
+    run: HardwareRun
+    rtl_dram: Dram
+    engine: Engine
+
+
+def _difference(sides: _Sides, proven: Scope, *, hostile: bool) -> Difference | None:
+    timing, run = sides.simulation.timing, sides.run
+    assert timing is not None
+    if proven is Scope.END:
+        return None
+    comparison = compare_results if hostile else compare
+    difference = comparison(sides.program, proven, timing, run, sides.sim_dram, sides.rtl_dram)
+    ends_well = timing.stop is None and run.cause is Cause.NONE
+    if difference is None and ends_well and proven is Scope.EVERYTHING:
+        difference = compare_leftovers(sides.simulation, sides.sim_pads, run, sides.engine)
+    return difference
+
+
+class _HardwareLimits(TypedDict):
+    max_cycles: int
+    patience: int
+
+
+def _hardware_limits(timing: TimingRun, max_cycles: int, *, exact: bool) -> _HardwareLimits:
+    """Return the limits of the hardware's run. They depend on the program, not on the cycles of the
+    simulator's run, which an error or the limit may have shortened.
+
+    Args:
+        timing: the simulator's run.
+        max_cycles: its limit.
+        exact: whether both runs must end in the same cycle.
+    """
+    longest = min(DEFAULT_MAX_CYCLES, _SLOWDOWN * cycles_without_overlap(timing.program, timing.config))
+    reached = timing.stop is not None and timing.stop.fault.cause is Cause.LIMIT
+    limit = max_cycles if exact or reached else longest
+    return {"max_cycles": limit, "patience": min(limit, longest) + _GRACE_CYCLES}
+
+
+def cycles_without_overlap(program: TimedProgram, config: Config) -> int:
+    """Return an upper bound on the cycles of a program's complete run: none of its bursts and micro-ops
+    overlap.
+
+    For example, 100 LOADs of one burst, with a latency of 64 cycles, take at most about 100 * (64 + 64 + 15)
+    cycles.
+    """
+    latency = max(config.read_latency, config.write_latency) + store_depth(config)
+    fetched = latency + -(-INSTRUCTION_BYTES // config.bus_bytes)
+    pipeline = dispatch_depth(config) + compute_depth(config)
+    total = 0
+    for timing, count in zip(program.timings, np.bincount(program.numbers).tolist(), strict=True):
+        moved = latency * len(timing.bursts) + timing.beat_cycles * sum(timing.bursts) + timing.pad_words
+        total += count * (fetched + pipeline + max(1, timing.slots) + moved)
+    return total

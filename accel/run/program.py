@@ -11,25 +11,27 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy.typing as npt
 
 from accel.base.arguments import check_path
+from accel.base.errors import ConfigError, ShapeError, nearest
+from accel.core.config import SPECS
 from accel.image.dram import Dram
 from accel.image.image import Image
-from accel.image.view import View
-from accel.proof.check import TokenReport
-from accel.proof.program import check_program
+from accel.image.tensor_view import View
+from accel.proof.check_program import check_program
+from accel.proof.token_check import TokenReport
 from accel.run.backends.backend import Execution
-from accel.run.backends.choose import BACKENDS, SIMULATORS, check_backend, check_options, open_backend
-from accel.run.backends.simulator import Simulator
-from accel.run.compiled import Compiled
-from accel.run.launch import launch
-from accel.run.options import RunOptions
+from accel.run.backends.open_backend import BACKENDS, SIMULATORS, check_backend, check_options, open_backend
+from accel.run.backends.simulator_backend import Simulator
+from accel.run.execute_program import launch
+from accel.run.rebuilt_source import Compiled
 from accel.run.result import Result, TimedResult
+from accel.run.run_options import RunOptions
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS, Order
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.simulator import Simulation
-from accel.sim.timing.model import DEFAULT_MAX_CYCLES
+from accel.sim.timing.timing_model import DEFAULT_MAX_CYCLES
 
 if TYPE_CHECKING:
-    from accel.hw.engines.driver import Engine
+    from accel.hw.engines.engine_driver import Engine
 
 __all__ = ["BACKENDS", "SIMULATORS", "Program", "as_program"]
 
@@ -38,10 +40,11 @@ Inputs = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Program(Compiled):
-    """A compiled program; see :class:`accel.image.image.Image` for its parts."""
+    """A compiled program. See :class:`accel.image.image.Image` for its parts."""
 
     def check(self) -> TokenReport:
-        """Prove or refute that the program neither deadlocks nor races, before it runs; once is enough."""
+        """Prove that the program neither deadlocks nor races, or report why not. Repeated calls return the
+        same report."""
         return self._report
 
     @cached_property
@@ -68,7 +71,7 @@ class Program(Compiled):
         record: bool = False,
         progress: Callable[[int], None] | None = None,
         hardware: "Engine | None" = None,
-        **timing: int | str,
+        **values: "int | str | npt.NDArray[Any]",
     ) -> TimedResult: ...
 
     @overload
@@ -89,7 +92,7 @@ class Program(Compiled):
         record: bool = False,
         progress: Callable[[int], None] | None = None,
         hardware: "Engine | None" = None,
-        **timing: int | str,
+        **values: "int | str | npt.NDArray[Any]",
     ) -> Result: ...
 
     def run(
@@ -109,40 +112,32 @@ class Program(Compiled):
         record: bool = False,
         progress: Callable[[int], None] | None = None,
         hardware: "Engine | None" = None,
-        **timing: int | str,
+        **values: "int | str | npt.NDArray[Any]",
     ) -> Result:
         """Run the program.
 
         Args:
-            inputs: arrays by name; those not given are random, see
-                :meth:`~accel.run.compiled.Compiled.random_inputs`.
+            inputs: arrays by name. Missing ones are random.
             backend: ``sim`` (function and cycles), ``functional`` (function only) or ``rtl`` (the hardware).
-            seed: of random inputs, of what is in the scratchpads at the start, and of a random order.
-            check: compare the outputs with :meth:`~accel.run.compiled.Compiled.reference`.
-            order: of functional execution, ``program`` or ``random``.
-            max_cycles, max_uops: limits.
-            stop_at: the cycle in which the run is stopped, if it has not ended. On hardware software does so
-                when it sees that the cycle has come, a few cycles later.
-            bus_timeout: cycles in which memory owes something and does nothing that end a run; 0: none do.
-            engine: what simulates the hardware, see :data:`~accel.hw.engines.choose.ENGINES`.
-            wave: of the hardware, a VCD or FST file to write.
-            record: of the hardware, keep :attr:`~accel.run.result.Result.events`; the simulator always does.
-            progress: of the hardware, called now and then with the cycle.
-            hardware: of the backend ``rtl``, the machine, after a reset; it stays open. Built if not given.
-            timing: configuration fields to replace for this run, as ``read_latency=100``.
+            check: compare the outputs with :meth:`~accel.run.rebuilt_source.Compiled.reference`.
+            seed, order, max_cycles, max_uops, stop_at, bus_timeout, engine, record, progress: see
+                :class:`~accel.run.run_options.RunOptions`.
+            wave: VCD or FST file that the hardware writes.
+            hardware: for the backend ``rtl``, the machine after a reset. It stays open. Built if not given.
+            values: inputs by name, for example ``A=a``, and timing fields to replace for this run, for
+                example ``read_latency=100``.
 
         Returns:
-            What the run gave; with its cycles, a :class:`~accel.run.result.TimedResult`, unless the backend
-            is ``functional``.
+            The result. Unless the backend is ``functional``, it is a :class:`~accel.run.result.TimedResult`.
 
         Raises:
-            AccelError: an unknown backend, a negative seed, or options of another backend.
+            AccelError: an unknown backend, a negative seed, or options for another backend.
             EngineError: the engine does not exist or cannot be built.
-            HardwareError: the hardware breaks a rule.
-            ConfigError: a setting that is no timing field, or a bad value.
-            ShapeError: an input that the program does not have, or of another shape or dtype.
-            MachineError, DeadlockError, LimitExceeded, RunStopped, BusTimeout: the machine stopped early; its
-                ``result`` is what is known of the run up to there.
+            HardwareError: the hardware violates a rule.
+            ConfigError: a keyword that is neither an input nor a timing field, or a bad value.
+            ShapeError: an input that the program does not have, or one with another shape or dtype.
+            MachineError, DeadlockError, LimitExceeded, RunStopped, BusTimeout: the machine stopped early. The
+                error's ``result`` describes the run up to there.
         """
         options = RunOptions(
             seed=seed,
@@ -158,11 +153,12 @@ class Program(Compiled):
         )
         check_backend(backend, BACKENDS)
         check_options(backend, options, hardware)
+        timing, named = self._divided(values)
         program = self.with_timing(self.config.override(timing, kinds=("timing",))) if timing else self
-        program, values = program._with_values(inputs, options.seed)
+        program, arrays = program._with_values({**(inputs or {}), **named} if named else inputs, options.seed)
         with open_backend(backend, program.config, options, hardware=hardware) as opened:
             begin = time.perf_counter()
-            dram = program._packed(values)
+            dram = program._packed(arrays)
             pack_seconds = time.perf_counter() - begin
             pads = Scratchpads.random(program.config, options.seed)
             done = launch(program, dram, pads, opened, options)
@@ -171,13 +167,57 @@ class Program(Compiled):
         pack_seconds += time.perf_counter() - begin
         result = done.result(
             outputs,
-            reference=(lambda: program.reference(values)) if check and program.has_expression else None,
+            reference=(lambda: program.reference(arrays)) if check and program.has_expression else None,
             compulsory=program.compulsory,
             carried=program.carried,
             pack_seconds=pack_seconds,
         )
         result.raise_if_stopped()
         return result
+
+    def __call__(self, *arrays: npt.NDArray[Any], **values: Any) -> Any:
+        """Run the program as a function of its inputs, in the order of :attr:`inputs`.
+
+        For example, ``program(a, b)`` returns the same array as ``program.run(A=a, B=b).outputs["C"]``.
+
+        Args:
+            arrays: the first inputs. Missing ones are random.
+            values: as for :meth:`run`.
+
+        Returns:
+            The output, or a tuple of all outputs if there are several.
+
+        Raises:
+            ShapeError: more arrays than inputs.
+            AccelError: as for :meth:`run`.
+        """
+        if len(arrays) > len(self.inputs):
+            raise ShapeError(f"{len(arrays)} arrays are given; the inputs are {', '.join(self.inputs)}")
+        outputs = self.run(dict(zip(self.inputs, arrays, strict=False)), **values).outputs
+        return next(iter(outputs.values())) if len(outputs) == 1 else tuple(outputs.values())
+
+    def show(self, stage: str = "tensorized") -> None:
+        """Print a stage of the compilation, as ``accel show --stage`` does.
+
+        Raises:
+            AccelError: an unknown stage, or a program without the stage.
+        """
+        from accel.run.stage_listing import stage_text  # noqa: PLC0415  # brings the compiler
+
+        print(stage_text(self, stage))
+
+    def _divided(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Divide keywords into timing fields and inputs."""
+        named = {name: value for name, value in values.items() if name in self.inputs}
+        timing = {name: value for name, value in values.items() if name not in named}
+        for name in timing:
+            if name not in SPECS:
+                known = [*self.inputs, *(one for one, spec in SPECS.items() if spec.kind == "timing")]
+                raise ConfigError(
+                    f"{name!r} is neither an input of the program ({', '.join(self.inputs)}) nor a "
+                    f"configuration field; {nearest(name, known)}"
+                )
+        return timing, named
 
     def execute(
         self,
@@ -196,26 +236,18 @@ class Program(Compiled):
         look: bool = True,
         progress: Callable[[int], None] | None = None,
     ) -> Execution:
-        """Run the program on memories that are there already.
+        """Run the program on existing memories.
 
         Args:
-            dram: with instructions and data in it, as from :meth:`~accel.image.image.Image.dram`; it is
+            dram: holds instructions and data, for example from :meth:`~accel.image.image.Image.dram`. It is
                 changed.
-            pads: the scratchpads, which are changed; first they get what ``start`` says.
-            backend: one of :data:`BACKENDS`.
-            hardware: of the backend ``rtl``, the machine, after a reset; built if not given.
-            seed: of a random order.
-            order: of functional execution.
-            max_cycles, max_uops: limits, if ``start`` has none that is lower.
-            stop_at, bus_timeout: see :meth:`run`.
-            record: of the hardware, keep events.
-            look: of the hardware, have ``pads`` hold at the end what its scratchpads hold.
-            progress: of the hardware, called now and then with the cycle.
+            pads: the scratchpads. They are changed, and first receive the contents in ``start``.
+            backend, hardware: see :meth:`run`.
+            seed, order, max_cycles, max_uops, stop_at, bus_timeout, record, look, progress: see
+                :class:`~accel.run.run_options.RunOptions`.
 
         Raises:
-            AccelError: an unknown backend, or what does not go with it.
-            EngineError: the hardware cannot be built.
-            HardwareError: the hardware breaks a rule.
+            AccelError, EngineError, HardwareError: see :meth:`run`.
         """
         options = RunOptions(
             seed=seed,
@@ -244,7 +276,8 @@ class Program(Compiled):
         stop_at: int | None = None,
         bus_timeout: int = 0,
     ) -> Simulation:
-        """:meth:`execute` on a simulator, with all that it knows; ``timed`` or function only."""
+        """Run the program on a simulator as :meth:`execute` does, and return everything that the simulator
+        knows."""
         options = RunOptions(
             seed=seed,
             order=order,
@@ -256,7 +289,7 @@ class Program(Compiled):
         return Simulator(timed=timed).simulate(self, dram, pads, options)
 
     def limits(self, max_cycles: int, max_uops: int) -> tuple[int, int]:
-        """Deprecated; the limits given, if ``start`` has none that is lower."""
+        """Deprecated. Return the given limits, or those in ``start`` if they are lower."""
         warnings.warn("Program.limits goes with the next release", DeprecationWarning, stacklevel=2)
         options = RunOptions(max_cycles=max_cycles, max_uops=max_uops).within(self.start)
         return options.max_cycles, options.max_uops
@@ -264,41 +297,36 @@ class Program(Compiled):
     # --- inputs and outputs in memory ----------------------------------------------------------------
 
     def prepared(self, inputs: Inputs | None = None, seed: int = 0) -> "tuple[Program, Dram]":
-        """The program as it runs on these inputs, and DRAM with all of it in place.
-
-        Args:
-            inputs: arrays by name; those not given are random.
-            seed: of random inputs.
+        """Return the program that runs on these inputs, and DRAM with both in it. Missing inputs are random.
 
         Raises:
             AccelError: a negative seed.
-            ShapeError: an input that the program does not have, or of another shape or dtype.
+            ShapeError: an input that the program does not have, or one with another shape or dtype.
         """
         program, values = self._with_values(inputs, seed)
         return program, program._packed(values)
 
     def _with_values(self, inputs: Inputs | None, seed: int) -> "tuple[Program, dict[str, npt.NDArray[Any]]]":
-        """The program as it runs on these inputs, and a value for each."""
         given = self.checked_inputs(inputs)
         missing = self.inputs.keys() - given.keys()
         values = (self.random_inputs(seed) if missing else {}) | given
         return self.for_values(values), values
 
     def for_values(self, values: Inputs) -> "Program":
-        """The program for these values of its prepared inputs: an unfolded one where one of them is beyond
-        what its folded bias can express."""
+        """Return the program for these values of its prepared inputs. It is compiled without folding if the
+        folded bias cannot express one of them."""
         refused = any(
             tensor.role == "input"
             and tensor.preparation is not None
             and not tensor.preparation.accepts(values[tensor.name])
             for tensor in self.tensors
         )
-        return self._unfolded if refused and self.has_expression else self  # packing says what is wrong
+        return self._unfolded if refused and self.has_expression else self  # packing reports the error
 
     @cached_property
     def _unfolded(self) -> "Program":
-        from accel.compiler.codegen.build import compile_schedule  # noqa: PLC0415  # slow to import
-        from accel.compiler.mappings.build import with_views  # noqa: PLC0415  # slow to import
+        from accel.compiler.codegen.compile_schedule import compile_schedule  # noqa: PLC0415  # slow to import
+        from accel.compiler.mappings.mapped_build import with_views  # noqa: PLC0415  # slow to import
 
         inner = {tensor.name: tensor.inner_shape for tensor in self.tensors}
         views = self._views()
@@ -306,18 +334,18 @@ class Program(Compiled):
             name: views[name].gather(value, inner[name]) if name in views else value
             for name, value in self._constants().items()
         }
-        image = compile_schedule(self.schedule(), self.config, constants=known, fold=False)
+        image = compile_schedule(
+            self.schedule(), self.config, constants=known, fold=False, without=self.passes_off
+        )
         if self.source is not None and self.source.mapped is not None and image.source is not None:
             source = replace(image.source, expression=self.source.expression, mapped=self.source.mapped)
             image = replace(with_views(image, views), source=source)
         return as_program(image)
 
     def _views(self) -> dict[str, View]:
-        """How the host arranges tensors, by their names."""
         return {tensor.name: tensor.view for tensor in self.tensors if tensor.view is not None}
 
     def _packed(self, values: Inputs) -> Dram:
-        """DRAM with the program and its inputs in place."""
         dram = self.dram()
         self._pack(dram, values)
         return dram
@@ -337,5 +365,5 @@ class Program(Compiled):
 
 
 def as_program(image: Image) -> Program:
-    """An image with all that can be done to programs."""
+    """Return an image as a program that can be run."""
     return Program(**{name: getattr(image, name) for name in image.__dataclass_fields__})

@@ -1,4 +1,4 @@
-"""Programs that say what must come of them, run and compared: vectors and tests in assembly."""
+"""Programs with expected results, run and compared: conformance vectors and tests in assembly."""
 
 import time
 from collections.abc import Iterator
@@ -10,24 +10,24 @@ import numpy as np
 
 from accel.assembly import load_assembly
 from accel.base.errors import MachineError, MismatchError, ProgramError
-from accel.core.faults import Cause
+from accel.core.fault_causes import Cause
 from accel.core.token_rules import Counter
+from accel.image.conformance_vectors import is_vector, load_vector
 from accel.image.dram import Dram
 from accel.image.image import Image
-from accel.image.scenario import Expected
-from accel.image.vectors import is_vector, load_vector
-from accel.run.backends.choose import open_backend
-from accel.run.backends.simulator import UNTIMED
-from accel.run.figures import ErrorFigures, RunFigures
-from accel.run.launch import launch
-from accel.run.options import RunOptions
+from accel.image.test_scenario import Expected
+from accel.run.backends.open_backend import open_backend
+from accel.run.backends.simulator_backend import UNTIMED
+from accel.run.execute_program import launch
 from accel.run.program import Program, as_program
+from accel.run.run_figures import ErrorFigures, RunFigures
+from accel.run.run_options import RunOptions
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS, Order
 from accel.sim.functional.scratchpads import Scratchpads
-from accel.sim.timing.model import DEFAULT_MAX_CYCLES
+from accel.sim.timing.timing_model import DEFAULT_MAX_CYCLES
 
 if TYPE_CHECKING:
-    from accel.hw.engines.driver import Engine
+    from accel.hw.engines.engine_driver import Engine
 
 TEXT_SUFFIX = ".s"
 PROGRAM_SUFFIX = ".accel"
@@ -38,9 +38,9 @@ class Replay:
     """The outcome of one program.
 
     Attributes:
-        passed: whether everything was as expected; None where this backend cannot tell.
-        error: what ended the run early, expected or not.
-        differences: what was not as expected, in words.
+        passed: whether everything was as expected. None if this backend cannot tell.
+        error: the error that ended the run early, expected or not.
+        differences: in words.
         figures: of the run.
     """
 
@@ -57,7 +57,7 @@ class Replay:
 
 
 def load_any(path: str | Path) -> Program:
-    """A program file, a text in assembly (``.s``), or a vector's folder.
+    """Load a program file, an assembly text (``.s``) or a vector's folder.
 
     Raises:
         ConfigError, ProgramError: it cannot be read.
@@ -71,25 +71,25 @@ def load_any(path: str | Path) -> Program:
 
 
 def program_name(path: Path) -> str:
-    """What a program is called in tables."""
+    """Return a program's name for tables."""
     return path.stem if path.suffix in (TEXT_SUFFIX, PROGRAM_SUFFIX) else path.name
 
 
 def find_programs(paths: list[Path]) -> list[Path]:
-    """The programs that the paths name, or that the folders among them hold, in order and each once.
+    """Return the programs in paths, and in the folders among them, in order and without duplicates.
 
     Raises:
-        ProgramError: a path does not exist or leads to no program.
+        ProgramError: a path does not exist or contains no program.
     """
     found: list[Path] = []
     for path in paths:
         if not path.exists():
-            raise ProgramError(f"{str(path)!r} does not exist; give programs, or folders that hold some")
+            raise ProgramError(f"{str(path)!r} does not exist; give programs, or folders that contain some")
         here = list(_programs_in(path)) if path.is_dir() else [path]
         if not here:
             raise ProgramError(
-                f"{str(path)!r} holds no program; programs are {PROGRAM_SUFFIX} files, {TEXT_SUFFIX} files, "
-                "and folders with insn.bin"
+                f"{str(path)!r} contains no program; programs are {PROGRAM_SUFFIX} files, "
+                f"{TEXT_SUFFIX} files, and folders with insn.bin"
             )
         found += here
     return list(dict.fromkeys(found))
@@ -104,22 +104,23 @@ def _programs_in(folder: Path) -> Iterator[Path]:
 
 
 def load_test(path: str | Path) -> Program:
-    """A program that says what must come of it.
+    """Load a program with expected results.
 
     Raises:
-        ConfigError, ProgramError: it cannot be read, or says nothing.
+        ConfigError, ProgramError: it cannot be read, or has no expected results.
     """
     program = load_any(path)
     if program.expected is None:
-        raise ProgramError(f"program {str(path)!r} does not say what must come of it; .expect does in a test")
+        raise ProgramError(f"program {str(path)!r} has no expected results; .expect gives them in a test")
     return program
 
 
 def load_tests(paths: list[Path]) -> list[tuple[Path, Program]]:
-    """The programs that the paths name, and of those in folders the ones that say what must come of them.
+    """Load the programs in paths, and from the folders among them those with expected results.
 
     Raises:
-        ConfigError, ProgramError: one cannot be read, or one that is named says nothing, or no folder does.
+        ConfigError, ProgramError: one cannot be read, a named one has no expected results, or none in a
+            folder has.
     """
     found = []
     for path in find_programs(paths):
@@ -128,7 +129,7 @@ def load_tests(paths: list[Path]) -> list[tuple[Path, Program]]:
             found.append((path, program))
     if not found:
         raise ProgramError(
-            f"no program in {str(paths[0])!r} says what must come of it; .expect does in a test"
+            f"no program in {str(paths[0])!r} has expected results; .expect gives them in a test"
         )
     return found
 
@@ -145,16 +146,13 @@ def replay(
     max_cycles: int = DEFAULT_MAX_CYCLES,
     max_uops: int = DEFAULT_MAX_UOPS,
 ) -> Replay:
-    """Run a program from random scratchpad contents, but for what it presets, and compare.
+    """Run a program from random scratchpad contents, apart from those that it presets, and compare.
 
     Args:
         program: with :attr:`~accel.image.image.Image.expected`.
-        name, path: of the program in the result.
-        backend: one of :data:`~accel.run.program.BACKENDS`; a timed one fetches the instructions from memory.
-        hardware: of the backend ``rtl``, the machine, after a reset; built if not given.
-        seed: of the scratchpad contents, and of a random order.
-        order: of functional execution.
-        max_cycles, max_uops: limits.
+        name, path: of the program, for the result.
+        backend, hardware: see :meth:`~accel.run.program.Program.run`.
+        seed, order, max_cycles, max_uops: see :class:`~accel.run.run_options.RunOptions`.
     """
     expected = program.expected or Expected()
     options = RunOptions(seed=seed, order=order, max_cycles=max_cycles, max_uops=max_uops, look=True)
@@ -192,7 +190,6 @@ def replay(
 
 
 def _outcome(expected: Expected, stopped: MachineError | None) -> list[str]:
-    """How the run ended, if that is not as expected."""
     at = "" if expected.instruction is None else f" at instruction {expected.instruction}"
     wanted = "" if expected.cause is Cause.NONE else f"; {expected.cause.label}{at} is expected"
     if stopped is None:
@@ -202,7 +199,6 @@ def _outcome(expected: Expected, stopped: MachineError | None) -> list[str]:
 
 
 def _differing(program: Image, dram: Dram, offset: int, content: bytes) -> list[int]:
-    """Addresses of bytes that are not as expected."""
     address = program.config.mem_base + offset
     found = dram.read(address, len(content))
     wrong = np.flatnonzero(found != np.frombuffer(content, dtype=np.uint8))

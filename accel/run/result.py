@@ -1,4 +1,4 @@
-"""What a run gave: outputs, cycles, and the figures that tell how good it was."""
+"""The result of a run: outputs, cycles, and figures that rate it."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,59 +9,60 @@ from typing import Any, Self
 import numpy.typing as npt
 
 from accel.base.errors import MachineError, MismatchError
-from accel.compiler.expr.metrics import Compulsory, bound_by
-from accel.core.access import dram_rows
+from accel.compiler.expr.compulsory_cost import Compulsory, bound_by
 from accel.core.config import INSTRUCTION_BYTES, Config
 from accel.core.events import Event, Timing, UnitCycles
-from accel.core.faults import instruction_fault
+from accel.core.fault_causes import instruction_fault
+from accel.core.instruction_access import dram_rows
 from accel.core.isa import Instruction, Memory, Products, Store, Transfer, Unit
-from accel.core.memories import scratchpads_of
+from accel.core.scratchpad_specs import scratchpads_of
 from accel.core.token_rules import is_carrier
 from accel.image.image import Image
-from accel.run.critical import Segment, critical_path
-from accel.run.figures import RESULT_KEYS, SCHEMA_VERSION, ErrorFigures, RunFigures, error_dict
-from accel.run.tables import ResultTable, events_table, instructions_table
+from accel.run.critical_path import Segment, critical_path
+from accel.run.event_tables import ResultTable, events_table, instructions_table
+from accel.run.run_figures import RESULT_KEYS, SCHEMA_VERSION, ErrorFigures, RunFigures, error_dict
 
 __all__ = ["RESULT_KEYS", "SCHEMA_VERSION", "Result", "TimedResult", "Totals", "error_dict"]
 
 _KINDS = tuple(memory.name.lower() for memory in Memory)
 
 
-def _kind(transfer: Transfer) -> str:
-    """Under which name a transfer's bytes are counted."""
+def _byte_kind(transfer: Transfer) -> str:
     assert transfer.route is not None
     return Memory.OUT.name.lower() if isinstance(transfer, Store) else transfer.route.name.lower()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Totals:
-    """What is known of a run's cycles when its events are forgotten."""
+    """The cycles of a run without its events."""
 
     cycles: int
     unit_cycles: dict[Unit, UnitCycles]
 
     @classmethod
     def of(cls, timing: Timing) -> Self:
-        """The totals of what is known."""
         return cls(cycles=timing.cycles, unit_cycles=timing.unit_cycles)
 
+    @property
+    def record_count(self) -> None:
+        return
+
     def events(self) -> None:
-        """They are gone."""
         return
 
     def retirements(self) -> None:
-        """They are gone, too."""
+        """Return None: the retirements are not kept."""
         return
 
 
 @dataclass(frozen=True, kw_only=True)
 class Arranged:
-    """What the host packs for a program.
+    """How the host packs tensors for a program.
 
     Attributes:
-        mapping: by which the program computes what it was asked for.
-        packed_bytes: that inputs take in DRAM.
-        packing_factor: how many times their own bytes that is; None if there are no inputs.
+        mapping: the mapping by which the program was compiled.
+        packed_bytes: bytes of the packed inputs in DRAM.
+        packing_factor: these bytes divided by the bytes of the inputs. None if there are no inputs.
     """
 
     mapping: str
@@ -71,22 +72,22 @@ class Arranged:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Result:
-    """A finished run, or one that the machine ended early. Two of them are equal if they are the same object:
-    compare ``outputs`` by numpy, and figures as :meth:`to_dict` has them.
+    """A complete run, or one that the machine ended early. Two results are equal only if they are the same
+    object.
 
     Attributes:
-        outputs: arrays by name; none of a run that ended early.
-        mismatches: elements that differ from the numpy reference, or None if they were not compared.
-        uops: micro-ops executed; None if that is not known.
-        timing: what is known of cycles; None if time was not simulated.
-        image: the program that ran, with the timing of the run.
-        compulsory: what the computation takes at least, or None if it is not known or was not done.
-        carried: the same of the operator that the program carries out, which differs where it was mapped to
-            another one.
-        arranged: what the host packs, of a summary.
-        pack_seconds: packing of inputs and unpacking of outputs, which the host does; not in ``cycles``.
-        simulate_seconds: from a loaded program with its inputs in memory to outputs and cycles in memory.
-        error: what ended the run early, or None.
+        outputs: arrays by name. Empty if an error ended the run.
+        mismatches: number of elements that differ from the numpy reference. None if they were not compared.
+        uops: micro-ops executed. None if it is not known.
+        timing: the cycles. None if time was not simulated.
+        image: the program, with the timing of the run.
+        compulsory: the least work of the computation. None if it is not known or the run did not finish.
+        carried: the least work of the compiled operator, which a mapping may have replaced.
+        arranged: in a summary, how the host packs tensors.
+        pack_seconds: time in which the host packed inputs and unpacked outputs. ``cycles`` does not include
+            it.
+        simulate_seconds: from the loaded program, with inputs in memory, to outputs and cycles in memory.
+        error: the error that ended the run early, or None.
     """
 
     outputs: dict[str, npt.NDArray[Any]]
@@ -104,7 +105,7 @@ class Result:
     arranged: Arranged | None = None
 
     def __repr__(self) -> str:
-        """The main figures in a line; all of them are in :meth:`to_dict`."""
+        """The main figures in one line. :meth:`to_dict` has all of them."""
         parts = [f"{self.backend} on {self.config.label}", f"{len(self.instructions)} instructions"]
         if self.cycles is not None:
             parts.append(f"{self.cycles} cycles")
@@ -112,15 +113,13 @@ class Result:
             parts.append(f"stopped by {ErrorFigures.of(self.error).cause}")
         if self.utilization is not None:
             parts.append(f"utilization {self.utilization:.1%}")
-        if self.bound_by is not None:
-            parts.append(f"bound by {self.bound_by}")
         parts.append("not compared" if self.mismatches is None else f"{self.mismatches} mismatches")
         outputs = ", ".join(f"{name} {a.dtype}{list(a.shape)}" for name, a in self.outputs.items())
         return f"Result({', '.join(parts)}{f'; {outputs}' if outputs else ''})"
 
     @property
     def config(self) -> Config:
-        """The machine that it ran on."""
+        """The machine."""
         return self.image.config
 
     @property
@@ -130,35 +129,31 @@ class Result:
 
     @property
     def cycles(self) -> int | None:
-        """Length of the run; None if time was not simulated. A :class:`TimedResult` always knows it."""
+        """Length of the run. None if time was not simulated. A :class:`TimedResult` always has it."""
         return None if self.timing is None else self.timing.cycles
 
     @cached_property
     def stalls(self) -> dict[str, UnitCycles] | None:
-        """Where each unit's cycles went, by the unit's name; None if time was not simulated."""
+        """The states of each unit in cycles, by the unit's name. None if time was not simulated."""
         return None if self.timing is None else stalls_of(self.timing)
 
     @cached_property
     def events(self) -> list[Event] | None:
-        """Everything that happened, sorted; None if time was not simulated, or nothing was recorded."""
         return None if self.timing is None else self.timing.events()
 
     def critical_path(self) -> tuple[Segment, ...] | None:
-        """Why the run took as many cycles: from its last event back through whatever each event had waited
-        for, as segments in order of time that sum up to :attr:`~accel.run.result.Result.cycles`.
-
-        Returns:
-            See :class:`~accel.run.critical.Segment`; None if time was not simulated, or nothing was recorded.
-        """
+        """Return the critical path of the run. None if time was not simulated, or if events were not recorded
+        or are too many. Its segments add up to :attr:`~accel.run.result.Result.cycles`, see
+        :class:`~accel.run.critical_path.Segment`."""
         return self._critical_path
 
     def instructions_table(self) -> ResultTable:
-        """A row for each instruction: its unit, its name, the tensor, the schedule's stage, its text, and the
-        cycles in which it was handed out, started and retired, if they are known."""
+        """Return a row for each instruction: unit, name, tensor, stage of the schedule, text, and, if they
+        are known, the cycles of dispatch, start and retirement."""
         return instructions_table(self.image, self.events)
 
     def events_table(self) -> ResultTable | None:
-        """A row for each event, with names instead of numbers; None where :attr:`events` is."""
+        """Return a row for each event, with names instead of numbers. None if :attr:`events` is."""
         return None if self.events is None else events_table(self.image, self.events)
 
     @cached_property
@@ -167,35 +162,35 @@ class Result:
 
     @property
     def utilization(self) -> float | None:
-        """Cycles that the multiply-accumulates need at least, but for those on padding, over cycles taken."""
+        """Fewest cycles for the multiply-accumulates, without those on padding, divided by the cycles
+        taken."""
         if self.cycles is None or self.compulsory is None:
             return None
         return self.compulsory.ideal_cycles(self.config) / self.cycles
 
     @property
     def roofline_fraction(self) -> float | None:
-        """Cycles that GEMM core and bus need at least, over cycles taken; at most 1."""
+        """Fewest cycles for GEMM core and bus, divided by the cycles taken. At most 1."""
         if self.cycles is None or self.compulsory is None:
             return None
         fraction = self.compulsory.roofline_cycles(self.config) / self.cycles
         if fraction > 1:
             raise MismatchError(
-                f"the run took {self.cycles} cycles, less than the {fraction * self.cycles:.0f} "
+                f"the run took {self.cycles} cycles, fewer than the {fraction * self.cycles:.0f} "
                 f"that the roofline allows; one of the two is wrong"
             )
         return fraction
 
     @property
     def slot_utilization(self) -> float | None:
-        """Cycles in which the compute unit executes a micro-op, over cycles taken. Other than
-        :attr:`utilization`, it counts products of zeros that fill up blocks, and passes that multiply
-        nothing."""
+        """Cycles in which the compute unit executes a micro-op, divided by the cycles taken. In contrast to
+        :attr:`utilization`, it counts products of zeros that fill blocks, and passes without products."""
         return None if not self.cycles or self.uops is None else self.uops / self.cycles
 
     @property
     def slot_bound_cycles(self) -> float | None:
-        """Cycles that the program's micro-ops need at least, or the bus in either direction for what the
-        operator that it carries out must move."""
+        """Fewest cycles for the program's micro-ops, or for moving the compiled operator's compulsory bytes
+        in either direction of the bus, whichever is more."""
         if self.uops is None or self.carried is None:
             return None
         width = self.config.bus_bytes
@@ -203,15 +198,15 @@ class Result:
 
     @property
     def slot_roofline_fraction(self) -> float | None:
-        """:attr:`slot_bound_cycles` over cycles taken: how good the schedule is, whatever it computes. Only
-        :attr:`roofline_fraction` says how much of it was needed."""
+        """:attr:`slot_bound_cycles` divided by the cycles taken. It rates the schedule.
+        :attr:`roofline_fraction` also rates the choice of the operator."""
         bound = self.slot_bound_cycles
         return None if not self.cycles or bound is None else bound / self.cycles
 
     @property
     def bound_by(self) -> str | None:
-        """What holds the run back, see :func:`~accel.compiler.expr.metrics.bound_by`; None if time was not
-        simulated."""
+        """The unit that limits the run, see :func:`~accel.compiler.expr.compulsory_cost.bound_by`. None if
+        time was not simulated."""
         if self.cycles is None or self.stalls is None:
             return None
         busy = {unit: self.stalls[unit.label].busy for unit in (Unit.COMPUTE, Unit.LOAD, Unit.STORE)}
@@ -224,8 +219,8 @@ class Result:
 
     @cached_property
     def bytes_by_kind(self) -> dict[str, int]:
-        """Bytes that the instructions move, by memory, all that STOREs write as ``out``, and those of the
-        instructions themselves; instructions that are wrong move nothing."""
+        """Bytes that instructions move, by memory, and the bytes of the instructions. All bytes of STOREs
+        count as ``out``. Faulty instructions move nothing."""
         return bytes_moved(self.instructions, self.config)
 
     @property
@@ -239,7 +234,7 @@ class Result:
         return self.bytes_by_kind["out"]
 
     def raise_if_stopped(self) -> None:
-        """Raise what ended the run early.
+        """Raise the error that ended the run early.
 
         Raises:
             MachineError, LimitExceeded, DeadlockError: with cause, instruction and cycle.
@@ -248,27 +243,26 @@ class Result:
             raise self.error
 
     def raise_if_wrong(self) -> None:
-        """Raise if the outputs differ from the reference.
+        """Raise an error if the outputs differ from the reference.
 
         Raises:
-            MismatchError: they do.
+            MismatchError: they differ.
         """
         wrong = self._mismatch()
         if wrong is not None:
             raise wrong
 
     def summary(self, image: Image) -> Self:
-        """The figures without what takes memory: no outputs and no events.
+        """Return the figures without outputs and events, which take memory.
 
         Args:
-            image: what the figures of the program are taken from: configuration and instructions are enough.
+            image: the program for the figures. Configuration and instructions are enough.
         """
         timing = None if self.timing is None else Totals.of(self.timing)
         return replace(self, outputs={}, timing=timing, image=image, arranged=self._arranged)
 
     @property
     def _arranged(self) -> Arranged:
-        """What the host packs; a summary's image does not say it any more."""
         image = self.image
         return self.arranged or Arranged(
             mapping=image.mapping, packed_bytes=image.packed_bytes, packing_factor=image.packing_factor
@@ -281,7 +275,7 @@ class Result:
         return MismatchError(f"{self.mismatches} of {total} output elements differ from the numpy reference")
 
     def figures(self) -> RunFigures:
-        """The figures; what does not apply is None."""
+        """Return the figures. Those that do not apply are None."""
         least = self.compulsory
         wrong = self.error or self._mismatch()
         return RunFigures(
@@ -316,16 +310,16 @@ class Result:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """:meth:`figures` as plain data."""
+        """Return :meth:`figures` as plain data."""
         return self.figures().to_dict()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TimedResult(Result):
-    """The result of a run whose time was simulated, as those on ``sim`` and ``rtl`` are.
+    """The result of a run with simulated time, as on the backends ``sim`` and ``rtl``.
 
     Attributes:
-        timing: what is known of cycles.
+        timing: the cycles.
     """
 
     timing: Timing
@@ -337,20 +331,20 @@ class TimedResult(Result):
 
     @cached_property
     def stalls(self) -> dict[str, UnitCycles]:
-        """Where each unit's cycles went, by the unit's name."""
+        """The states of each unit in cycles, by the unit's name."""
         return stalls_of(self.timing)
 
 
 def stalls_of(timing: Timing) -> dict[str, UnitCycles]:
-    """Where each unit's cycles went, by the unit's name."""
+    """The states of each unit, by its name."""
     return {unit.label: cycles for unit, cycles in timing.unit_cycles.items()}
 
 
 def bytes_moved(instructions: Sequence[Instruction], config: Config) -> dict[str, int]:
-    """Bytes by kind as :attr:`Result.bytes_by_kind` has them, of any instructions.
+    """Return bytes by kind, as in :attr:`Result.bytes_by_kind`.
 
     Args:
-        instructions: all or some of a program's.
+        instructions: all or some instructions of a program.
         config: the machine.
     """
     moved: Counter[str] = Counter()
@@ -359,7 +353,7 @@ def bytes_moved(instructions: Sequence[Instruction], config: Config) -> dict[str
             continue
         rows = dram_rows(instruction, config)
         if rows is not None:
-            moved[_kind(instruction)] += rows.rows * rows.row_bytes
+            moved[_byte_kind(instruction)] += rows.rows * rows.row_bytes
     own = [pad.name for pad in scratchpads_of(config).values() if pad.post]
     return {kind: moved[kind] for kind in (*_KINDS, *own)} | {
         "instructions": len(instructions) * INSTRUCTION_BYTES

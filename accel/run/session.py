@@ -1,8 +1,8 @@
-"""Programs that run one after the other on one machine and hand over tensors in its DRAM.
+"""Programs that run one after the other on one machine and exchange tensors in its DRAM.
 
-What a program has written stays there in elements. A program that takes it in the same packing reads it where
-it lies; for any other the host unpacks and packs it, which is counted. A session keeps neither programs nor
-tensors that nobody else has: their room in DRAM is free for others then.
+The output of a program stays in DRAM, packed. The next program reads it there if it needs the same packing.
+Otherwise the host repacks the tensor, which is counted. Programs and tensors are freed with the user's
+objects.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,23 +18,23 @@ from accel.base.errors import ShapeError
 from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
 from accel.image.dram import Dram
+from accel.image.dram_references import Part
 from accel.image.image import Image
-from accel.image.link import alignment
-from accel.image.references import Part
-from accel.run.backends.choose import open_backend
-from accel.run.launch import launch
-from accel.run.options import RunOptions
+from accel.image.linker import alignment
+from accel.run.backends.open_backend import open_backend
+from accel.run.dram_allocator import DramAllocator
+from accel.run.execute_program import launch
 from accel.run.program import Program
-from accel.run.residents import Residents
+from accel.run.resident_programs import ResidentPrograms
 from accel.run.result import Result
-from accel.run.space import Space
-from accel.run.tensors import Packing, SessionTensor, TensorStore
+from accel.run.run_options import RunOptions
+from accel.run.session_tensors import Packing, SessionTensor, TensorStore
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS
 from accel.sim.functional.scratchpads import Scratchpads
-from accel.sim.timing.model import DEFAULT_MAX_CYCLES
+from accel.sim.timing.timing_model import DEFAULT_MAX_CYCLES
 
 if TYPE_CHECKING:
-    from accel.hw.engines.driver import Engine
+    from accel.hw.engines.engine_driver import Engine
 
 __all__ = ["Packing", "Session", "SessionTensor"]
 
@@ -44,29 +44,24 @@ Array = npt.NDArray[Any]
 class Session:
     """One machine and its DRAM, for programs that run one after the other.
 
-    Between programs the machine starts anew, but for what is in DRAM. With ``backend="rtl"`` a session holds
-    the hardware in simulation: use it in a ``with`` statement, or call :meth:`close`. After that nothing
-    runs, and its tensors' values are gone: take them by ``numpy()`` before.
+    Between programs the machine is reset, and DRAM remains. With ``backend="rtl"`` use a session in a
+    ``with`` statement, or call :meth:`close`. After that the values of its tensors are lost.
 
     Args:
         on: the machine, its configuration or the configuration's name.
-        backend: ``sim`` (function and cycles), ``functional`` (function only) or ``rtl`` (the hardware).
-        seed: of what is in the scratchpads at the start of a run, and of inputs that are not given.
-        engine: what simulates the hardware, see :data:`~accel.hw.engines.choose.ENGINES`.
-        wave: of the hardware, a VCD or FST file to write; all runs are in it.
-        record: of the hardware, keep :attr:`~accel.run.result.Result.events`; the simulator always does.
-        hardware: of the backend ``rtl``, the machine; it stays open. Built if not given.
+        backend, hardware: see :meth:`~accel.run.program.Program.run`.
+        seed, engine, record: see :class:`~accel.run.run_options.RunOptions`.
+        wave: VCD or FST file that the hardware writes, with all runs.
 
     Attributes:
         config: the machine.
-        results: of the runs, in order. The last one is whole, with outputs if those were compared; of earlier
-            ones the session keeps the figures (:meth:`~accel.run.result.Result.summary`). Whoever takes a
-            result after its run keeps it whole.
-        packing: what the host did.
+        results: of the runs, in order. The last one is complete. Earlier ones are summaries
+            (:meth:`~accel.run.result.Result.summary`), unless the user took them after their run.
+        packing: the work of the host.
 
     Raises:
         ConfigError: there is no such machine.
-        AccelError: an unknown backend, an engine or a wave file for another one, or a negative seed.
+        AccelError: an unknown backend, an engine or wave file for another backend, or a negative seed.
         EngineError: the engine does not exist or cannot be built.
         ProgramError: the wave file cannot be written.
     """
@@ -93,11 +88,11 @@ class Session:
         self.results: list[Result] = []
         step = alignment(self.config)
         self._dram = Dram.of(self.config)
-        space = Space(self.config.mem_size, step)
-        self._tensors = TensorStore(self._dram, space, step)
-        self._programs = Residents(self.config, self._dram, space)
+        allocator = DramAllocator(self.config.mem_size, step)
+        self._tensors = TensorStore(self._dram, allocator, step)
+        self._programs = ResidentPrograms(self.config, self._dram, allocator)
         self._last: tuple[Result, Image] | None = None
-        """The last result, and what its summary is to show of the program."""
+        """The last result, and the program for its summary."""
 
     def __enter__(self) -> Self:
         return self
@@ -108,7 +103,7 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Give back DRAM and the hardware, if there is any; what has been measured stays."""
+        """Release DRAM and the hardware. Results remain."""
         self._tensors.closed = True
         self._programs.clear()
         self._dram.clear()
@@ -116,26 +111,26 @@ class Session:
 
     @property
     def packing(self) -> Packing:
-        """What the host did."""
+        """The work of the host."""
         return self._tensors.packing
 
     @property
     def cycles(self) -> int | None:
-        """Of all runs together; None if time was not simulated."""
+        """Cycles of all runs. None if time was not simulated."""
         cycles = [result.cycles for result in self.results]
         return None if None in cycles else sum(n for n in cycles if n is not None)
 
     def tensor(self, values: Array) -> SessionTensor:
-        """An array of the host's, for several runs; each packing that they take it in is made once.
+        """Make a tensor from an array, for several runs.
 
         Raises:
-            ShapeError: it is no array of int8, uint8 or int32, or a masked one.
+            ShapeError: it is not an array of int8, uint8 or int32, or it is masked.
             AccelError: the session is closed.
         """
         self._tensors.check_open()
-        array = plain_array("what a tensor is made of", values, "an int8, uint8 or int32 array")
+        array = plain_array("the tensor's array", values, "an int8, uint8 or int32 array")
         if array.dtype.name not in ("int8", "uint8", "int32"):
-            raise ShapeError(f"a tensor is made of {array.dtype}; it must be an int8, uint8 or int32 array")
+            raise ShapeError(f"the tensor's array is {array.dtype}; it must be int8, uint8 or int32")
         return self._tensors.of_host(array)
 
     def run(
@@ -148,21 +143,20 @@ class Session:
         max_uops: int = DEFAULT_MAX_UOPS,
         progress: Callable[[int], None] | None = None,
     ) -> dict[str, SessionTensor]:
-        """Run a program; its outputs, by name, stay in DRAM.
+        """Run a program. Its outputs stay in DRAM and are returned by name.
 
         Args:
-            program: compiled for a machine of this geometry; it runs with the session's timing.
-            inputs: tensors of this session, or arrays, by name; those not given are random.
-            check: compare with :meth:`~accel.run.compiled.Compiled.reference`; what that unpacks is not
-                counted.
-            max_cycles, max_uops: limits.
-            progress: of the hardware, called now and then with the cycle.
+            program: compiled for a machine of this geometry. It runs with the session's timing.
+            inputs: tensors of this session, or arrays, by name. Missing ones are random.
+            check: compare with :meth:`~accel.run.rebuilt_source.Compiled.reference`.
+            max_cycles, max_uops, progress: see :class:`~accel.run.run_options.RunOptions`.
 
         Raises:
             AccelError: the session is closed.
-            ProgramError: it is no program, one for another machine, cannot be moved, or DRAM is full.
-            ShapeError: an input that the program does not have, or of another shape or dtype.
-            HardwareError: the hardware breaks a rule.
+            ProgramError: it is not a program, is compiled for another machine, cannot be relocated, or DRAM
+                is full.
+            ShapeError: an input that the program does not have, or one with another shape or dtype.
+            HardwareError: the hardware violates a rule.
             MismatchError: the outputs are wrong.
             MachineError, DeadlockError, LimitExceeded: the machine stopped early.
         """
@@ -174,11 +168,11 @@ class Session:
         running = timed.for_values({name: self._tensors.peek(given[name]) for name in prepared})
         before = self.packing.seconds
         resident = self._programs.resident(program, running)
-        places, outputs = self._places(running, given)
-        placed = resident.placed(places)
+        offsets, outputs = self._tensor_offsets(running, given)
+        linked = resident.linked_at(offsets)
         self._backend.reset()
         pads = Scratchpads.random(self.config, self._options.seed)
-        done = launch(placed, self._dram, pads, self._backend, options)
+        done = launch(linked, self._dram, pads, self._backend, options)
         compared = check and running.has_expression and done.error is None
         result = done.result(
             {name: self._tensors.peek(one) for name, one in outputs.items()} if compared else {},
@@ -190,12 +184,11 @@ class Session:
             pack_seconds=self.packing.seconds - before,
         )
         result.raise_if_stopped()
-        self._keep(result, resident.bare)
+        self._append_result(result, resident.bare)
         result.raise_if_wrong()
         return outputs
 
-    def _keep(self, result: Result, bare: Image) -> None:
-        """Note a result; of the one before it only the figures."""
+    def _append_result(self, result: Result, bare: Image) -> None:
         if self._last is not None and self.results and self.results[-1] is self._last[0]:
             self.results[-1] = self._last[0].summary(self._last[1])
         self.results.append(result)
@@ -204,14 +197,13 @@ class Session:
     def _inputs(
         self, program: Program, inputs: Mapping[str, SessionTensor | Array] | None
     ) -> dict[str, SessionTensor]:
-        """A tensor of this session for every input."""
         known = program.inputs
         given = program.named_inputs(inputs)
         for name, value in given.items():
             if not isinstance(value, SessionTensor):
                 given[name] = check_array(name, value, *known[name])
             elif value._store is not self._tensors:
-                raise ShapeError(f"{name} is a tensor of another session; give its values, by numpy()")
+                raise ShapeError(f"{name} is a tensor of another session; pass its values, from numpy()")
             elif (value.shape, value.dtype) != known[name]:
                 shape, dtype = known[name]
                 raise ShapeError(
@@ -223,16 +215,15 @@ class Session:
             for name, value in (random | given).items()
         }
 
-    def _places(
+    def _tensor_offsets(
         self, program: Program, given: Mapping[str, SessionTensor]
     ) -> tuple[dict[Part, int], dict[str, SessionTensor]]:
-        """Where a program finds its inputs and leaves its outputs, and those outputs."""
-        places: dict[Part, int] = {}
+        offsets: dict[Part, int] = {}
         outputs: dict[str, SessionTensor] = {}
         for tensor in program.tensors:
             part = Part(offset=tensor.offset, nbytes=tensor.nbytes)
             if tensor.role == "input":
-                places[part] = self._tensors.offset_for(tensor, given[tensor.name])
+                offsets[part] = self._tensors.offset_for(tensor, given[tensor.name])
             elif tensor.role == "output":
-                outputs[tensor.name], places[part] = self._tensors.of_run(tensor)
-        return places, outputs
+                outputs[tensor.name], offsets[part] = self._tensors.of_run(tensor)
+        return offsets, outputs

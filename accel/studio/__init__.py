@@ -1,4 +1,5 @@
-"""A page to change one thing and look: workload, machine and schedule, and what they make of a run.
+"""A page on which one changes workload, machine or schedule and sees the resulting run.
 
-``accel studio`` serves it (:mod:`accel.studio.server`); what it shows is :func:`accel.studio.view.view_of`.
+``accel studio`` serves it (:mod:`accel.studio.studio_server`). :func:`accel.studio.studio_view.state_view`
+computes its content.
 """

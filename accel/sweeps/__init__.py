@@ -1,12 +1,12 @@
-"""Sweeps: grids of workloads, machines and schedules, measured point by point.
+"""Sweeps: grids of workloads, machines and schedules that are measured point by point.
 
-``sweep`` measures what Python code asks for; ``load_spec`` reads what a file asks for, and ``run_sweep``
-measures that. Both give a ``Table``, which draws plots.
+``sweep`` measures a grid given in Python. ``load_spec`` reads a grid from a file and ``run_sweep`` measures
+it. Both return a ``Table``, which can draw plots.
 """
 
-from accel.sweeps.plots import Plot
-from accel.sweeps.runner import run_sweep, sweep
-from accel.sweeps.spec import Spec, load_spec
-from accel.sweeps.table import Table
+from accel.sweeps.sweep_plots import Plot
+from accel.sweeps.sweep_runner import run_sweep, sweep
+from accel.sweeps.sweep_spec import Spec, load_spec
+from accel.sweeps.sweep_table import Table
 
 __all__ = ["Plot", "Spec", "Table", "load_spec", "run_sweep", "sweep"]

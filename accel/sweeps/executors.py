@@ -1,6 +1,6 @@
-"""Who does the work: this process, several of them, or a Dask cluster.
+"""Executors of a sweep's tasks: this process, several processes, or a Dask cluster.
 
-Each executor calls a function on every task and yields ``(index, outcome)`` as outcomes come in.
+Each executor calls a function for every task and yields ``(index, outcome)`` as outcomes arrive.
 """
 
 import os
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from accel.base.errors import SweepError
-from accel.base.extras import not_installed
+from accel.base.optional_extras import not_installed
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -20,63 +20,64 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 EXECUTORS = ("processes", "dask")
-_FUTILE = 3
-"""Times that a worker may die before a single task is done."""
+_MAX_DEATHS = 3
+"""Times in a row that a worker may die before any task completes."""
 
 
-def here(function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
-    """One task after the other in this process."""
+def in_this_process(function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
+    """Run one task after the other in this process."""
     for index, task in enumerate(tasks):
         yield index, function(task)
 
 
 def in_processes(function: Callable[[T], R], tasks: Sequence[T], jobs: int) -> Iterator[tuple[int, R]]:
-    """In so many processes. What a process that dies was working on is done again by another.
+    """Run tasks in ``jobs`` processes. If a process dies, another one repeats its task.
 
     Raises:
-        SweepError: processes die again and again.
+        SweepError: three processes die in a row.
     """
     waiting = dict(enumerate(tasks))
-    futile = 0
+    deaths = 0
     while waiting:
         done = 0
-        for index, outcome in _pool_round(function, waiting, jobs):
+        for index, outcome in _until_death(function, waiting, jobs):
             del waiting[index]
             done += 1
             yield index, outcome
-        futile = 0 if done else futile + 1
-        if futile == _FUTILE:
+        deaths = 0 if done else deaths + 1
+        if deaths == _MAX_DEATHS:
             raise SweepError(
-                f"worker processes died {_FUTILE} times in a row with {len(waiting)} points to go; "
+                f"worker processes died {_MAX_DEATHS} times in a row with {len(waiting)} points to go; "
                 f"there may be too little memory, so fewer --jobs may help"
             )
 
 
-def _pool_round(function: Callable[[T], R], waiting: dict[int, T], jobs: int) -> Iterator[tuple[int, R]]:
-    """Outcomes until all is done or a process dies."""
+def _until_death(function: Callable[[T], R], waiting: dict[int, T], jobs: int) -> Iterator[tuple[int, R]]:
     from concurrent.futures import ProcessPoolExecutor, as_completed  # noqa: PLC0415  # seldom needed
     from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415
     from multiprocessing import active_children, get_context  # noqa: PLC0415
 
     others = set(active_children())
-    pool = ProcessPoolExecutor(min(jobs, len(waiting)), mp_context=get_context("spawn"), initializer=_start)
-    finished = False
+    pool = ProcessPoolExecutor(
+        min(jobs, len(waiting)), mp_context=get_context("spawn"), initializer=_start_worker
+    )
+    is_complete = False
     try:
         with _without_interrupts():
             futures = {pool.submit(function, task): index for index, task in list(waiting.items())}
-        given: set[Future[R]] = set()
+        yielded: set[Future[R]] = set()
         try:
             for future in as_completed(futures):
                 outcome = future.result()
-                given.add(future)
+                yielded.add(future)
                 yield futures[future], outcome
         except BrokenProcessPool:
-            for future in futures.keys() - given:
+            for future in futures.keys() - yielded:
                 if future.done() and not future.cancelled() and future.exception() is None:
                     yield futures[future], future.result()
-        finished = True
+        is_complete = True
     finally:
-        if not finished:  # interrupted: what is under way is given up
+        if not is_complete:  # interrupted: running tasks are abandoned
             for process in set(active_children()) - others:
                 process.terminate()
         pool.shutdown(cancel_futures=True)
@@ -84,14 +85,16 @@ def _pool_round(function: Callable[[T], R], waiting: dict[int, T], jobs: int) ->
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """An interrupt waits until processes have been started, and they never get any: half started, or before
-    :func:`_start`, they would print where it caught them."""
+    """Delay an interrupt until workers have started, and keep it from them.
+
+    A worker that an interrupt reaches before :func:`_start_worker` would print a traceback.
+    """
     if not hasattr(signal, "pthread_sigmask") or threading.current_thread() is not threading.main_thread():
         yield
         return
     from multiprocessing.resource_tracker import ensure_running  # noqa: PLC0415  # seldom needed
 
-    ensure_running()  # which would let interrupts through again
+    ensure_running()  # first, since it unblocks interrupts
     caught: list[int] = []
     handler = signal.signal(signal.SIGINT, lambda number, _frame: caught.append(number))
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # the processes inherit it
@@ -104,27 +107,22 @@ def _without_interrupts() -> Iterator[None]:
             signal.raise_signal(number)
 
 
-def _start() -> None:
-    """A worker leaves interrupts to its parent, and ends with it."""
+def _start_worker() -> None:
     from multiprocessing import parent_process  # noqa: PLC0415  # seldom needed
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     if parent is not None:
-        threading.Thread(target=_follow, args=(parent,), daemon=True).start()
+        threading.Thread(target=_exit_after, args=(parent,), daemon=True).start()
 
 
-def _follow(parent: Any) -> None:
+def _exit_after(parent: Any) -> None:
     parent.join()
     os._exit(1)
 
 
 def check_dask() -> None:
-    """Refuse the executor ``dask`` without Dask.
-
-    Raises:
-        SweepError: it is not installed.
-    """
+    """Raise a SweepError if Dask is not installed."""
     try:
         import distributed  # noqa: F401, PLC0415
     except ImportError:
@@ -138,16 +136,16 @@ def on_dask(
     scheduler: str | None = None,
     timeout: float = 30,
 ) -> Iterator[tuple[int, R]]:
-    """On a Dask cluster; Dask gives what a dead worker held to others.
+    """Run tasks on a Dask cluster, which repeats the tasks of a worker that dies.
 
     Args:
-        function, tasks: as for the others.
-        jobs: worker processes of a cluster on this machine, if no scheduler is given.
-        scheduler: address of a running cluster's.
-        timeout: seconds that it may take to answer.
+        function, tasks: see the other executors.
+        jobs: worker processes of a cluster on this machine, if there is no ``scheduler``.
+        scheduler: address of a running cluster.
+        timeout: seconds until the cluster has to respond.
 
     Raises:
-        SweepError: Dask is not installed, or there is no such cluster.
+        SweepError: Dask is not installed, the cluster does not respond, or its workers die repeatedly.
     """
     check_dask()
     from distributed import Client, KilledWorker, LocalCluster  # noqa: PLC0415
@@ -160,7 +158,7 @@ def on_dask(
                 n_workers=jobs,
                 threads_per_worker=1,
                 processes=True,
-                dashboard_address="127.0.0.1:0",  # any port: None would be the same for all clusters
+                dashboard_address="127.0.0.1:0",  # None would be one fixed port for all clusters
                 scheduler_kwargs={"dashboard": False},
                 silence_logs=50,
             )
@@ -173,7 +171,7 @@ def on_dask(
         for future in completed(futures):
             yield indices[future.key], future.result()
     except KilledWorker as error:
-        raise SweepError(f"workers die of one point again and again: {error}") from None
+        raise SweepError(f"workers die repeatedly at one point: {error}") from None
     finally:
         client.close()
         if cluster is not None:

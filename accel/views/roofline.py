@@ -1,142 +1,117 @@
-"""The roofline: what arithmetic and bus allow, and where a run lies below it."""
+"""The roofline of a run."""
 
 from dataclasses import dataclass
-from itertools import count
 
 from accel.base.errors import AccelError
 from accel.core.config import Config
 from accel.run.result import Result
-from accel.views.figure import Figure
+from accel.views.axis_ticks import power_ticks, tick_text
+from accel.views.svg_chart import Chart
 
 _WIDTH, _HEIGHT = 620, 340
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 20, 18, 46
-_MARGIN = 4.0
-"""The axes reach this factor beyond what is drawn."""
+_MARGINS = (64, 20, 18, 46)
+"""Left, right, top and bottom, in pixels."""
+_AXIS_FACTOR = 4.0
+"""The x axis extends beyond its points by this factor."""
+_PEAK_FACTOR = 2.2
+"""The y axis extends beyond the peak by this factor."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Roofline:
-    """A run and its limits; intensities are multiply-accumulates per byte of the busier direction of the bus.
+    """A run and its limits. Intensities are MACs per byte on the busier direction of the bus.
 
     Attributes:
-        macs: multiply-accumulates of the computation, without those with padding; or, where that is not
-            known, of all GEMM micro-ops.
-        exact: whether it is known.
-        speed: multiply-accumulates a cycle.
-        intensity: by the bytes that the run moves.
-        least_intensity: by those that any run must move; None if they are not known.
+        macs: MACs of the tensor expression, without those on padding, or else of all GEMM micro-ops.
+        is_exact: whether ``macs`` comes from the expression.
+        macs_per_cycle: the run's speed.
+        intensity: MACs per byte that the run moves.
+        max_intensity: MACs per byte if each byte moved only once, or None if unknown.
     """
 
     config: Config
     macs: int
-    exact: bool
-    speed: float
+    is_exact: bool
+    macs_per_cycle: float
     intensity: float
-    least_intensity: float | None
+    max_intensity: float | None
 
     @property
     def peak(self) -> int:
-        """Multiply-accumulates a cycle of the GEMM core."""
         return self.config.macs_per_cycle
 
     def roof(self, intensity: float) -> float:
-        """Multiply-accumulates a cycle that an intensity allows."""
+        """Return the MACs per cycle that an intensity permits."""
         return min(self.peak, intensity * self.config.bus_bytes)
 
     @property
     def bound(self) -> str:
-        """What limits the run as it is."""
         return "the GEMM core" if self.roof(self.intensity) == self.peak else "the bus"
 
 
 def roofline(result: Result) -> Roofline | None:
-    """Where a run lies; None if it multiplies nothing.
-
-    Raises:
-        AccelError: the run has no time.
-    """
-    config, least = result.config, result.compulsory
+    """Return a run's place in the roofline, or None if it multiplies nothing."""
+    config, compulsory = result.config, result.compulsory
     if result.cycles is None:
-        raise AccelError("the run has no cycles; a roofline needs a backend that has time")
-    macs = result.gemm_uops * config.macs_per_cycle if least is None else least.real_macs
+        raise AccelError("the run has no cycles; a roofline needs a backend that simulates time")
+    macs = result.gemm_uops * config.macs_per_cycle if compulsory is None else compulsory.real_macs
     if not macs:
         return None
-    kinds = result.bytes_by_kind
-    read, written = result.load_bytes + kinds["instructions"], result.store_bytes
-    fewest = None if least is None else max(least.read_bytes, least.write_bytes)
+    read, written = result.load_bytes + result.bytes_by_kind["instructions"], result.store_bytes
+    min_bytes = None if compulsory is None else max(compulsory.read_bytes, compulsory.write_bytes)
     return Roofline(
         config=config,
         macs=macs,
-        exact=least is not None,
-        speed=macs / result.cycles,
+        is_exact=compulsory is not None,
+        macs_per_cycle=macs / result.cycles,
         intensity=macs / max(read, written),
-        least_intensity=macs / fewest if fewest else None,
+        max_intensity=macs / min_bytes if min_bytes else None,
     )
 
 
-def draw(line: Roofline) -> str:
-    """The classic picture, both axes logarithmic."""
+def roofline_svg(line: Roofline) -> str:
+    """Return the chart with logarithmic axes."""
     ridge = line.peak / line.config.bus_bytes
-    points = [line.intensity, ridge, *([line.least_intensity] if line.least_intensity else [])]
-    left, right = min(points) / _MARGIN, max(points) * _MARGIN
-    low = min(line.speed, line.roof(left)) / 2
-    figure = Figure(
-        _WIDTH,
-        _HEIGHT,
-        x=(left, right),
-        y=(low, line.peak * 2.2),
-        margins=(_LEFT, _RIGHT, _TOP, _BOTTOM),
-        logarithmic=True,
-    )
-    for value in powers(left, right):
-        figure.x_tick(value, short(value))
-    for value in powers(low, line.peak * 2.2):
-        figure.y_tick(value, short(value))
-    figure.x_title("multiply-accumulates per byte on the busier direction of the bus")
-    figure.y_title("multiply-accumulates per cycle")
-    figure.line([(left, line.roof(left)), (ridge, line.peak), (right, line.peak)], "roof")
-    figure.text(right, line.peak, f"GEMM core: {line.peak:,}", dx=-4, dy=-7, anchor="end")
-    figure.text(
-        left, line.roof(left), f"bus: {line.config.bus_bytes} bytes/cycle", dx=10, dy=16, anchor="start"
-    )
-    if line.least_intensity is not None:
-        figure.line([(line.intensity, line.speed), (line.least_intensity, line.speed)], "link")
-        figure.mark(line.least_intensity, line.speed, "least", "with the least traffic", anchor="start")
-    figure.line([(line.intensity, line.speed), (line.intensity, line.roof(line.intensity))], "link")
-    figure.mark(line.intensity, line.speed, "here", "this run", anchor="end")
-    return figure.svg("The roofline with this run on it")
-
-
-def powers(low: float, high: float) -> list[float]:
-    """Powers of two, or of more where those would be too many."""
-    step = next(n for n in count(1) if sum(1 for k in range(-40, 60, n) if low <= 2.0**k <= high) <= 8)
-    return [2.0**k for k in range(-40, 60, step) if low <= 2.0**k <= high]
-
-
-def short(value: float) -> str:
-    """A tick's number, below one as a fraction."""
-    return f"{value:,.0f}" if value >= 1 else f"1/{1 / value:.0f}"
+    speed, roof = line.macs_per_cycle, line.roof(line.intensity)
+    points = [line.intensity, ridge, *([line.max_intensity] if line.max_intensity else [])]
+    left, right = min(points) / _AXIS_FACTOR, max(points) * _AXIS_FACTOR
+    low, high = min(speed, line.roof(left)) / 2, line.peak * _PEAK_FACTOR
+    chart = Chart(_WIDTH, _HEIGHT, x=(left, right), y=(low, high), margins=_MARGINS, is_logarithmic=True)
+    for value in power_ticks(left, right):
+        chart.x_tick(value, tick_text(value))
+    for value in power_ticks(low, high):
+        chart.y_tick(value, tick_text(value))
+    chart.x_title("MACs per byte on the busier direction of the bus")
+    chart.y_title("MACs per cycle")
+    chart.line([(left, line.roof(left)), (ridge, line.peak), (right, line.peak)], "roof")
+    chart.text(right, line.peak, f"GEMM core: {line.peak:,}", dx=-4, dy=-7, anchor="end")
+    bus = f"bus: {line.config.bus_bytes} bytes/cycle"
+    chart.text(left, line.roof(left), bus, dx=10, dy=16, anchor="start")
+    if line.max_intensity is not None:
+        chart.line([(line.intensity, speed), (line.max_intensity, speed)], "link")
+        chart.mark(line.max_intensity, speed, "least", "with the least traffic", anchor="start")
+    chart.line([(line.intensity, speed), (line.intensity, roof)], "link")
+    chart.mark(line.intensity, speed, "here", "this run", anchor="end")
+    return chart.svg("The roofline with this run on it")
 
 
 def roofline_html(result: Result) -> str:
-    """The chart, and in words where the run lies."""
+    """Return the chart, and the run's place in it in words."""
     if result.error is not None:
-        return "<p>The run stopped early; only one that finishes has a place below the roofline.</p>"
+        return "<p>The run stopped early. Only a run that finishes has a place in the roofline.</p>"
     line = roofline(result)
     if line is None:
-        return "<p>The program multiplies nothing; the bus alone is its limit, and there is no roofline.</p>"
-    share = line.speed / line.roof(line.intensity)
+        return "<p>The program multiplies nothing, so it has no roofline. Only the bus limits it.</p>"
+    share = line.macs_per_cycle / line.roof(line.intensity)
     words = [
-        f"The run does <b>{line.speed:,.1f}</b> multiply-accumulates a cycle, {share:.1%} of what "
-        f"{line.bound} allows at {line.intensity:,.1f} of them per byte."
+        f"The run does <b>{line.macs_per_cycle:,.1f}</b> MACs per cycle: {share:.1%} of the speed that "
+        f"{line.bound} permits at {line.intensity:,.1f} MACs per byte."
     ]
-    if line.least_intensity is not None:
+    if line.max_intensity is not None:
+        words.append(f"If every byte moved only once, it would be {line.max_intensity:,.1f} MACs per byte.")
+    if not line.is_exact:
         words.append(
-            f"If it read and wrote everything only once, it would be {line.least_intensity:,.1f} per byte."
+            "MACs are counted from the GEMM micro-ops, since the program holds no tensor expression."
         )
-    if not line.exact:
-        words.append(
-            "They are counted from the GEMM micro-ops, since the program holds no tensor expression."
-        )
-    words.append("Bytes are those of the busier direction of the bus, reads (with instructions) or writes.")
-    return f'<div class="columns">{draw(line)}<p>{" ".join(words)}</p></div>'
+    words.append("Bytes are reads (with instructions) or writes, whichever are more.")
+    return f'<div class="columns">{roofline_svg(line)}<p>{" ".join(words)}</p></div>'

@@ -1,5 +1,5 @@
-"""Tensor expressions: what is computed, element by element."""
+"""Tensor expressions: the computation of each element."""
 
-from accel.base.moved import reexport
+from accel.base.deprecated_modules import reexport
 
-__getattr__ = reexport(__name__, "accel.compiler.expr.scalar")
+__getattr__ = reexport(__name__, "accel.compiler.expr.scalar_expressions")

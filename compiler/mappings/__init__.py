@@ -1,1 +1,1 @@
-"""Mappings: an operator computed as another one, whose tensors the host packs accordingly."""
+"""Mappings: compute an operator as a different one, whose tensors the host packs accordingly."""

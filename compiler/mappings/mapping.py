@@ -1,76 +1,75 @@
-"""What a mapping is: another operator that computes the same, and how its tensors are made of the user's."""
+"""A mapping: another operator with the same result, and how the host packs its tensors."""
 
-from collections.abc import Mapping as Named
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
 
 from accel.base.errors import ScheduleError
-from accel.compiler.expr.tensor import Placeholder, Tensor, producers
+from accel.compiler.expr.tensor_expressions import Placeholder, Tensor, producers
 from accel.compiler.ops.workload import Workload
-from accel.image.source import PLAIN
-from accel.image.view import View
+from accel.image.program_source import PLAIN
+from accel.image.tensor_view import View
 
 AUTO = "auto"
-"""What stands for the mapping that takes the fewest cycles."""
+"""The name that chooses the fastest mapping."""
 
 
-__all__ = ["AUTO", "PLAIN", "Mapping", "plain", "tensors_of", "unknown_mapping"]
+__all__ = ["AUTO", "PLAIN", "OperatorMapping", "mapping_error", "plain_mapping", "workload_tensors"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mapping:
-    """An operator computed as another one.
+class OperatorMapping:
+    """An operator computed as a different one.
 
     Attributes:
-        name: as users give it.
-        source: the operator that is asked for.
-        workload: the one that is scheduled and compiled; its tensors bear the names of the source's.
-        views: by a tensor's name how the host arranges it; those that are missing stay as they are.
+        name: as users write it.
+        source: the requested operator.
+        workload: the operator that is scheduled and compiled. Its tensors have the names of the source's.
+        views: by tensor name, how the host packs the tensor. Other tensors do not change.
     """
 
     name: str
     source: Workload
     workload: Workload
-    views: Named[str, View] = field(default_factory=dict)
+    views: Mapping[str, View] = field(default_factory=dict)
 
     @property
     def is_plain(self) -> bool:
-        """Whether the operator is computed as it is."""
+        """Whether the operator does not change."""
         return self.name == PLAIN
 
     @property
-    def keeps_results(self) -> bool:
-        """Whether what is written lies as it does without a mapping."""
+    def keeps_output_layout(self) -> bool:
+        """Whether the program writes the output as without a mapping."""
         return self.source.output.name not in self.views
 
     @property
     def data_bytes(self) -> int:
-        """Bytes of the input as the program has it, without what elements are filled up with."""
+        """Bytes of the program's input, without the values that fill incomplete blocks."""
         return prod(_data(self.workload).shape)
 
     @property
     def factor(self) -> float:
-        """How many values the program's input has for each of the user's."""
+        """Values of the program's input per value of the user's."""
         return self.data_bytes / prod(_data(self.source).shape)
 
 
-def plain(workload: Workload) -> Mapping:
-    """An operator as it is."""
-    return Mapping(name=PLAIN, source=workload, workload=workload)
+def plain_mapping(workload: Workload) -> OperatorMapping:
+    """Return the mapping that does not change the operator."""
+    return OperatorMapping(name=PLAIN, source=workload, workload=workload)
 
 
-def tensors_of(workload: Workload) -> list[Tensor]:
-    """An operator's inputs and its output."""
+def workload_tensors(workload: Workload) -> list[Tensor]:
+    """Return an operator's inputs and its output."""
     inputs = [one for one in producers([workload.output]) if isinstance(one.op, Placeholder)]
     return [*inputs, workload.output]
 
 
 def _data(workload: Workload) -> Tensor:
-    """The input that runs differ in: the first one that is read."""
-    return tensors_of(workload)[0]
+    """Return the input that differs from run to run: the first one that the operator reads."""
+    return workload_tensors(workload)[0]
 
 
-def unknown_mapping(name: Any, workload: Workload, why: str) -> ScheduleError:
-    """What to say of a mapping that cannot be taken."""
-    return ScheduleError(f"the mapping of {workload.name} is {name!r}; {why}")
+def mapping_error(name: object, workload: Workload, reason: str) -> ScheduleError:
+    """Return the error for a mapping that an operator cannot have."""
+    return ScheduleError(f"the mapping of {workload.name} is {name!r}; {reason}")

@@ -1,7 +1,7 @@
-"""Loop nests: what a schedule means, and what the passes of the compiler transform.
+"""Loop nests: the meaning of a schedule, and the representation that the compiler's passes transform.
 
-A nest can be printed (:mod:`accel.compiler.nest.text`) and executed (:mod:`accel.compiler.nest.interpret`) at
-every stage.
+A nest can be printed (:mod:`accel.compiler.nest.nest_text`) and executed
+(:mod:`accel.compiler.nest.nest_interpreter`) at every stage.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from accel.compiler.expr.linear import bounds, simplify, simplify_conditions
-from accel.compiler.expr.post import PostOp
-from accel.compiler.expr.scalar import (
+from accel.base.deprecated_modules import renamed_attributes
+from accel.compiler.expr.epilogue_operators import PostOp
+from accel.compiler.expr.linear_expressions import bounds, simplify, simplify_conditions
+from accel.compiler.expr.scalar_expressions import (
     Condition,
     Const,
     Dtype,
@@ -25,44 +26,43 @@ from accel.compiler.expr.scalar import (
     rewrite,
     substitute,
 )
-from accel.compiler.expr.window import Range
-from accel.compiler.target.scope import Scope
-from accel.image.layout import BlockDiagonal, Interleaved, Preparation
+from accel.compiler.expr.window_expressions import Range
+from accel.compiler.target.memory_scope import Scope
+from accel.image.packed_layout import BlockDiagonal, Interleaved, Preparation
 
 if TYPE_CHECKING:
-    from accel.compiler.target.intrin import Intrinsic, TensorIntrin
+    from accel.compiler.target.intrinsic_declaration import Intrinsic, TensorIntrin
 
 
 @dataclass(frozen=True, eq=False)
 class Buffer:
-    """An array: a tensor in DRAM, or the part of one that a scratchpad holds.
+    """An array: a tensor in DRAM, or the part of a tensor in a scratchpad.
 
     Attributes:
-        name: the tensor's.
-        shape: of the largest part that is held at any time.
+        shape: shape of the largest part that it holds at any time.
         scope: the scratchpad, or None for DRAM.
-        copies: one per virtual thread, and per iteration of loops throughout which parts are kept, that has a
-            part of its own.
-        kept: loops that there are no copies for yet, each of whose iterations has a part of its own.
-        keeps: whether what it holds stays there for longer than where it is brought.
-        turns: loops whose iterations take turns in two sets of copies, which there are not yet.
+        sets: number of buffer sets, for virtual threads and for iterations whose parts stay resident.
+        resident_loops: loops whose iterations need separate sets that are not allocated yet.
+        is_resident: whether its content outlives the iteration that loads it.
+        alternating_loops: loops whose iterations alternate between two sets that are not allocated
+            yet.
     """
 
     name: str
     shape: tuple[int, ...]
     dtype: Dtype
     scope: Scope | None
-    copies: int = 1
-    kept: tuple[IterVar, ...] = ()
-    keeps: bool = False
-    turns: tuple[IterVar, ...] = ()
+    sets: int = 1
+    resident_loops: tuple[IterVar, ...] = ()
+    is_resident: bool = False
+    alternating_loops: tuple[IterVar, ...] = ()
 
     def __repr__(self) -> str:
         return f"Buffer({self.name}, {self.shape}, {self.scope or 'dram'})"
 
 
-FIRST = Const(0)
-"""The only copy of a buffer that has one."""
+FIRST_SET = Const(0)
+"""The index of a buffer's only set."""
 
 
 @dataclass(frozen=True)
@@ -70,18 +70,17 @@ class Region:
     """A box of a buffer.
 
     Attributes:
-        held: extents of the part of its tensor that a scratchpad buffer holds where the box is accessed.
-        copy: of which thread's copy of the buffer it is a part.
+        buffer_extents: extents of the part of its tensor that the buffer holds at this access.
+        set_index: the buffer set that it belongs to.
     """
 
     buffer: Buffer
     ranges: tuple[Range, ...]
-    held: tuple[Expr, ...]
-    copy: Expr = FIRST
+    buffer_extents: tuple[Expr, ...]
+    set_index: Expr = FIRST_SET
 
     @property
-    def whole(self) -> bool:
-        """Whether it is all of the buffer, at its largest."""
+    def is_whole(self) -> bool:
         return all(
             r.start == Const(0) and r.largest == size
             for r, size in zip(self.ranges, self.buffer.shape, strict=True)
@@ -89,22 +88,23 @@ class Region:
 
 
 class Node:
-    """Base of what a nest consists of."""
+    """Base class of the nodes of a nest."""
 
 
 @dataclass(frozen=True)
 class For(Node):
-    """``for var in range(extent)``; the extent may depend on outer variables.
+    """``for var in range(extent)``. The extent may depend on outer variables.
 
-    The iterations of a loop with ``threads`` are virtual threads: they run side by side. An unrolled loop is
-    printed and interpreted as :func:`written_out`.
+    Attributes:
+        is_vthread: whether the iterations are virtual threads, which run in parallel.
+        is_unrolled: whether the loop is printed and interpreted as :func:`unrolled_nodes`.
     """
 
     var: IterVar
     extent: Expr
     body: tuple[Node, ...]
-    threads: bool = False
-    unrolled: bool = False
+    is_vthread: bool = False
+    is_unrolled: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Guard(Node):
 
 @dataclass(frozen=True)
 class Assign(Node):
-    """``target = value``, or ``target += value``; the result wraps to the buffer's dtype."""
+    """``target = value``, or ``target += value``. The result wraps to the buffer's dtype."""
 
     target: Read
     value: Expr
@@ -125,19 +125,15 @@ class Assign(Node):
 
 
 @dataclass(frozen=True)
-class Fill(Node):
-    """Set a region to zero."""
+class ZeroRegion(Node):
+    """Set the elements of a region to zero, for example the sums of a tile."""
 
     region: Region
 
 
 @dataclass(frozen=True)
-class Clear(Node):
-    """Set all of a scratchpad buffer to zero, whatever part of it is in use.
-
-    Attributes:
-        stage: of the schedule, whose sums need it.
-    """
+class ZeroBuffer(Node):
+    """Set a whole scratchpad buffer to zero, including unused parts."""
 
     buffer: Buffer
     stage: str = field(default="", compare=False, kw_only=True)
@@ -149,11 +145,9 @@ class Call(Node):
 
     Attributes:
         form: ``compute``, ``reset`` or ``update``.
-        output: the block that is written.
-        inputs: the blocks that are read, in order of the declaration; none for ``reset``.
-        dims: per operand (output first), the region's dimension behind each dimension of the
-            intrinsic's operand, or None where the operand repeats along it.
-        stage: of the schedule, which it computes.
+        output, inputs: the blocks. ``reset`` has no inputs.
+        dims: per operand (output first), the region's dimension for each dimension of the intrinsic's
+            operand, or None where the operand repeats along it.
     """
 
     intrin: TensorIntrin
@@ -169,52 +163,49 @@ class Copy(Node):
     """``dma_copy2d``: a box between DRAM and a scratchpad.
 
     Attributes:
-        target, source: of equal shape, but for padding and steps.
-        padding: per dimension, how much of the target in front of and behind the source is zero; nothing
-            anywhere if empty.
-        steps: per dimension, the distance in the source between what is copied; 1 everywhere if empty.
-        zero: what is subtracted from every value on the way into a scratchpad; padding is zero nevertheless.
-        stage: of the schedule, which it computes.
+        target, source: regions of equal shape, except for padding and strides.
+        padding: per dimension, the numbers of zeros in the target before and after the source, or
+            empty.
+        strides: per dimension, the distance between copied elements in the source, or empty for 1.
+        zero_point: subtracted from every value on the way into a scratchpad. Padding is zero
+            nevertheless.
     """
 
     target: Region
     source: Region
     padding: tuple[tuple[Expr, Expr], ...] = ()
-    steps: tuple[int, ...] = ()
-    zero: int = 0
+    strides: tuple[int, ...] = ()
+    zero_point: int = 0
     stage: str = field(default="", compare=False, kw_only=True)
 
 
 @dataclass(frozen=True)
-class Widen(Node):
-    """What the host does to an input when it packs it: ``target``, in DRAM, is read instead of ``source``."""
+class HostPack(Node):
+    """Packing by the host: the program reads ``target`` in DRAM, which the host makes from ``source``."""
 
     target: Buffer
     source: Buffer
-    how: BlockDiagonal | Interleaved
+    packing: BlockDiagonal | Interleaved
 
 
 @dataclass(frozen=True)
-class Parameters(Node):
-    """What the compiler puts into DRAM: the store unit's parameters of channels without a bias.
-
-    Attributes:
-        bias: what is added nevertheless, to all alike.
-    """
+class ConstantParameters(Node):
+    """A constant in DRAM: the store unit's parameters of channels without a bias of their own. ``bias`` is
+    added to all of them."""
 
     target: Buffer
-    how: Interleaved
+    packing: Interleaved
     bias: int
 
     @property
     def value(self) -> npt.NDArray[np.int32]:
-        plain: npt.NDArray[np.int32] = np.full(self.how.channels, self.bias, dtype=np.int32)
-        return self.how.widen(plain)
+        plain: npt.NDArray[np.int32] = np.full(self.packing.channels, self.bias, dtype=np.int32)
+        return self.packing.widen(plain)
 
 
 @dataclass(frozen=True)
-class Identity(Node):
-    """What the compiler puts into DRAM: one on the diagonal of ``target``, else zero."""
+class IdentityMatrix(Node):
+    """A constant in DRAM: an identity matrix in ``target``."""
 
     target: Buffer
 
@@ -224,9 +215,9 @@ class Identity(Node):
 
 
 @dataclass(frozen=True)
-class Alu(Node):
-    """An in-place vector operation on accumulators, ``target = op(target, operand)``, or ``zero``: what
-    :class:`Finish` becomes when instructions are emitted."""
+class AluCall(Node):
+    """An in-place vector operation on accumulators, ``target = op(target, operand)``, or ``zero``. Emission
+    lowers a :class:`BlockEpilogue` to these."""
 
     op: str
     target: Region
@@ -234,82 +225,73 @@ class Alu(Node):
     dims: tuple[tuple[int | None, ...], tuple[int | None, ...]]
     """As in :class:`Call`, for target and operand."""
     stage: str = field(default="", compare=False, kw_only=True)
-    """Of the schedule, a part of which it computes."""
+    """Name of the stage that it partly computes."""
 
 
 @dataclass(frozen=True)
-class Operated:
-    """A post-operator on blocks of accumulators.
+class AppliedOp:
+    """An epilogue operator on blocks of accumulators.
 
     Attributes:
-        op: what is done; its expressions are in terms of buffers and loop variables.
-        operand: the block behind the element that ``op`` reads, if it reads one.
-        dims: as in :class:`Call`, for the operand; in a :class:`Store`, of parameters, the dimension of
-            the tile behind each of theirs.
-        unit: the identity matrix that the operand is multiplied by, if it is.
+        op: the operator. Its expressions are in terms of buffers and loop variables.
+        operand, identity: the block that ``op`` reads, and the identity matrix that it is multiplied
+            by, or None.
+        dims: as in :class:`Call`, for the operand. For the parameters of a :class:`StoreEpilogue`:
+            the dimension of the tile for each dimension of the parameters.
     """
 
     op: PostOp
     operand: Region | None = None
     dims: tuple[int | None, ...] = ()
-    unit: Region | None = None
+    identity: Region | None = None
 
-    def moved(self, change: Callable[[Region], Region]) -> Operated:
-        """The same on other blocks."""
+    def with_regions(self, change: Callable[[Region], Region]) -> AppliedOp:
         return replace(
             self,
             operand=None if self.operand is None else change(self.operand),
-            unit=None if self.unit is None else change(self.unit),
+            identity=None if self.identity is None else change(self.identity),
         )
 
 
 @dataclass(frozen=True)
-class Finish(Node):
-    """Post-operators on one block of accumulators.
+class BlockEpilogue(Node):
+    """Epilogue operators on one block of accumulators, in order.
 
-    Attributes:
-        intrin: what carries them out.
-        target: the block.
-        dims: as in :class:`Call`, for the target.
-        ops: in order.
-        stage: of the schedule, which they compute.
+    ``dims`` is as in :class:`Call`, for the target.
     """
 
     intrin: Intrinsic
     target: Region
     dims: tuple[int | None, ...]
-    ops: tuple[Operated, ...]
+    ops: tuple[AppliedOp, ...]
     stage: str = field(default="", compare=False, kw_only=True)
 
 
 @dataclass(frozen=True)
-class Store(Node):
-    """Post-operators on a tile of accumulators, carried out by the store unit on the way to DRAM.
+class StoreEpilogue(Node):
+    """Epilogue operators on a tile of accumulators, executed by the store unit on the way to DRAM.
 
-    Attributes:
-        target: the tile in DRAM.
-        source: the accumulators, of equal shape.
-        ops: first one with parameters in ``par_buffer``, then perhaps one with a residual in DRAM.
-        stage: of the schedule, which they compute.
+    The first operator has parameters in ``par_buffer``. A second one may have a residual in DRAM.
     """
 
     target: Region
     source: Region
-    ops: tuple[Operated, ...]
+    ops: tuple[AppliedOp, ...]
     stage: str = field(default="", compare=False, kw_only=True)
 
 
 @dataclass(frozen=True)
-class Post(Node):
-    """What follows the sums of a tile: loops and conditions around one :class:`Finish`. Each post-operator is
-    applied to all blocks before the next one is."""
+class TileEpilogue(Node):
+    """The epilogue of a tile: loops and conditions around one :class:`BlockEpilogue`.
+
+    Each epilogue operator is applied to all blocks before the next one is.
+    """
 
     body: tuple[Node, ...]
 
     @property
-    def finish(self) -> Finish:
-        """What is done to each block."""
-        (found,) = (node for node in walk_nodes(self.body) if isinstance(node, Finish))
+    def block_epilogue(self) -> BlockEpilogue:
+        (found,) = (node for node in walk_nodes(self.body) if isinstance(node, BlockEpilogue))
         return found
 
 
@@ -318,27 +300,25 @@ class Nest:
     """A whole computation: scratchpad buffers, then statements.
 
     Attributes:
-        inputs: the tensors that are given.
-        outputs: the tensors that are computed.
-        locals: all other buffers.
-        around: per local buffer, the loop variables around the place where it is computed.
-        sum_limits: per local buffer that holds sums, the largest magnitude that they can have.
-        prepared: per input, how the host changes its values before it packs them.
-        starts: pairs of local buffers; the first copy into the first one waits till that into the second one,
-            which is in acc_buffer, has been asked for.
+        locals: all buffers except inputs and outputs.
+        refill_loops: per local buffer, the variables of the loops around its computation.
+        sum_limits: per local buffer that holds sums, their largest magnitude.
+        preparations: per input, how the host changes its values before it packs them.
+        load_orders: pairs of local buffers. The first copy into the first one waits until the copy
+            into the second one, which is in acc_buffer, has been issued.
     """
 
     inputs: tuple[Buffer, ...]
     outputs: tuple[Buffer, ...]
     locals: tuple[Buffer, ...]
     body: tuple[Node, ...]
-    around: dict[Buffer, tuple[IterVar, ...]] = field(default_factory=dict)
+    refill_loops: dict[Buffer, tuple[IterVar, ...]] = field(default_factory=dict)
     sum_limits: dict[Buffer, int] = field(default_factory=dict)
-    prepared: dict[Buffer, Preparation] = field(default_factory=dict)
-    starts: tuple[tuple[Buffer, Buffer], ...] = ()
+    preparations: dict[Buffer, Preparation] = field(default_factory=dict)
+    load_orders: tuple[tuple[Buffer, Buffer], ...] = ()
 
     def with_buffers(self, replaced: Mapping[Buffer, Buffer], body: tuple[Node, ...]) -> Nest:
-        """The same nest with a body that has other local buffers in place of some."""
+        """Return the nest with another body and with some local buffers replaced."""
 
         def new(buffer: Buffer) -> Buffer:
             return replaced.get(buffer, buffer)
@@ -346,23 +326,28 @@ class Nest:
         return replace(
             self,
             locals=tuple(map(new, self.locals)),
-            around={new(b): around for b, around in self.around.items()},
+            refill_loops={new(b): around for b, around in self.refill_loops.items()},
             sum_limits={new(b): limit for b, limit in self.sum_limits.items()},
-            starts=tuple((new(held), new(ahead)) for held, ahead in self.starts),
+            load_orders=tuple((new(held), new(ahead)) for held, ahead in self.load_orders),
             body=body,
+        )
+
+    if not TYPE_CHECKING:
+        __getattr__ = renamed_attributes(
+            {"around": "refill_loops", "prepared": "preparations", "starts": "load_orders"}
         )
 
 
 def walk_nodes(nodes: Sequence[Node]) -> Iterator[Node]:
-    """All nodes of a nest, outer before inner."""
+    """Yield all nodes of a nest, outer before inner."""
     for node in nodes:
         yield node
-        if isinstance(node, For | Guard | Post):
+        if isinstance(node, For | Guard | TileEpilogue):
             yield from walk_nodes(node.body)
 
 
-def written_out(node: For) -> list[Node]:
-    """The body of an unrolled loop once per iteration, guarded where that may be too many."""
+def unrolled_nodes(node: For) -> list[Node]:
+    """Return the body of an unrolled loop once per iteration. Iterations that may not run are guarded."""
     nodes: list[Node] = []
     surely, most = bounds(node.extent)
     for number in range(most):
@@ -373,23 +358,25 @@ def written_out(node: For) -> list[Node]:
 
 
 def replace_regions(node: Node, change: Callable[[Region], Region]) -> Node:
-    """A node with the regions changed that its copies, calls, stores and finished sums name."""
-    if isinstance(node, For | Guard | Post):
+    """Return a node with changed regions in its copies, calls and epilogues."""
+    if isinstance(node, For | Guard | TileEpilogue):
         return replace(node, body=tuple(replace_regions(n, change) for n in node.body))
     if isinstance(node, Copy):
         return replace(node, target=change(node.target), source=change(node.source))
     if isinstance(node, Call):
         return replace(node, output=change(node.output), inputs=tuple(map(change, node.inputs)))
-    if isinstance(node, Store):
-        ops = tuple(one.moved(change) for one in node.ops)
+    if isinstance(node, StoreEpilogue):
+        ops = tuple(one.with_regions(change) for one in node.ops)
         return replace(node, target=change(node.target), source=change(node.source), ops=ops)
-    if isinstance(node, Finish):
-        return replace(node, target=change(node.target), ops=tuple(one.moved(change) for one in node.ops))
+    if isinstance(node, BlockEpilogue):
+        return replace(
+            node, target=change(node.target), ops=tuple(one.with_regions(change) for one in node.ops)
+        )
     return node
 
 
 def replace_vars(node: Node, values: dict[IterVar, Expr]) -> Node:
-    """A node with loop variables replaced."""
+    """Return a node with loop variables replaced."""
 
     def change(expr: Expr) -> Expr:
         return simplify(rewrite(expr, lambda n: _replaced(n, values)))
@@ -399,8 +386,8 @@ def replace_vars(node: Node, values: dict[IterVar, Expr]) -> Node:
 
     def change_region(region: Region) -> Region:
         ranges = tuple(Range(change(r.start), change(r.extent)) for r in region.ranges)
-        held = tuple(change(extent) for extent in region.held)
-        return replace(region, ranges=ranges, held=held, copy=change(region.copy))
+        held = tuple(change(extent) for extent in region.buffer_extents)
+        return replace(region, ranges=ranges, buffer_extents=held, set_index=change(region.set_index))
 
     if isinstance(node, For):
         body = tuple(replace_vars(n, values) for n in node.body)
@@ -412,8 +399,8 @@ def replace_vars(node: Node, values: dict[IterVar, Expr]) -> Node:
         target = rewrite(node.target, lambda n: _replaced(n, values))
         assert isinstance(target, Read)
         return replace(node, target=target, value=rewrite(node.value, lambda n: _replaced(n, values)))
-    if isinstance(node, Fill):
-        return Fill(change_region(node.region))
+    if isinstance(node, ZeroRegion):
+        return ZeroRegion(change_region(node.region))
     if isinstance(node, Copy):
         padding = tuple((change(a), change(b)) for a, b in node.padding)
         return replace(
@@ -422,17 +409,17 @@ def replace_vars(node: Node, values: dict[IterVar, Expr]) -> Node:
     if isinstance(node, Call):
         inputs = tuple(change_region(region) for region in node.inputs)
         return replace(node, output=change_region(node.output), inputs=inputs)
-    if isinstance(node, Post):
-        return Post(tuple(replace_vars(n, values) for n in node.body))
-    if isinstance(node, Finish | Store):
+    if isinstance(node, TileEpilogue):
+        return TileEpilogue(tuple(replace_vars(n, values) for n in node.body))
+    if isinstance(node, BlockEpilogue | StoreEpilogue):
         ops = tuple(
-            replace(one.moved(change_region), op=one.op.rewritten(change_element)) for one in node.ops
+            replace(one.with_regions(change_region), op=one.op.rewritten(change_element)) for one in node.ops
         )
-        if isinstance(node, Store):
+        if isinstance(node, StoreEpilogue):
             source = change_region(node.source)
             return replace(node, target=change_region(node.target), source=source, ops=ops)
         return replace(node, target=change_region(node.target), ops=ops)
-    assert isinstance(node, Alu)
+    assert isinstance(node, AluCall)
     operand = node.operand if isinstance(node.operand, int) else change_region(node.operand)
     return replace(node, target=change_region(node.target), operand=operand)
 

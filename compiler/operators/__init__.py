@@ -1,1 +1,1 @@
-"""The operators: each declared once, with its parameters, its plans and its place on the command line."""
+"""The operators: each is declared once, with its parameters, its planner and its command."""

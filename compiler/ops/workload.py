@@ -1,4 +1,4 @@
-"""Common computations as tensor expressions."""
+"""Matrix products and fully connected layers as tensor expressions, and the record of a computation."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -7,27 +7,33 @@ from typing import Any
 
 from accel.base.arguments import check_flag, check_integer
 from accel.base.errors import ShapeError
-from accel.compiler.expr.data import expression_to_data
-from accel.compiler.expr.scalar import Expr, IterVar, Read, reads
-from accel.compiler.expr.tensor import Compute, Tensor, compute, placeholder, reduce_axis, reduction, sum
+from accel.compiler.expr.expression_data import expression_to_data
+from accel.compiler.expr.scalar_expressions import Expr, IterVar, Read, reads
+from accel.compiler.expr.tensor_expressions import (
+    Compute,
+    Tensor,
+    compute,
+    placeholder,
+    reduce_axis,
+    reduction,
+    sum,
+)
 from accel.compiler.ops.epilogue import Epilogue
-from accel.compiler.ops.mean import Mean
-from accel.compiler.ops.quantized import Quantized
+from accel.compiler.ops.integer_mean import Mean
+from accel.compiler.ops.quantized_layers import Quantized
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Workload:
-    """A computation and how it came about. Two are equal if they compute the same from the same arguments,
-    under the same names.
+    """A computation with the arguments that made it. Two are equal if their computations, arguments and names
+    are equal.
 
     Attributes:
-        name: of the function that made it.
+        name, parameters: the function that made it, and its arguments as plain data.
         output: the tensor to compute.
-        sums: the stage that the GEMM core computes; the output itself if nothing follows it.
-        bias: what is added to the sums, if anything is.
-        residual: what is added after the shift, if anything is.
-        epilogue: what follows the sums.
-        parameters: the arguments that made it, as plain data.
+        sums: the stage that the GEMM core computes. Without an epilogue it is the output.
+        bias, residual: the tensors added to the sums and after the shift, or None.
+        epilogue: the operations after the sums.
     """
 
     name: str
@@ -61,25 +67,25 @@ class Workload:
 
     @property
     def reduce_axes(self) -> tuple[IterVar, ...]:
-        """What the sums run over."""
+        """The reduce axes of the sums."""
         assert isinstance(self.sums.op, Compute)
         return self.sums.op.reduce_axis
 
     @property
     def data(self) -> Read:
-        """The value that is summed up, or the first factor of the products that are."""
+        """The summed value, or the first factor of the summed products."""
         assert isinstance(self.sums.op, Compute)
         return reads(self.sums.op.body)[0]
 
     @property
     def is_product(self) -> bool:
-        """Whether products are summed up, and not elements."""
+        """Whether it sums products, and not elements."""
         assert isinstance(self.sums.op, Compute)
         return len(reads(self.sums.op.body)) > 1
 
     @property
     def factors(self) -> tuple[Read, Read]:
-        """The two values whose products are summed: of the data and of the weights."""
+        """The two factors of the summed products: data and weights."""
         assert isinstance(self.sums.op, Compute)
         total = reduction(self.sums.op.body)
         assert total is not None
@@ -88,10 +94,10 @@ class Workload:
 
 
 def check_sizes(**sizes: object) -> tuple[int, ...]:
-    """Sizes, in order, as Python's own integers.
+    """Return sizes as Python integers, in order.
 
     Raises:
-        ShapeError: naming the one that is no positive integer.
+        ShapeError: one is not a positive integer. The message names it.
     """
     return tuple(check_integer(name, size) for name, size in sizes.items())
 
@@ -110,24 +116,27 @@ def gemm(
     clip: tuple[int, int] | None = None,
     quantized: Quantized | None = None,
 ) -> Workload:
-    """C = A @ B and an epilogue, int8 operands, int32 sums, int8 result.
+    """Return C = A @ B with an epilogue: int8 operands, int32 sums, int8 result.
 
-    A is (M, K), or (K, M) with ``transpose_a``; B is (K, N), or (N, K) with ``transpose_b``. Without
-    ``shift``, ``residual``, ``relu`` and ``clip``, C holds the low 8 bits of the sum, ``bias`` added if there
-    is one. With any, in this order: plus bias, arithmetic shift right, plus residual, ReLU, saturation.
+    A is (M, K), or (K, M) with ``transpose_a``. B is (K, N), or (N, K) with ``transpose_b``. The epilogue
+    adds ``bias``, shifts right arithmetically, adds ``residual``, applies ReLU and saturates, in this order.
+    Without ``shift``, ``residual``, ``relu`` and ``clip``, C holds the low 8 bits instead of saturating. For
+    example, ``gemm(196, 256, 2304, bias=True, shift=8)`` multiplies 196 x 2304 by 2304 x 256 and divides the
+    sums plus bias by 256.
 
     Args:
         M, N, K: sizes, at least 1.
-        transpose_a, transpose_b: how the operands are stored.
+        transpose_a, transpose_b: whether the operands are stored transposed.
         bias: add an int32 tensor ``bias`` of shape (N,).
         residual: add an int8 tensor ``residual`` of the shape of C.
         relu, shift, clip: see :class:`~accel.compiler.ops.epilogue.Epilogue`.
-        quantized: scales and zero points in place of these and of ``residual``, see
-            :class:`~accel.compiler.ops.quantized.Quantized`; for machines with ``post=1``. A is of its
-            ``input_dtype`` and C of its output type.
+        quantized: scales and zero points for machines with ``post=1``, instead of ``residual``,
+            ``relu``, ``shift`` and ``clip``, see
+            :class:`~accel.compiler.ops.quantized_layers.Quantized`. A has its ``input_dtype`` and C
+            its output type.
 
     Raises:
-        ShapeError: a size, flag, shift or clip out of range, or K too long for int32 sums.
+        ShapeError: a size, flag, shift or clip is out of range, or K is too long for int32 sums.
     """
     M, N, K = check_sizes(M=M, N=N, K=K)
     transpose_a = check_flag("transpose_a", transpose_a)
@@ -139,7 +148,7 @@ def gemm(
     B = placeholder((N, K) if transpose_b else (K, N), name="B")
     transposed = {"transpose_a": transpose_a, "transpose_b": transpose_b}
     parameters = {"M": M, "N": N, "K": K} | transposed | parameters_of(epilogue, bias)
-    return _product("gemm", "C", A, B, (transpose_a, transpose_b), epilogue, bias, parameters)
+    return _matrix_product("gemm", "C", A, B, (transpose_a, transpose_b), epilogue, bias, parameters)
 
 
 def dense(
@@ -154,22 +163,18 @@ def dense(
     clip: tuple[int, int] | None = None,
     quantized: Quantized | None = None,
 ) -> Workload:
-    """A fully connected layer: ``out = data @ weight.T`` and an epilogue.
+    """Return a fully connected layer: ``out = data @ weight.T`` with an epilogue.
 
-    ``data`` is int8 (N, IC), ``weight`` int8 (OC, IC), ``out`` int8 (N, OC).
+    ``data`` is int8 (N, IC), ``weight`` int8 (OC, IC), ``out`` int8 (N, OC). For example, ``dense(1, 512,
+    1000)`` has outputs (1, 1000).
 
     Args:
-        N: rows, as many as there are inputs in a batch.
+        N: rows, one for each input of a batch.
         IC, OC: inputs and outputs of the layer.
-        bias: add an int32 tensor ``bias`` of shape (OC,).
-        residual: add an int8 tensor ``residual`` of the shape of ``out``.
-        relu, shift, clip: see :class:`~accel.compiler.ops.epilogue.Epilogue`.
-        quantized: scales and zero points in place of these and of ``residual``, see
-            :class:`~accel.compiler.ops.quantized.Quantized`; for machines with ``post=1``. ``data`` is of its
-            ``input_dtype`` and ``out`` of its output type.
+        bias, residual, relu, shift, clip, quantized: as in :func:`accel.gemm`, for ``data`` and ``out``.
 
     Raises:
-        ShapeError: a size, flag, shift or clip out of range, or IC too long for int32 sums.
+        ShapeError: a size, flag, shift or clip is out of range, or IC is too long for int32 sums.
     """
     N, IC, OC = check_sizes(N=N, IC=IC, OC=OC)
     epilogue = epilogue_of(
@@ -177,20 +182,15 @@ def dense(
     )
     data, weight = input_of(epilogue, (N, IC), "data"), placeholder((OC, IC), name="weight")
     parameters = {"N": N, "IC": IC, "OC": OC} | parameters_of(epilogue, bias)
-    return _product("dense", "out", data, weight, (False, True), epilogue, bias, parameters)
+    return _matrix_product("dense", "out", data, weight, (False, True), epilogue, bias, parameters)
 
 
 def epilogue_of(quantized: object, *, bias: bool, channels: int, **others: Any) -> Epilogue | Quantized:
-    """What follows sums, from the arguments of an operator.
-
-    Args:
-        quantized: scales and zero points, or None.
-        bias: whether one is added.
-        channels: of the result.
-        others: of :class:`Epilogue`.
+    """Return the epilogue from the arguments of an operator.
 
     Raises:
-        ShapeError: both are given, scales of another number of channels, or a bad value.
+        ShapeError: both ``quantized`` and ``others`` are given, the scales are for another number of
+            channels, or a value is invalid.
     """
     if quantized is None:
         return Epilogue(bias=bias, **others)
@@ -200,26 +200,25 @@ def epilogue_of(quantized: object, *, bias: bool, channels: int, **others: Any) 
     for name, value in others.items():
         if value is not None and value is not False:
             raise ShapeError(
-                f"{name} is {value!r} besides quantized; a quantized layer has what it needs in quantized: "
-                f"scale, clip, residual"
+                f"{name} is {value!r} and quantized is given; put scale, clip and residual into quantized"
             )
     quantized.check_channels(channels)
     return quantized
 
 
 def input_of(epilogue: Epilogue | Quantized, shape: tuple[int, ...], name: str) -> Tensor:
-    """A layer's input, less its zero point where it has one."""
+    """Return a layer's input, minus its zero point if it has one."""
     return (
         epilogue.input(shape, name)[1] if isinstance(epilogue, Quantized) else placeholder(shape, name=name)
     )
 
 
 def parameters_of(epilogue: Epilogue | Quantized, bias: bool) -> dict[str, Any]:
-    """An epilogue's parameters as plain data, the bias among them."""
+    """Return an epilogue's parameters as plain data, including the bias."""
     return {"bias": bool(bias)} | epilogue.to_dict()
 
 
-def _product(
+def _matrix_product(
     workload: str,
     name: str,
     A: Tensor,
@@ -229,7 +228,6 @@ def _product(
     bias: bool,
     parameters: dict[str, Any],
 ) -> Workload:
-    """A matrix product and its epilogue; ``name`` is the result's."""
     M, K = A.shape[::-1] if transposed[0] else A.shape
     N = B.shape[0] if transposed[1] else B.shape[1]
     k = reduce_axis((0, K), name="k")
@@ -256,16 +254,10 @@ def with_epilogue(
     bias: bool,
     result: str = "out",
 ) -> Workload:
-    """A workload of sums and what follows them, with its inputs for that: bias and residual.
+    """Return a workload of sums and their epilogue, with bias and residual as inputs.
 
-    Args:
-        name: of the workload.
-        shape: of the result; its second dimension is the bias's.
-        total: the sum of an element; its parameters name the axes.
-        epilogue: what follows.
-        parameters: the arguments that made the workload.
-        bias: whether there is one, int32.
-        result: name of the result.
+    ``total`` returns the sum of an element, and its parameters name the axes. The bias is int32, with the
+    second dimension of ``shape``. ``result`` names the result.
     """
     added = placeholder((shape[1],), "int32", name="bias") if bias else None
     residual, dtype = None, "int8"
@@ -301,19 +293,15 @@ def sums_and_result(
     result: str = "out",
     dtype: str = "int8",
 ) -> tuple[Tensor, Tensor]:
-    """Sums and the tensor of bytes that becomes of them; one and the same, of low bytes, if nothing follows.
+    """Return the sums and the result. Without an epilogue, both are one tensor of low bytes.
 
-    Args:
-        shape: of both.
-        total: the sum of an element; its parameters name the axes.
-        after: the result of an element, from its sum and its place.
-        result: name of the result.
-        dtype: of the result, ``int8`` or ``uint8``.
+    ``total`` returns the sum of an element, and its parameters name the axes. ``after`` returns the result of
+    an element from its sum and its indices.
     """
     if after is None:
         sums = compute(shape, total, name=result, dtype=dtype)
         return sums, sums
-    named = compute(shape, total, name=result).op  # what is refused bears the result's name
+    named = compute(shape, total, name=result).op  # errors contain the result's name
     sums = replace(named, name="S").tensor
 
     @wraps(total)  # for the names of the axes

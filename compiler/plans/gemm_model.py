@@ -1,4 +1,4 @@
-"""Matrix products as the model of the machine sees them: what a tile of the result meets, where it lies."""
+"""Features of matrix products: one tap, and either operand may be transposed."""
 
 from __future__ import annotations
 
@@ -7,69 +7,67 @@ from dataclasses import dataclass
 import numpy as np
 
 from accel.compiler.ops.workload import Workload
-from accel.compiler.plans.arrays import BoolArray, IntArray
-from accel.compiler.plans.blocking import adds_by_product, passes_of
-from accel.compiler.plans.sums import Sums, part_sizes
-from accel.compiler.plans.transfers import Count, Moved, moved
+from accel.compiler.plans.epilogue_cost import can_add_by_product, epilogue_cost
+from accel.compiler.plans.part_sizes import spread_part_sizes
+from accel.compiler.plans.plan_arrays import BoolArray, IntArray
+from accel.compiler.plans.sum_shape import SumShape
+from accel.compiler.plans.transfer_cost import Count, Transfer, box_transfer
 from accel.core.config import Config
 
 
 @dataclass(frozen=True, kw_only=True)
-class GemmShape(Sums):
+class GemmShape(SumShape):
     """A matrix product in blocks of the GEMM core: ``rows`` are its rows, ``channels`` its columns.
 
     Attributes:
-        transpose_a, transpose_b: how the operands lie in DRAM.
+        transpose_a, transpose_b: whether the operands are stored transposed.
     """
 
     transpose_a: bool
     transpose_b: bool
 
-    def met(self, way: int) -> IntArray:
-        """Every row meets the one tap that there is."""
-        return np.outer(np.arange((self.columns if way else self.rows) + 1), np.arange(2))
+    def tap_counts(self, axis: int) -> IntArray:
+        return np.outer(np.arange((self.columns if axis else self.rows) + 1), np.arange(2))
 
-    def seen(self, way: int, outputs: Count, taps: Count) -> IntArray:
-        """Each row of the result needs one of the first operand."""
+    def input_extent(self, axis: int, outputs: Count, taps: Count) -> IntArray:
         return np.asarray(outputs)
 
-    def loaded(self, way: int, output: Count, outputs: Count, tap: Count, taps: Count) -> IntArray:
-        """Each row of the result needs one of the first operand."""
+    def loaded_extent(self, axis: int, output: Count, outputs: Count, tap: Count, taps: Count) -> IntArray:
         return np.asarray(outputs * np.ones_like(tap))
 
-    def sizes(self, way: int, most: int) -> list[int]:
-        """Rows of tiles of the result."""
-        return part_sizes(self.columns if way else self.rows, most)
+    def tile_extents(self, axis: int, count: int) -> list[int]:
+        return spread_part_sizes(self.columns if axis else self.rows, count)
 
-    def inputs_moved(self, config: Config, rows: IntArray, columns: IntArray, depth: IntArray) -> Moved:
-        """Of the first operand."""
+    def input_transfer(self, config: Config, rows: IntArray, columns: IntArray, depth: IntArray) -> Transfer:
         size = config.inp_element_bytes
         if self.transpose_a:
-            return moved(config, size, (1, 1), (depth, self.rows), rows)
-        return moved(config, size, (1, 1), (rows, self.depth), depth)
+            return box_transfer(config, size, (1, 1), (depth, self.rows), rows)
+        return box_transfer(config, size, (1, 1), (rows, self.depth), depth)
 
-    def weights_moved(self, config: Config, channels: IntArray, depth: IntArray, taps: IntArray) -> Moved:
-        """Of the second operand."""
+    def weight_transfer(
+        self, config: Config, channels: IntArray, depth: IntArray, taps: IntArray
+    ) -> Transfer:
         size = config.wgt_element_bytes
         if self.transpose_b:
-            return moved(config, size, (1, 1), (channels, self.depth), depth)
-        return moved(config, size, (1, 1), (depth, self.channels), channels)
+            return box_transfer(config, size, (1, 1), (channels, self.depth), depth)
+        return box_transfer(config, size, (1, 1), (depth, self.channels), channels)
 
-    def outputs_moved(self, config: Config, channels: IntArray, rows: IntArray, columns: IntArray) -> Moved:
-        """Of the result, or of the residual."""
-        return moved(config, config.out_element_bytes, (1, 1), (rows, self.channels), channels)
+    def output_transfer(
+        self, config: Config, channels: IntArray, rows: IntArray, columns: IntArray
+    ) -> Transfer:
+        return box_transfer(config, config.out_element_bytes, (1, 1), (rows, self.channels), channels)
 
-    def bias_stays(self, pixels_outer: BoolArray, room: BoolArray) -> BoolArray:
-        """Where rows are outermost, the bias of all columns is needed again for each."""
+    def bias_is_resident(self, pixels_outer: BoolArray, fits: BoolArray) -> BoolArray:
+        """Return whether rows are the outer loop: each of its iterations needs the bias of all columns."""
         return pixels_outer
 
 
 def gemm_shape(workload: Workload, config: Config) -> GemmShape:
-    """A matrix product in blocks of a machine's GEMM core."""
+    """Return the features of a matrix product on a machine."""
     rows, columns = workload.output.shape
     (k,) = workload.reduce_axes
     a, b = workload.factors
-    cost = passes_of(workload, config, k.extent)
+    cost = epilogue_cost(workload, config, k.extent)
     return GemmShape(
         groups=1,
         batches=1,
@@ -78,16 +76,16 @@ def gemm_shape(workload: Workload, config: Config) -> GemmShape:
         channels=-(-columns // config.block_out),
         depth=-(-k.extent // config.block_in),
         kernel=(1, 1),
-        weighted=True,
+        has_weights=True,
         transpose_a=a.indices[0] is k,
         transpose_b=b.indices[1] is k,
-        bias=workload.bias is not None,
-        residual=workload.residual is not None,
-        folded=cost.folded,
+        has_bias=workload.bias is not None,
+        has_residual=workload.residual is not None,
+        folds_bias=cost.folds_bias,
         passes=cost.passes,
         pass_slots=cost.slots,
-        resets=cost.resets,
-        stored=cost.stored,
-        alike=cost.alike,
-        square=adds_by_product(config),
+        reset_passes=cost.reset_passes,
+        epilogue_in_store=cost.in_store,
+        shares_parameters=cost.shares_parameters,
+        can_add_by_product=can_add_by_product(config),
     )

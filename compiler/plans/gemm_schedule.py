@@ -1,66 +1,67 @@
-"""Schedules of matrix products from plans: tiles of the result, steps of the sum, threads.
+"""Schedules of matrix products from plans.
 
-for yo, xo: tiles of the result             (or xo outermost)
-for xv in vthread(2):
-for ko: steps of the sum
-rows and columns of the step
-for ym, xm, km:   one GEMM instruction
-gemm
-epilogue, copy out
+With rows as the outer loop and 2 threads along columns, a schedule has these loops::
+
+    for yo, xo:                       # tiles of the result
+        for xv in vthread(2):
+            for ko:                   # steps of the sum
+                load the rows and the columns of the step
+                for ym, xm, km:       # one GEMM instruction
+                    gemm
+            epilogue, store
 """
 
-from accel.compiler.expr.scalar import IterVar
+from accel.compiler.expr.scalar_expressions import IterVar
 from accel.compiler.ops.workload import Workload
-from accel.compiler.plans.blocking import (
+from accel.compiler.plans.epilogue_cost import has_store_epilogue
+from accel.compiler.plans.gemm_plan import GemmPlan
+from accel.compiler.plans.schedule_blocking import (
     bind_threads,
-    finish_in_store,
-    in_accumulators,
-    keep,
+    compute_in_accumulators,
     load_residual,
-    loaded,
+    load_stage,
+    make_resident,
+    requantize_in_store,
     split_blocks,
-    stored,
     tensorize_elements,
 )
-from accel.compiler.plans.gemm_plans import GemmPlan
 from accel.compiler.schedule.schedule import Schedule, Stage, create_schedule
 from accel.compiler.target.machine import Machine
 from accel.core.config import Config
 
 
 def gemm_schedule(workload: Workload, machine: Machine, plan: GemmPlan) -> Schedule:
-    """The schedule of a plan."""
+    """Return the schedule of a plan."""
     config = machine.config
     s = create_schedule(workload.output)
-    C = workload.output
-    stages = in_accumulators(s, workload, machine)
-    sums = stages[0]
-    innermost, outermost = _tile_result(s[C], plan, config)
+    stages = compute_in_accumulators(s, workload, machine)
+    sums, output = stages[0], s[workload.output]
+    innermost, outermost = _tile_result(output, plan, config)
     for stage in stages:
-        stage.compute_at(s[C], innermost)
-    in_store = stored(workload, config)
+        stage.compute_at(output, innermost)
+    in_store = has_store_epilogue(workload, config)
     if in_store:
-        finish_in_store(s, workload, machine, s[C].leaves[s[C].leaves.index(innermost) + 1], innermost)
-    if workload.bias is not None and not in_store:
+        within = output.leaves[output.leaves.index(innermost) + 1]
+        requantize_in_store(s, workload, machine, within, innermost)
+    elif workload.bias is not None:
         bias = s.cache_read(workload.bias, machine.acc_buffer)
-        s[bias].compute_at(s[C], outermost)
+        s[bias].compute_at(output, outermost)
     if workload.residual is not None and not in_store:
         load_residual(s, workload, machine, stages[-1], innermost, product=plan.residual_product)
     a, b = (s.tensor(read.tensor.name) for read in workload.factors)
-    inp, wgt = loaded(s, a, machine.inp_buffer), loaded(s, b, machine.wgt_buffer)
+    inp, wgt = load_stage(s, a, machine.inp_buffer), load_stage(s, b, machine.wgt_buffer)
     step = _tile_sums(sums, plan, machine)
     inp.compute_at(sums, step)
     wgt.compute_at(sums, step)
-    for operand, stays, side in (("inputs", inp, "rows"), ("weights", wgt, "columns")):
-        if plan.kept in (operand, "both"):
-            keep(stays, s[C], outermost if plan.outer == side else None, ahead=plan.ahead)
+    for operand, stage, side in (("inputs", inp, "rows"), ("weights", wgt, "columns")):
+        if plan.resident in (operand, "both"):
+            make_resident(stage, output, outermost if plan.outer == side else None, prefetch=plan.prefetch)
     for stage in stages[1:]:
         tensorize_elements(stage, machine)
     return s
 
 
 def _tile_result(stage: Stage, plan: GemmPlan, config: Config) -> tuple[IterVar, IterVar]:
-    """Loops over the tiles of the result; the innermost and the outermost of them."""
     y, x = stage.axis
     yo, xo, yi, xi = stage.tile(y, x, plan.rows * config.batch, plan.columns * config.block_out)
     outer, inner = (yo, xo) if plan.outer == "rows" else (xo, yo)
@@ -72,7 +73,7 @@ def _tile_result(stage: Stage, plan: GemmPlan, config: Config) -> tuple[IterVar,
 
 
 def _tile_sums(stage: Stage, plan: GemmPlan, machine: Machine) -> IterVar:
-    """Blocks of the GEMM core inside reduce steps; returns the loop that operands are loaded in."""
+    """Split the sums into steps and tensorize them, and return the loop that loads operands."""
     config = machine.config
     (k,) = stage.reduce_axis
     blocks, inside = split_blocks(stage, config)

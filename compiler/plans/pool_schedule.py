@@ -1,55 +1,34 @@
-"""Schedules of max pooling from plans: tiles of the output, all of whose windows lie in the accumulators.
+"""Schedules of max pooling from plans.
 
-for no, oo, yo, xo: tiles of the output
-for ov or yv in vthread(2):
-all that the tile's windows see
-maxima of rows, in place if no two windows start at the same element
-maxima of those, copy out
+With 2 threads along rows, a schedule has these loops::
 
-The compute unit loads what windows see into the accumulators; or the load unit does, into ``inp_buffer``, and
-products with an identity matrix bring it into the accumulators. These can put it anywhere, so elements that
-are a stride apart come to lie side by side: maxima can take the place of those that no other window needs,
-and be stored from there.
+    for no, oo, yo, xo:                 # tiles of the output
+        for yv in vthread(2):
+            load the part of the input that the tile's windows need
+            maxima across rows of windows, in place if no two windows start at the same element
+            maxima of those, store
+
+The compute unit loads the input into accumulators. Alternatively the load unit loads it into ``inp``, and
+products with an identity matrix copy it into accumulators. Then elements that are a stride apart can become
+neighbours, so that maxima can take the place of elements that no other window needs.
 """
 
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from accel.compiler.ops.pool import ROWS
+from accel.compiler.ops.pool2d import ROWS
 from accel.compiler.ops.workload import Workload
-from accel.compiler.plans.blocking import bind_threads, split_blocks, tensorize_elements
+from accel.compiler.plans.pool_plan import PoolPlan
+from accel.compiler.plans.schedule_blocking import bind_threads, split_blocks, tensorize_elements
 from accel.compiler.schedule.schedule import Schedule, Stage, create_schedule
 from accel.compiler.target.machine import Machine
 
-PoolThreadAxis = Literal["channels", "rows"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PoolPlan:
-    """How max pooling is tiled.
-
-    Attributes:
-        channels: blocks of channels in a tile of the output.
-        rows, columns: of the output in a tile; a tile is of one block of the batch.
-        threads: virtual threads.
-        thread_axis: tiles side by side in which direction they run along.
-        products: whether products with an identity matrix bring elements into the accumulators.
-    """
-
-    channels: int
-    rows: int
-    columns: int
-    threads: int
-    thread_axis: PoolThreadAxis
-    products: bool = False
-
 
 def pool_schedule(workload: Workload, machine: Machine, plan: PoolPlan) -> Schedule:
-    """The schedule of a plan."""
+    """Return the schedule of a plan."""
     config = machine.config
     s = create_schedule(workload.output)
     done = s[s.cache_write(workload.output, machine.acc_buffer)]
-    brought = _by_products(s, workload, machine) if plan.products else _by_the_compute_unit(s, machine)
+    sources = _copy_by_products(s, workload, machine) if plan.identity_products else _load(s, machine)
     output = s[workload.output]
     n, o, y, x = output.axis
     no, oo, yo, xo, *within = output.tile(
@@ -62,23 +41,23 @@ def pool_schedule(workload: Workload, machine: Machine, plan: PoolPlan) -> Sched
         loops[loops.index(threaded)] = outer
         loops.append(thread)
     output.reorder(*loops, *within)
-    maxima = [*brought.across, done]
-    for stage in (*maxima, *brought.copies, brought.inputs):
+    maxima = [*sources.across, done]
+    for stage in (*maxima, *sources.copies, sources.inputs):
         stage.compute_at(output, loops[-1])
-    for stage in brought.copies:
-        _multiplied(stage, machine)
+    for stage in sources.copies:
+        _tensorize_product(stage, machine)
     for stage in maxima:
         tensorize_elements(stage, machine)
     return s
 
 
-class _Brought(NamedTuple):
-    """Stages in front of the last maxima.
+class _Sources(NamedTuple):
+    """The stages before the last maxima.
 
     Attributes:
-        inputs: what the machine loads.
-        copies: of it, by products, in the accumulators.
-        across: maxima of rows.
+        inputs: the stage that loads.
+        copies: stages that copy by products.
+        across: maxima of the rows of windows.
     """
 
     inputs: Stage
@@ -86,15 +65,16 @@ class _Brought(NamedTuple):
     across: list[Stage]
 
 
-def _by_the_compute_unit(s: Schedule, machine: Machine) -> _Brought:
+def _load(s: Schedule, machine: Machine) -> _Sources:
+    """Let the compute unit load elements into accumulators."""
     across = [stage for stage in s.stages if stage.name == ROWS]
     for stage in across:
         stage.set_scope(machine.acc_buffer)
-    return _Brought(s[s.cache_read(s.tensor("data"), machine.acc_buffer)], [], across)
+    return _Sources(s[s.cache_read(s.tensor("data"), machine.acc_buffer)], [], across)
 
 
-def _by_products(s: Schedule, workload: Workload, machine: Machine) -> _Brought:
-    """Phases of rows and columns, as far apart as windows, are stages of their own."""
+def _copy_by_products(s: Schedule, workload: Workload, machine: Machine) -> _Sources:
+    """Copy elements by products with an identity matrix, in a stage for each phase of rows and columns."""
     down, right = workload.parameters["stride"]
     data = s.tensor("data")
     across = [s[phase] for phase in s.split_phases(ROWS, 2, down)]
@@ -109,11 +89,10 @@ def _by_products(s: Schedule, workload: Workload, machine: Machine) -> _Brought:
     s[s.cache_read(unit, machine.wgt_buffer)].compute_root()
     for stage in (*stages, *across):
         stage.set_scope(machine.acc_buffer)
-    return _Brought(inputs, stages, across)
+    return _Sources(inputs, stages, across)
 
 
-def _multiplied(stage: Stage, machine: Machine) -> None:
-    """Have the GEMM core copy a stage into the accumulators."""
+def _tensorize_product(stage: Stage, machine: Machine) -> None:
     (c,) = stage.reduce_axis
     others = stage.axis[2:]
     blocks, inside = split_blocks(stage, machine.config)

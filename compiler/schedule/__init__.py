@@ -1,5 +1,5 @@
-"""Schedules: how loops are transformed, in memory, as data and in files."""
+"""Schedules: transformations of loops, in memory, as data and in files."""
 
-from accel.base.moved import reexport
+from accel.base.deprecated_modules import reexport
 
-__getattr__ = reexport(__name__, "accel.compiler.schedule.schedule", "accel.compiler.schedule.loops")
+__getattr__ = reexport(__name__, "accel.compiler.schedule.schedule", "accel.compiler.schedule.stage_splits")

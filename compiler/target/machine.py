@@ -5,17 +5,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from accel.base.errors import ConfigError, ScheduleError, nearest
-from accel.compiler.target import intrinsics
-from accel.compiler.target.intrin import AluIntrin, CopyIntrin, Intrinsic, StoreIntrin, TensorIntrin
-from accel.compiler.target.scope import Scope, scopes
-from accel.core.config import Config, load_config
+from accel.compiler.target import machine_intrinsics
+from accel.compiler.target.intrinsic_declaration import (
+    AluIntrin,
+    CopyIntrin,
+    Intrinsic,
+    StoreIntrin,
+    TensorIntrin,
+)
+from accel.compiler.target.memory_scope import Scope, scopes
+from accel.core.config import NAMED, Config, load_config
 from accel.core.isa import check_encodable
 
 
 @dataclass(frozen=True)
 class Machine:
-    """``m.gemm`` and the others are what ``tensorize`` takes, ``m.inp_buffer`` and the others what the
-    cache operators take."""
+    """``tensorize`` takes intrinsics such as ``m.gemm``, and the cache operators take scopes such as
+    ``m.inp_buffer``."""
 
     config: Config
 
@@ -36,8 +42,8 @@ class Machine:
 
     @property
     def par_buffer(self) -> Scope:
-        """Scratchpad of the store unit's parameters, int32[block_out][2] elements: of each channel bias and
-        scale.
+        """Scratchpad of the store unit's parameters. Its elements are int32[block_out][2], with a bias and
+        a scale for each channel.
 
         Raises:
             ScheduleError: the machine has ``post=0``.
@@ -47,7 +53,7 @@ class Machine:
     @property
     def gemm(self) -> TensorIntrin:
         """Matrix product of one block; also known by its size, as ``m.gemm8x8``."""
-        return intrinsics.gemm(self.config)
+        return machine_intrinsics.gemm(self.config)
 
     @property
     def depthwise(self) -> TensorIntrin:
@@ -62,26 +68,26 @@ class Machine:
                 f"machine {self.config.name!r} has no depthwise MACs; one with post=1 and equal block_in and "
                 f"block_out, as 'vta-int8', has"
             )
-        return intrinsics.depthwise(self.config)
+        return machine_intrinsics.depthwise(self.config)
 
     @property
     def fill_zero(self) -> TensorIntrin:
         """Zero in one accumulator."""
-        return intrinsics.fill_zero(self.config)
+        return machine_intrinsics.fill_zero(self.config)
 
     @property
     def dma_copy2d(self) -> CopyIntrin:
         """Copy between DRAM and a scratchpad."""
-        return intrinsics.dma_copy2d(self.config)
+        return machine_intrinsics.dma_copy2d(self.config)
 
     @property
     def alu(self) -> AluIntrin:
         """Elementwise operations on accumulators, in place."""
-        return intrinsics.alu(self.config)
+        return machine_intrinsics.alu(self.config)
 
     @property
     def post(self) -> StoreIntrin:
-        """What the store unit does to accumulators on their way to DRAM, with ``post=1``.
+        """The epilogue of the store unit on accumulators on their way to DRAM, with ``post=1``.
 
         Raises:
             ScheduleError: the machine has ``post=0``.
@@ -91,7 +97,7 @@ class Machine:
                 f"machine {self.config.name!r} has post=0, whose store unit only copies; "
                 f"one with post=1, as 'vta-int8', requantizes"
             )
-        return intrinsics.post(self.config)
+        return machine_intrinsics.post(self.config)
 
     def __getattr__(self, name: str) -> TensorIntrin:
         config = self.__dict__.get("config")  # copying and unpickling ask before it is there
@@ -157,3 +163,8 @@ def machine(name_or_path: str | Path | Config | Machine = "vta", **overrides: in
         config = config.variant(overrides)
     check_encodable(config)
     return Machine(config)
+
+
+def machine_names() -> tuple[str, ...]:
+    """Return the names of the machines that come with accel, for example ``vta`` and ``vta-int8``."""
+    return tuple(NAMED)

@@ -1,11 +1,11 @@
-"""What the store unit's finishing becomes: LOAD.RES, STORE.REQ and STORE.ADD from access pointers."""
+"""Emission of store-unit epilogues: LOAD.RES, STORE.REQ and STORE.ADD from access pointers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from accel.base.errors import TensorizeError
-from accel.compiler.target.registry import AccessPtr, Emitted, Target
+from accel.compiler.target.emitter_registry import AccessPtr, Emitted, Target
 from accel.core.isa import SIZE_BITS, LoadRes, StoreAdd, StoreReq
 
 _LONGEST = (1 << SIZE_BITS) - 1
@@ -22,7 +22,8 @@ class _Dim(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """What one STORE finishes: where it starts in each memory, rows, and elements in a row."""
+    """The part of a tile that one STORE writes: its start in each memory, its rows, and the elements in a
+    row."""
 
     dram: int
     sram: int
@@ -35,23 +36,23 @@ _ONE = _Dim(1, 0, 0, 0)
 _LOAD = LoadRes()
 
 
-def finish_tile(
+def emit_stores(
     target: Target, to: AccessPtr, acc: AccessPtr, par: AccessPtr, residual: AccessPtr | None = None
 ) -> tuple[list[Emitted], list[Emitted]]:
-    """STOREs that finish a tile, and LOADs of the residuals that they add, in order.
+    """Return the STOREs of a tile, and the LOADs of the residuals that they add, in order.
 
-    The k-th of each go together. Two neighbouring LOADs fit the queue of residuals, so that one need not wait
-    for the STORE that takes the other.
+    The k-th STORE adds the residuals of the k-th LOAD. Two neighbouring LOADs fit in the residual
+    scratchpad, so that a LOAD does not wait for the STORE before it.
 
     Args:
         target: the machine, and the extents of the tile.
         to: the tile in DRAM.
         acc: the accumulators.
         par: the parameters, along each dimension of the tile.
-        residual: what is added, in DRAM; its elements lie as those of the tile do.
+        residual: the tensor that is added, in DRAM, with the layout of the tile.
 
     Raises:
-        TensorizeError: the accumulators of a row do not follow one another, or residuals lie otherwise.
+        TensorizeError: the accumulators of a row are not contiguous, or the residual has another layout.
     """
     if residual is not None and residual.strides != to.strides:
         raise TensorizeError("the store unit adds a residual that lies in DRAM as the result does")
@@ -109,7 +110,6 @@ def _pieces(dram: int, sram: int, par: int, dims: Sequence[_Dim], most: int) -> 
 
 
 def _cut(dram: int, sram: int, par: int, dims: Sequence[_Dim], most: int, step: int) -> Iterator[_Piece]:
-    """The pieces of ``step`` iterations of the outermost dimension at a time."""
     first, *rest = dims
     for n in range(0, first.extent, step):
         part = first._replace(extent=min(step, first.extent - n))

@@ -1,4 +1,4 @@
-"""The page of commands: each one's own help."""
+"""Write the page of commands from each command's own help."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ _WIDTH = 100
 
 
 def pages(command: click.Command, path: str, parent: click.Context | None) -> Iterator[tuple[str, str]]:
-    """Names and helps of a command and those below it, in order."""
+    """Yield the name and help of a command and of its subcommands, in order."""
     name = path.rpartition(" ")[2]
     context = click.Context(command, info_name=name, parent=parent, max_content_width=_WIDTH)
     context.terminal_width = _WIDTH
@@ -24,7 +24,7 @@ def pages(command: click.Command, path: str, parent: click.Context | None) -> It
 
 
 def write(app: Sphinx) -> None:
-    """Write the page, if it is not as it should be already."""
+    """Write the page if it has changed."""
     parts = ["Commands\n========\n\nWhat ``--help`` says.\n"]
     for path, text in pages(commands, "accel", None):
         lines = "".join(f"   {line}".rstrip() + "\n" for line in text.splitlines())
@@ -36,7 +36,7 @@ def write(app: Sphinx) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Called by Sphinx."""
+    """Register the extension."""
     app.connect("builder-inited", write)
-    app.add_lexer("asm", TextLexer)  # ours is nobody else's
+    app.add_lexer("asm", TextLexer)  # private, no other extension uses it
     return {"parallel_read_safe": True}

@@ -1,4 +1,4 @@
-"""The gallery: runs as reports, made anew by the commands that stand beside them."""
+"""Write the gallery: reports of runs, made by the commands that the page shows."""
 
 import contextlib
 import io
@@ -15,17 +15,17 @@ from accel.cli.app import app as commands
 
 ROOT = Path(__file__).parents[2]
 FOLDER = "gallery"
-"""Of the reports and charts, below the pages."""
+"""Folder of the reports and charts, relative to the pages."""
 
 
 class Run(NamedTuple):
     """A page and the commands that make it.
 
     Attributes:
-        name: of its files.
-        heading, text: of it, and what to look at.
-        commands: ``{out}`` is the page, ``{root}`` the checkout.
-        picture: beside the documents, of a page that has no chart of its own; empty for that of the last run.
+        name: base name of its files.
+        heading, text: heading of the entry, and text about the things to look at.
+        commands: command lines, where ``{out}`` is the page and ``{root}`` the checkout.
+        picture: path of a picture in the documents, or empty for a chart of the last run.
     """
 
     name: str
@@ -41,37 +41,34 @@ RUNS = (
     Run(
         "gemm",
         "A matrix product",
-        "Two virtual threads: while one is computed on, the other is loaded. The core is busy most "
-        "of the time "
-        "once the first operands are there.",
+        "Two virtual threads: while the compute unit works on one, the load unit loads the other. Once the "
+        "first operands have arrived, the GEMM core is busy most of the time.",
         (_GEMM, "accel run gemm.accel --report {out}"),
     ),
     Run(
         "serial",
         "The same, one instruction after another",
-        "The same program on the same machine, without decoupling: nobody works while another does.",
+        "The same program on the same machine without decoupling: the units never work in parallel.",
         (_GEMM, "accel run gemm.accel --serial --report {out}"),
     ),
     Run(
         "latency",
-        "The same, with memory far away",
-        "A thousand cycles to the first beat of a burst are more than two threads can hide; the "
-        "critical path "
-        "leads through the bus.",
+        "The same, with a high read latency",
+        "Two threads cannot hide 1,000 cycles between a request and the first beat of its burst, so the "
+        "critical path leads through the bus.",
         (_GEMM, "accel run gemm.accel --set read_latency=1000 --report {out}"),
     ),
     Run(
         "conv",
         "A convolution",
-        "A layer of 64 channels on VTA's stock geometry. Zeros around the picture are padded by the LOADs.",
+        "A layer of 64 channels on VTA's stock geometry. The LOADs write the zeros around the picture.",
         (f"{_CONV} --config vta -o conv.accel", "accel run conv.accel --report {out}"),
     ),
     Run(
         "finished",
-        "The same, finished by the store unit",
-        "On a machine of the second generation the store unit adds the bias and requantizes, which "
-        "on the other "
-        "one takes the compute unit's time.",
+        "The same, with the epilogue in the store unit",
+        "On ``vta-int8`` the store unit adds the bias and requantizes. On ``vta`` the compute unit spends "
+        "cycles on that.",
         (
             "accel compile conv2d --ic 64 --oc 64 --size 28 --kernel 3 --padding 1 --bias --scale 0.004 "
             "--config vta-int8 -o conv.accel",
@@ -81,7 +78,7 @@ RUNS = (
     Run(
         "pool",
         "A pooling layer",
-        "Nothing is multiplied: the ALU takes maxima, a value of each channel in a cycle.",
+        "No products: the ALU computes maxima, one value of each channel per cycle.",
         (
             "accel compile max-pool2d --channels 64 --size 28 --kernel 2 --stride 2 "
             "--config vta -o pool.accel",
@@ -90,22 +87,22 @@ RUNS = (
     ),
     Run(
         "diff",
-        "Two runs beside each other",
-        "A larger product, and the same with memory far away: each unit of both on one scale, and the "
-        "causes that make the difference.",
+        "Two runs compared",
+        "A larger product, and the same with a high read latency: each unit of both runs on one scale, and "
+        "the causes of the difference.",
         (
             "accel compile gemm -m 256 -n 256 -k 256 --shift 8 --config gemm8x8 -o gemm.accel",
             "accel run gemm.accel --save near.accelrun",
             "accel run gemm.accel --set read_latency=400 --save far.accelrun",
             "accel diff near.accelrun far.accelrun --html {out}",
         ),
-        picture="looking/diff.png",
+        picture="how-to/looking/diff.png",
     ),
     Run(
         "network",
         "A network",
-        "The network of :doc:`digits`, layer by layer: when each ran, what its cycles went to, how close to "
-        "its roofline it came, which tensor lay where, and what fusion saves.",
+        "The network of :doc:`learn/digits`, layer by layer: when each ran, the causes of its cycles, how "
+        "close it came to its roofline, where each tensor lay, and the savings of fusion.",
         (
             "accel compile onnx {root}accel/network/digits/digits.onnx -o digits.accel",
             "accel run digits.accel --report {out}",
@@ -115,7 +112,7 @@ RUNS = (
 
 
 def carry_out(words: list[str]) -> None:
-    """A command, as the shell would."""
+    """Execute a command line as the shell would."""
     assert words[0] == "accel"
     with (
         contextlib.redirect_stdout(io.StringIO()),
@@ -126,7 +123,7 @@ def carry_out(words: list[str]) -> None:
 
 
 def make(target: Path) -> None:
-    """Write the reports, and their charts as pictures, into a folder."""
+    """Write the reports and their charts into a folder."""
     target.mkdir(parents=True, exist_ok=True)
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
@@ -145,10 +142,10 @@ def make(target: Path) -> None:
 
 
 def page() -> Iterator[str]:
-    """The lines of the page."""
+    """Yield the lines of the page."""
     yield from ("Gallery", "=======", "")
-    yield "Runs as reports, each with the commands that make it. A picture leads to its report, in which"
-    yield "everything can be pointed at, searched and measured; :doc:`looking` explains what is in it."
+    yield "Reports of runs, each with the commands that make it. A picture links to its interactive report."
+    yield ":doc:`how-to/look-into-a-run` explains how to read one."
     for run in RUNS:
         yield from ("", run.heading, "-" * len(run.heading), "", run.text, "", ".. code-block:: text", "")
         yield from (f"   {line.format(out=f'{run.name}.html', root='')}" for line in run.commands)
@@ -162,7 +159,7 @@ def page() -> Iterator[str]:
 
 
 def write(app: Sphinx) -> None:
-    """Write the page, if it is not as it should be already, and what it leads to."""
+    """Write the page if it has changed, and the reports that it links to."""
     target, content = Path(app.srcdir, "gallery.rst"), "".join(f"{line}\n" for line in page())
     if not target.exists() or target.read_text(encoding="utf-8") != content:
         target.write_text(content, encoding="utf-8")
@@ -171,6 +168,6 @@ def write(app: Sphinx) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Called by Sphinx."""
+    """Register the extension."""
     app.connect("builder-inited", write)
     return {"parallel_read_safe": True}

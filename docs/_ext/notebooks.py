@@ -1,4 +1,4 @@
-"""The notebooks as pages: their text, their code, and the outputs that are kept in them."""
+"""Write notebooks as pages with their text, code and stored outputs."""
 
 import json
 import re
@@ -10,11 +10,11 @@ from sphinx.application import Sphinx
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SUFFIX = ".notebook"
-"""Of the pages that are written: Markdown, which is not to be taken for pages that people write."""
+"""Suffix of the written pages. It differs from ``.md`` so that nobody edits them as documents."""
 
 
 def lines(notebook: dict[str, Any]) -> Iterator[str]:
-    """A notebook as Markdown."""
+    """Yield a notebook as lines of Markdown."""
     for cell in notebook["cells"]:
         text = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
@@ -27,7 +27,7 @@ def lines(notebook: dict[str, Any]) -> Iterator[str]:
 
 
 def _output(output: dict[str, Any]) -> Iterator[str]:
-    """What a cell gave, in the richest form that a page can show."""
+    """Yield a cell's output in the richest form that a page can show."""
     data = output.get("data", {})
     for kind in ("text/html", "image/svg+xml"):
         if kind in data:
@@ -41,7 +41,7 @@ def _output(output: dict[str, Any]) -> Iterator[str]:
 
 
 def write(app: Sphinx) -> None:
-    """Write the pages, if they are not as they should be already."""
+    """Write the pages that have changed."""
     for path in sorted(EXAMPLES.glob("*.ipynb")):
         content = "\n".join(lines(json.loads(path.read_text(encoding="utf-8")))) + "\n"
         target = Path(app.srcdir, f"{path.stem}{SUFFIX}")
@@ -50,7 +50,7 @@ def write(app: Sphinx) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Called by Sphinx."""
+    """Register the extension."""
     app.add_source_suffix(SUFFIX, "markdown")
     app.connect("builder-inited", write, priority=100)
     return {"parallel_read_safe": True}

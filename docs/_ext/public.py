@@ -1,8 +1,8 @@
-"""References by the place where something is defined lead to its public name, by which the pages present it.
+"""Resolve references to the place of a definition as references to the public name.
 
-Docstrings refer to ``accel.run.program.Program``, which their readers have in front of them; the pages
-describe ``accel.Program``, so that the places inside may change without them. What exists but stands on no
-page becomes plain text; what does not exist remains a warning.
+Docstrings refer, for example, to ``accel.run.program.Program``, which readers of the source see. The pages
+describe ``accel.Program``, so that private modules can move. A reference to something that exists but has no
+entry on a page becomes plain text. A reference to something that does not exist remains a warning.
 """
 
 import importlib
@@ -14,12 +14,20 @@ from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
-PUBLIC = ("accel", "accel.te", "accel.views", "accel.sweeps", "accel.assembly", "accel.core.isa")
-"""Modules whose ``__all__`` names what is public; the first that names something wins."""
+PUBLIC = (
+    "accel",
+    "accel.te",
+    "accel.views",
+    "accel.sweeps",
+    "accel.assembly",
+    "accel.core.config",
+    "accel.core.isa",
+)
+"""Modules whose ``__all__`` lists public names. The first module with a name wins."""
 
 
 def public_names() -> dict[str, str]:
-    """Public names by the places where they are defined."""
+    """Return public names by the place of the definition."""
     found: dict[str, str] = {}
     for module_name in PUBLIC:
         module = importlib.import_module(module_name)
@@ -35,7 +43,7 @@ NAMES = public_names()
 
 
 def public_name(target: str) -> str:
-    """The public name of something, or of the class it is in; itself if it has none."""
+    """Return the public name of an object or of its class, or the name itself if it has none."""
     inner, rest = target, ""
     while inner:
         if inner in NAMES:
@@ -46,7 +54,7 @@ def public_name(target: str) -> str:
 
 
 def exists(target: str) -> bool:
-    """Whether there is a module, or something in one, of this name."""
+    """Return whether a module, or an object in a module, has this name."""
     module, names = target, []
     while module:
         try:
@@ -64,12 +72,12 @@ def exists(target: str) -> bool:
 
 
 def resolve(app: Sphinx, environment: BuildEnvironment, node: pending_xref, content: nodes.Element) -> Any:
-    """Called by Sphinx for a reference that leads nowhere."""
+    """Resolve a reference that Sphinx could not."""
     if node.get("refdomain") != "py":
         return None
     target = public_name(node["reftarget"])
     if not target.startswith("accel."):
-        node["refspecific"] = True  # a neighbour by its bare name; it may stand on a page by another path
+        node["refspecific"] = True  # a bare name in the same module, whose entry may have another path
     kind = node["reftype"]
     domain = environment.get_domain("py")
     found = domain.resolve_xref(environment, node["refdoc"], app.builder, kind, target, node, content)
@@ -79,12 +87,12 @@ def resolve(app: Sphinx, environment: BuildEnvironment, node: pending_xref, cont
 def readable(
     app: Sphinx, what: str, name: str, thing: Any, options: Any, signature: str | None, returns: str | None
 ) -> tuple[str | None, str | None]:
-    """Called by Sphinx for a signature: what is no Python would keep it from being laid out."""
+    """Replace ``<factory>`` in a signature, which Sphinx cannot parse as Python."""
     return signature and signature.replace("<factory>", "..."), returns
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Called by Sphinx."""
+    """Register the extension."""
     app.connect("missing-reference", resolve)
     app.connect("autodoc-process-signature", readable)
     return {"parallel_read_safe": True}

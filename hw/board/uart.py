@@ -1,4 +1,4 @@
-"""A serial line: eight data bits, the lowest first, no parity, one stop bit."""
+"""A UART: eight data bits, lowest first, no parity, one stop bit."""
 
 from typing import Any
 
@@ -8,18 +8,18 @@ from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
 SHORTEST_BIT = 2
-"""Cycles that a bit takes at least."""
+"""Shortest length of a bit, in cycles."""
 _BITS = 10
-"""Of a byte on the line, with start and stop bit."""
+"""Bits of a byte on the line, with start and stop bit."""
 
 
 class Receiver(wiring.Component):
-    """Bytes from a line; ``valid`` is up for the one cycle in which ``data`` has come.
+    """Receives bytes. ``valid`` is set for one cycle, in which ``data`` has arrived.
 
-    A start bit that has gone in its middle was none. A byte without its stop bit is dropped.
+    A start bit that has vanished at its middle is ignored. A byte without its stop bit is dropped.
 
     Args:
-        cycles: that a bit takes.
+        cycles: length of a bit.
     """
 
     def __init__(self, cycles: int) -> None:
@@ -31,14 +31,14 @@ class Receiver(wiring.Component):
         line = Signal(init=1)
         m.submodules.synchronizer = FFSynchronizer(self.line, line, init=1)
         rest = Signal(range(self._cycles))
-        """Cycles until the line is looked at."""
+        """Cycles until the line is sampled."""
         left = Signal(range(_BITS + 1))
-        """Bits to look at; none while the line is idle."""
+        """Bits left to sample, or 0 while the line is idle."""
         shifted = Signal(_BITS)
         m.d.comb += self.data.eq(shifted[1:-1])
         m.d.sync += self.valid.eq(0)
         with m.If(left == 0), m.If(~line):
-            # the start bit is seen a cycle after it has come
+            # the start bit is seen one cycle late
             m.d.sync += [left.eq(_BITS), rest.eq(max(self._cycles // 2 - 1, 0))]
         with m.Elif(rest != 0):
             m.d.sync += rest.eq(rest - 1)
@@ -52,10 +52,10 @@ class Receiver(wiring.Component):
 
 
 class Transmitter(wiring.Component):
-    """Bytes to a line: ``data`` is taken in a cycle in which both ``valid`` and ``ready`` are up.
+    """Sends bytes. ``data`` is taken in a cycle with ``valid`` and ``ready``.
 
     Args:
-        cycles: that a bit takes.
+        cycles: length of a bit.
     """
 
     def __init__(self, cycles: int) -> None:

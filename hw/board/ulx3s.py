@@ -20,56 +20,56 @@ from amaranth.lib import io, wiring
 from amaranth.lib.cdc import ResetSynchronizer
 
 from accel.base.errors import ConfigError, EngineError
-from accel.base.extras import not_installed
+from accel.base.optional_extras import not_installed
 from accel.core.config import Config
-from accel.hw.board.top import BoardTop
+from accel.hw.board.board_top import BoardTop
 from accel.hw.export import nextpnr
-from accel.hw.export.hdl import UNORDERED_READS
-from accel.hw.export.resets import globally_reset
-from accel.hw.export.tools import run_tool, tool
+from accel.hw.export.global_reset import globally_reset
+from accel.hw.export.yosys import UNORDERED_READS
+from accel.hw.export.yowasp_tools import run_tool, tool
 
 CONFIG = "ecp5-int8"
-"""The machine that the design has if none is named."""
+"""The default machine."""
 MEMORY_BYTES = 128 * 1024
-"""Of block RAM behind the core; 64 of the device's 208 blocks."""
+"""Size of the memory, which takes 64 of the device's 208 blocks of RAM."""
 RATE = 1_000_000
 """Bits per second on the serial line."""
 CLOCK_MHZ = 25.0
-"""Of the board's oscillator."""
+"""Frequency of the board's oscillator."""
 SPEED = 6
-"""Grade of the board's device, the slowest."""
+"""Speed grade of the board's device, the slowest."""
 LEDS = ("locked", "rx", "tx", "irq")
-"""What the first LEDs show: the clock is there, bytes from and to the host, the core's interrupt."""
+"""Signals on the first LEDs: clock locked, bytes from and to the host, the core's interrupt."""
 
 _RATE_ERROR = 0.02
-"""Of a bit's length; a byte is read ten bits long."""
+"""Tolerance of a bit's length, since a byte spans ten bits."""
 _FEEDBACKS = range(16, 33)
-"""What the PLL's oscillator may be divided by before it is compared with the board's: it runs at 400 to
-800 MHz."""
+"""Dividers of the PLL's oscillator in its feedback path: the oscillator runs at 400 to 800 MHz."""
 _LONGEST_DIVIDER = 128
 _FASTEST_MHZ = 400.0
-"""Of the PLL's output. The device's data sheet (FPGA-DS-02012, sysCLOCK PLL Timing) has this and the rest."""
+"""Highest output frequency of the PLL. Source of this and of all other limits: the device's data sheet
+(FPGA-DS-02012, sysCLOCK PLL Timing)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pll:
-    """Dividers of a PLL. Its oscillator runs ``feedback`` times as fast as the board's, with which one of its
-    outputs is compared, and ``output`` times as fast as the clock, which is another one."""
+    """Dividers of a PLL. Its oscillator runs at ``feedback`` times the board's frequency, and at ``output``
+    times the clock's. The feedback uses another output than the clock."""
 
     feedback: int
     output: int
 
     @property
     def mhz(self) -> float:
-        """Of the clock."""
         return CLOCK_MHZ * self.feedback / self.output
 
     @classmethod
     def of(cls, mhz: float) -> "Pll":
-        """That which gives a frequency; of several, whose oscillator is furthest from its limits.
+        """Return dividers for a frequency. If there are several, return those with the oscillator furthest
+        from its limits.
 
         Raises:
-            ConfigError: there is none.
+            ConfigError: no dividers give this frequency.
         """
         middle = (_FEEDBACKS[0] + _FEEDBACKS[-1]) / 2
         for feedback in sorted(_FEEDBACKS, key=lambda one: abs(one - middle)):
@@ -86,10 +86,10 @@ class Pll:
 
 
 def bit_cycles(mhz: float, rate: int) -> int:
-    """Cycles that a bit on the line takes.
+    """Return the length of a bit on the line in clock cycles.
 
     Raises:
-        ConfigError: whole cycles do not come close enough to the rate.
+        ConfigError: no whole number of cycles is close enough to the rate.
     """
     exact = mhz * 1e6 / rate
     cycles = round(exact)
@@ -102,7 +102,7 @@ def bit_cycles(mhz: float, rate: int) -> int:
 
 
 class Ecp5Top(BoardTop):
-    """The same for an ECP5, where reset comes by global wires."""
+    """The board-independent design for an ECP5, with reset on global wires."""
 
     def reset(self, m: Module, reset: Value, *parts: wiring.Component) -> Sequence[Elaboratable]:
         renamed = globally_reset(m, "core", ResetSignal() | reset)
@@ -110,12 +110,12 @@ class Ecp5Top(BoardTop):
 
 
 class Ulx3s(wiring.Component):
-    """:class:`~accel.hw.board.top.BoardTop` on the pins of the board.
+    """:class:`~accel.hw.board.board_top.BoardTop` on the pins of the board.
 
     Args:
-        config: the machine.
-        pll: what makes its clock.
-        cycles: that a bit on the serial line takes.
+        config: the configuration.
+        pll: the dividers of its clock.
+        cycles: length of a bit on the line, in clock cycles.
         size: bytes of memory.
     """
 
@@ -186,10 +186,10 @@ class Ulx3s(wiring.Component):
 
 
 def project(design: Any) -> dict[str, bytes]:
-    """A design for the board as its tools take it: ``top.il``, ``top.ys``, ``top.lpf``, by name.
+    """Return the files of a design for the tools: ``top.il``, ``top.ys``, ``top.lpf``, by name.
 
     Raises:
-        EngineError: the Python package ``amaranth-boards`` is not installed.
+        EngineError: the package ``amaranth-boards`` is not installed.
     """
     try:
         from amaranth_boards.ulx3s import ULX3S_85F_Platform  # noqa: PLC0415  # optional
@@ -204,12 +204,12 @@ def project(design: Any) -> dict[str, bytes]:
 
 @dataclass(frozen=True, kw_only=True)
 class Bitstream:
-    """A design for the board, as its tools made it.
+    """A bitstream for the board.
 
     Attributes:
-        content: of the file.
-        mhz: the highest frequency of the machine's clock, on a device of the board's speed grade.
-        resources: how many it takes of each of :data:`~accel.hw.export.nextpnr.RESOURCES`.
+        content: content of the file.
+        mhz: the highest frequency of the machine's clock on the board's speed grade.
+        resources: number of each of :data:`~accel.hw.export.nextpnr.RESOURCES`.
     """
 
     content: bytes
@@ -220,18 +220,19 @@ class Bitstream:
 def build(
     config: Config, folder: Path, *, mhz: float, rate: int, note: nextpnr.Note = lambda _: None
 ) -> Bitstream:
-    """The bitstream of :class:`Ulx3s`; many minutes for a large core.
+    """Build the bitstream of :class:`Ulx3s`. It takes many minutes for a large core.
 
     Args:
-        config: the machine.
-        folder: where the tools work; it must be there.
-        mhz: of the machine's clock.
+        config: the configuration.
+        folder: the tools' working folder, which must exist.
+        mhz: frequency of the machine's clock.
         rate: bits per second on the serial line.
-        note: told how far it is.
+        note: called with the current progress.
 
     Raises:
-        ConfigError: the clock or the rate cannot be made.
-        EngineError: a tool or a package is not installed, or a tool fails, as where the clock is too fast.
+        ConfigError: the clock or the rate is impossible.
+        EngineError: a tool or package is not installed, or a tool fails, for example because the clock is too
+            fast.
     """
     pll, cycles = Pll.of(mhz), bit_cycles(mhz, rate)
     need = "the bitstream"
@@ -253,7 +254,7 @@ def build(
 
 
 def reached(report: Any) -> float:
-    """The highest frequency of the machine's clock in MHz, by nextpnr's report: that of the clocks which is
-    closest to what it was to reach."""
+    """Return the highest frequency of the machine's clock in MHz from nextpnr's report: the clock that is
+    closest to its target."""
     slowest = min(report["fmax"].values(), key=lambda clock: clock["achieved"] / clock["constraint"])
     return float(slowest["achieved"])

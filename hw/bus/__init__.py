@@ -1,1 +1,1 @@
-"""The ports: reads and writes in bursts, and the control registers."""
+"""The bus: reads and writes in bursts, and the control registers."""

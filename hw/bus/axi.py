@@ -1,7 +1,7 @@
-"""AXI4 and AXI4-Lite as signatures, a channel at a time, and ports that are named as Verilog has them.
+"""AXI4 and AXI4-Lite as signatures, one per channel, and ports with Verilog's names.
 
-A component's ports are flat, so that a port is ``m_axi_araddr`` in Verilog, in waves and in Python alike;
-:func:`pins` gives those of a bus together again, for :func:`~amaranth.lib.wiring.connect`.
+A component's ports are flat, so a port is called ``m_axi_araddr`` in Verilog, in waves and in Python.
+:func:`pins` collects the ports of a bus into an interface for :func:`~amaranth.lib.wiring.connect`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,18 +15,18 @@ from amaranth.lib.wiring import In, Member, Out, Signature
 
 from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.registers import ADDRESS_BITS, WORD_BYTES
-from accel.hw.datapath.layouts import log2
+from accel.hw.datapath.word_layouts import log2
 
 OKAY = 0
 SLVERR = 2
 _INCREMENTING = 1
 _CACHE = 0b0010
-"""Normal, non-cacheable memory, not bufferable: an answer to a write comes from where the data end up, and so
-``status.done`` says that they are in memory."""
+"""Normal, non-cacheable, non-bufferable memory: the response to a write comes from the final destination, so
+``status.done`` means that the data is in memory."""
 
 
 class Address(Signature):
-    """AR and AW: where a burst begins, and how many beats it has, less one."""
+    """AR and AW: the address of a burst, and its number of beats minus one."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -46,7 +46,7 @@ class Address(Signature):
 
 
 class ReadData(Signature):
-    """R: beats, with what became of them."""
+    """R: a beat with its response."""
 
     def __init__(self, config: Config) -> None:
         super().__init__(
@@ -62,7 +62,7 @@ class ReadData(Signature):
 
 
 class WriteData(Signature):
-    """W: beats, and which of their bytes are written."""
+    """W: a beat with its byte enables."""
 
     def __init__(self, config: Config) -> None:
         super().__init__(
@@ -77,7 +77,7 @@ class WriteData(Signature):
 
 
 class WriteResponse(Signature):
-    """B: what became of a burst that was written."""
+    """B: the response to a written burst."""
 
     def __init__(self) -> None:
         super().__init__({"valid": Out(1), "ready": In(1), "id": Out(1), "resp": Out(2)})
@@ -129,7 +129,7 @@ class AxiLite(Signature):
 
 
 def ports(bus: Signature, prefix: str = "") -> dict[str, Member]:
-    """The signals of a bus as ports: ``prefix``, channel and signal in one name."""
+    """Return the signals of a bus as ports named ``prefix`` + channel + signal."""
     return {
         f"{prefix}{channel}{name}": member
         for channel, signature in _channels(bus)
@@ -138,7 +138,7 @@ def ports(bus: Signature, prefix: str = "") -> dict[str, Member]:
 
 
 def pins(component: Any, bus: Signature, prefix: str = "") -> Any:
-    """A component's ports of a bus, which :func:`ports` has named, as an interface of that signature."""
+    """Return a component's ports of a bus, as named by :func:`ports`, as an interface of the signature."""
     channels = {}
     for channel, signature in _channels(bus):
         signals = {name: getattr(component, f"{prefix}{channel}{name}") for name in signature.members}
@@ -147,25 +147,25 @@ def pins(component: Any, bus: Signature, prefix: str = "") -> Any:
 
 
 def connect_inside(m: Module, part: Any, outside: Any) -> None:
-    """Connect a part's bus with ports of the component around it that face the same way.
+    """Connect a submodule's bus with the ports of its component that face the same direction.
 
     Args:
-        m: of the component.
+        m: the component's module.
         part: a bus, or some of its channels.
-        outside: a bus that has these channels.
+        outside: a bus with these channels.
     """
     for channel in part.signature.members:
         wiring.connect(m, getattr(part, channel), wiring.flipped(getattr(outside, channel)))
 
 
 def moves(bus: Any) -> Value:
-    """Whether something is taken in any channel of a bus, in this cycle."""
+    """Return whether any channel of a bus transfers something in this cycle."""
     channels = [getattr(bus, name) for name in bus.signature.members]
     return Cat(channel.valid & channel.ready for channel in channels).any()
 
 
 def every_burst(address: Any, config: Config) -> Sequence[Assign]:
-    """What AR and AW say of every burst: whole beats, one behind the other."""
+    """Return the constant fields of AR and AW: bursts of whole beats at consecutive addresses."""
     return [
         address.size.eq(log2(config.bus_bytes)),
         address.burst.eq(_INCREMENTING),
@@ -174,22 +174,21 @@ def every_burst(address: Any, config: Config) -> Sequence[Assign]:
 
 
 def manager_ports(config: Config) -> dict[str, Member]:
-    """The core's AXI4 manager."""
+    """Return the ports of an AXI4 manager."""
     return ports(Axi4(config), MANAGER)
 
 
 def subordinate_ports() -> dict[str, Member]:
-    """The core's AXI4-Lite subordinate."""
+    """Return the ports of an AXI4-Lite subordinate."""
     return ports(AxiLite().flip(), SUBORDINATE)
 
 
 MANAGER = "m_axi_"
-"""What the names of the core's AXI4 ports begin with."""
+"""Prefix of the core's AXI4 ports."""
 SUBORDINATE = "s_axi_"
-"""What the names of its AXI4-Lite ports begin with."""
+"""Prefix of the core's AXI4-Lite ports."""
 
 
 def _channels(bus: Signature) -> Iterator[tuple[str, Signature]]:
-    """The channels of a bus, seen from who has it."""
     for name, member in bus.members.items():
         yield name, member.signature

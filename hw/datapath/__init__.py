@@ -1,1 +1,1 @@
-"""What units are made of: instruction words, queues, loops, arithmetic, scratchpads."""
+"""Building blocks of the units: instruction words, queues, loops, arithmetic, scratchpads."""

@@ -9,16 +9,16 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
-from accel.core.memories import ACC, bits_of
-from accel.hw.datapath.beats import BeatLayout
-from accel.hw.datapath.kinds import Kind, choose
-from accel.hw.datapath.layouts import log2, sram_bits
+from accel.core.scratchpad_specs import ACC, bits_of
+from accel.hw.datapath.beat_walker import BeatLayout
 from accel.hw.datapath.scratchpads import UNORDERED, Scratchpad, Shape, Write, bank_of, held
+from accel.hw.datapath.transfer_memories import Kind, choose
+from accel.hw.datapath.word_layouts import log2, sram_bits
 
 
 class SlotLayout(data.StructLayout):
-    """A part of a beat whose values are requantized together: the ``part``-th of an element's, ``distance``
-    elements behind the beat's first; ``inside`` if the beat has that one."""
+    """A part of a beat whose values are requantized together. It is part ``part`` of the element
+    ``distance`` elements after the beat's first one. ``inside`` is set if the beat contains it."""
 
     def __init__(self, config: Config) -> None:
         lanes = max(1, config.bus_bytes // config.out_element_bytes)
@@ -27,18 +27,17 @@ class SlotLayout(data.StructLayout):
 
 
 def part_of(word: Value, part: Value, bits: int) -> Value:
-    """One of the parts of so many ``bits`` that a word consists of; with fewer parts than ``part`` counts,
-    again from the first on."""
+    """Return one part of a word, ``bits`` wide. ``part`` wraps around."""
     parts = [word[n : n + bits] for n in range(0, len(word), bits)]
     return parts[0] if len(parts) == 1 else Array(parts)[part[: log2(len(parts))]]
 
 
 class MirrorRead(wiring.Signature):
-    """How STOREs read the accumulators a beat at a time, seen from who executes them.
+    """Reads of the accumulators for STOREs, one beat at a time, seen from the store unit.
 
-    In the cycle after one with ``advance``, ``data`` and ``strobe`` are what ``beat`` asked for: elements in
-    their lanes of the bus. Without ``advance`` they stay. Of kinds of STOREs that are finished, where there
-    are some, it is ``sums``: the accumulators that ``slot`` said.
+    In the cycle after one with ``advance``, ``data`` and ``strobe`` are the beat that ``beat`` requested,
+    with elements in their lanes of the bus. Without ``advance`` they hold. For STOREs that requantize,
+    ``sums`` are the accumulators of ``slot``.
     """
 
     def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
@@ -53,11 +52,11 @@ class MirrorRead(wiring.Signature):
         super().__init__(members)
 
 
-class OutMirror(wiring.Component):
-    """What STOREs write of the accumulators, read a beat at a time: the low bytes, or all where some of the
-    ``kinds`` of STOREs need that.
+class AccumulatorMirror(wiring.Component):
+    """A mirror of the accumulators that is read beat by beat: the low bytes, or all bytes if some ``kinds``
+    of STOREs need them.
 
-    Mirrors ``writes``, those of the accumulators' banks, for ``out``.
+    It follows ``writes``, the write ports of the accumulators' banks, and serves ``out``.
     """
 
     def __init__(self, kinds: Sequence[Kind], writes: Sequence[Write], shape: Shape, config: Config) -> None:
@@ -110,7 +109,6 @@ class OutMirror(wiring.Component):
         return m
 
     def _sums(self, m: Module, elements: Sequence[Value], chosen: Any) -> None:
-        """The accumulators of a slot, from the elements that the banks have read."""
         slot = Signal(SlotLayout(self._config), reset_less=True)
         with m.If(self.out.advance):
             m.d.sync += slot.eq(self.out.slot)
@@ -119,7 +117,6 @@ class OutMirror(wiring.Component):
         m.d.comb += self.out.sums.eq(part_of(element, slot.part, len(self.out.sums)))
 
     def _beat(self, m: Module, kind: Kind, elements: Sequence[Value], chosen: Any, suffix: str = "") -> None:
-        """A beat of one kind, from the elements that the banks have read."""
         banks, bytes_ = self._shape.banks, kind.element_bytes
         if kind.lanes == 1:
             bus = self._config.bus_bits
@@ -141,11 +138,11 @@ class OutMirror(wiring.Component):
 
 
 class Accumulators(Scratchpad):
-    """The accumulators: two elements can be read at once, and beats for the kinds of STOREs in ``out``.
+    """The accumulators: two elements can be read per cycle, and beats for the kinds of STOREs in ``out``.
 
-    ``result_valid`` writes ``result`` as element ``result_index``. Beats and words, which no result follows
-    in the next cycle, are written a cycle later than in other scratchpads: nothing reads them so soon, and
-    so there are registers in front of so many block RAMs.
+    ``result_valid`` writes ``result`` to element ``result_index``. Beats and pad words are written one cycle
+    later than in other scratchpads: no result follows in the next cycle and nothing reads them that early, so
+    registers fit in front of the many block RAMs.
     """
 
     def __init__(self, unit_kinds: Sequence[Kind], out: Sequence[Kind], config: Config) -> None:
@@ -163,7 +160,7 @@ class Accumulators(Scratchpad):
         return [self._final(m, write, number) for number, write in enumerate(super().writes(m))]
 
     def _final(self, m: Module, early: Write, number: int) -> Write:
-        """A bank's write port a cycle later; results are not late."""
+        """Return a bank's write port one cycle later. Results are not delayed."""
         shape = self.layout
         late, write = held(m, early, shape, number), Write(shape, number, "final")
         m.d.comb += [
@@ -181,5 +178,5 @@ class Accumulators(Scratchpad):
         return write
 
     def mirror(self, m: Module, writes: Sequence[Write]) -> None:
-        m.submodules.mirror = mirror = OutMirror(self._out, writes, self.layout, self._config)
+        m.submodules.mirror = mirror = AccumulatorMirror(self._out, writes, self.layout, self._config)
         wiring.connect(m, wiring.flipped(self.out), mirror.out)

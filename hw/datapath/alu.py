@@ -11,8 +11,8 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
 from accel.core.isa import AluOp
-from accel.hw.datapath.copies import COPIES
 from accel.hw.datapath.gemm import ACC_BITS
+from accel.hw.datapath.register_copies import COPIES
 
 _TOGETHER: dict[str, tuple[AluOp, ...]] = {
     "bound": (AluOp.MIN, AluOp.MAX),
@@ -20,13 +20,13 @@ _TOGETHER: dict[str, tuple[AluOp, ...]] = {
     "shr": (AluOp.SHR,),
     "mul": (AluOp.MUL,),
 }
-"""Operations whose result is the same one of a lane's."""
+"""Operations that share one result of a lane."""
 assert sum(map(len, _TOGETHER.values())) == len(AluOp)
 
 
 class ControlLayout(data.StructLayout):
-    """What lanes are told: which result is theirs, none of them for 0; which of both bounds; and of MULs in
-    several cycles the slot, a bit each."""
+    """Control of a lane: one-hot selection of its result (0 selects none), which bound MIN and MAX take, and,
+    for MUL in several cycles, one bit for each slot."""
 
     def __init__(self, config: Config) -> None:
         phase = {"phase": config.mul_slots} if config.mul_slots > 1 else {}
@@ -34,7 +34,7 @@ class ControlLayout(data.StructLayout):
 
 
 def control(m: Module, op: Value, config: Config, *, reset: Value, phase: Value | None = None) -> data.View:
-    """What lanes are told for an operation, or for 0, in the slot whose number is ``phase``."""
+    """Return the control for an operation (0: none) in slot number ``phase``."""
     told = Signal(ControlLayout(config))
     m.d.comb += [
         *(
@@ -49,15 +49,15 @@ def control(m: Module, op: Value, config: Config, *, reset: Value, phase: Value 
 
 
 def group_of(lane: int, lanes: int) -> int:
-    """Which group a lane belongs to: each is told what to do by a copy of its own."""
+    """Return the group of a lane. Each group has its own copy of the control."""
     return lane * COPIES // lanes
 
 
 class Alu(wiring.Component):
-    """Of int32 lanes ``left`` and ``right`` the ``result`` that ``control`` says, in the same cycle.
+    """Computes ``result`` from the int32 lanes ``left`` and ``right`` in the same cycle, as ``control`` says.
 
-    Each group of lanes is told by its own ``control``, all of them the same; :func:`control` makes it. MUL
-    takes ``mul_slots`` cycles. The operands hold still, and the result is there in the last one.
+    Each group of lanes has its own copy of ``control``, made by :func:`control`. MUL takes ``mul_slots``
+    cycles. Its operands are constant meanwhile, and the result is there in the last one.
     """
 
     def __init__(self, config: Config) -> None:
@@ -85,19 +85,19 @@ class Alu(wiring.Component):
         return m
 
     def _product(self, m: Module, phase: Value, left: Value, right: Value) -> Value:
-        """The low 32 bits of a product, in the last of several slots, of which a bit of ``phase`` each says
-        which it is.
+        """Return the low 32 bits of a product in the last of several slots, where ``phase`` has one bit for
+        each slot.
 
-        Of the halves' products three matter, and of two of these the low half alone, which is added to the
-        upper half of the third. In each slot but the last one some are multiplied, by as few multipliers as
-        do, the third at last; in each but the first one they are added up. A slot more than one multiplier
-        needs goes to registers for its factors.
+        Three partial products of the 16-bit halves matter. The low halves of two of them are added to
+        the upper half of the third. Every slot but the last multiplies one or more of them with as few
+        multipliers as possible, the third one last, and every slot but the first accumulates. If there
+        is one slot more than that needs, the factors come from registers.
         """
         half = ACC_BITS // 2
         parts = [(0, 0), (half, 0), (0, half)]
         registered = self._slots > len(parts) + 1
         late = 2 if registered else 1
-        """Slots from a part's factors to its addition."""
+        """Slots from a partial product's factors to its addition."""
         last = self._slots - late - 1
         count = -(-len(parts) // (last + 1))
         products, others = [], []
@@ -128,14 +128,13 @@ class Alu(wiring.Component):
 
 
 def _half(phase: Value, begins: Mapping[int, int], value: Value) -> Value:
-    """The half of a value that begins at the bit of a phase's slot; either one in others."""
     high = [phase[slot] for slot, begin in begins.items() if begin]
     low = value[: ACC_BITS // 2]
     return Mux(Cat(high).any(), value[ACC_BITS // 2 :], low) if high else low
 
 
 def operate(m: Module, told: data.View, left: Value, right: Value, product: Value) -> Value:
-    """The low 32 bits of the result that a lane is told, or 0."""
+    """Return the low 32 bits of the selected result, or 0."""
     less = told.largest ^ (left < right)
     results: dict[str, Value] = {
         "bound": Mux(less, left, right),
@@ -147,11 +146,11 @@ def operate(m: Module, told: data.View, left: Value, right: Value, product: Valu
 
 
 def _shift(m: Module, left: Value, right: Value) -> Value:
-    """Arithmetic shift right by ``right``, left if it is negative; amounts beyond the width saturate.
+    """Return an arithmetic shift right by ``right``. A negative amount shifts left. Amounts beyond the width
+    saturate.
 
-    In both directions bits are rotated right by the amount modulo the width. Of the result, the upper bits,
-    as many as that, are those that went round: they count in a shift to the left, the others in one to the
-    right.
+    Both directions rotate right by the amount modulo the width. The bits that wrapped around are the result
+    of a left shift, the remaining bits that of a right shift.
     """
     bits = (ACC_BITS - 1).bit_length()
     up, low, high = right[-1], right[:bits], right[bits:-1]

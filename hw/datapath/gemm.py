@@ -1,5 +1,5 @@
-"""The GEMM core: all products of an inp and a wgt element, summed by a pipelined adder tree; where there are
-depthwise MACs, also those of several inp elements and the first columns of a wgt element."""
+"""The GEMM core: products of an ``inp`` and a ``wgt`` element, summed by a pipelined adder tree. For
+depthwise MACs it also multiplies several ``inp`` elements by the first columns of a ``wgt`` element."""
 
 from typing import Any
 
@@ -8,28 +8,28 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
-from accel.core.memories import ACC, INP, WGT, bits_of
-from accel.hw.datapath.copies import COPIES
-from accel.hw.datapath.layouts import log2
-from accel.hw.datapath.pipeline import spread
+from accel.core.scratchpad_specs import ACC, INP, WGT, bits_of
+from accel.hw.datapath.register_copies import COPIES
+from accel.hw.datapath.retimed_pipeline import spread
+from accel.hw.datapath.word_layouts import log2
 
 ACC_BITS = bits_of(ACC.dtype)
 _READ, _PRODUCT, _SUM = 2, 2, 1
-"""How long the steps to a sum take, compared with one another: a block RAM, a multiplier, an adder."""
+"""Relative delays of a block RAM, a multiplier and an adder."""
 
 
 def tap_names(config: Config) -> list[str]:
-    """What the inp elements behind the first are called that a depthwise MAC reads at once, if there are
-    such MACs; ports that have to do with them are called alike."""
+    """Return the names of the further ``inp`` elements that a depthwise MAC reads in one cycle. Related ports
+    have the same names."""
     most = min(config.tap_banks, config.block_in)
     return [f"tap_{tap}" for tap in range(1, most)] if config.depthwise else []
 
 
 class GemmCore(wiring.Component):
-    """``sums[b][o] = sum over k of inp[b][k] * wgt[o][k]``, ``tree_stages + 1`` cycles later.
+    """Computes ``sums[b][o] = sum over k of inp[b][k] * wgt[o][k]``, ``tree_stages + 1`` cycles later.
 
-    That is with ``whole``, a bit for each group of columns; without it, it is ``sum over t of tap_t[b][o] *
-    wgt[o][t]``, where tap_0 is ``inp``, over those whose bit is set in ``tapped``.
+    That holds with ``whole``, one bit for each group of columns. Without it, the result is ``sum over t of
+    tap_t[b][o] * wgt[o][t]``, where tap_0 is ``inp``, over the taps whose bit is set in ``tapped``.
     """
 
     def __init__(self, config: Config) -> None:
@@ -78,11 +78,9 @@ class GemmCore(wiring.Component):
         return m
 
     def _whole(self, column: int) -> Value:
-        """Whether a column is the element's."""
         return self.whole[column % COPIES]
 
     def _taps(self) -> list[list[Value]]:
-        """The values of each tap."""
         config = self._config
         if not config.depthwise:
             return []
@@ -95,20 +93,18 @@ class GemmCore(wiring.Component):
 
 
 def _if(condition: Value, value: Value) -> Value:
-    """A signed value, or 0."""
     return (value.as_unsigned() & condition.replicate(len(value))).as_signed()
 
 
 def _sum(m: Module, left: Value, right: Value) -> Value:
-    """A signed sum, kept as a signal of its own: synthesis would make one cell of the whole tree, with
-    adders of three operands in front that take twice the logic of carry chains."""
+    """Return a signed sum in a signal that synthesis keeps. Otherwise synthesis merges the whole tree into
+    one cell with three-operand adders, which takes twice the logic of carry chains."""
     total = Signal(signed(max(len(left), len(right)) + 1), attrs={"keep": 1})
     m.d.comb += total.eq(left + right)
     return total
 
 
 def _late(m: Module, value: Value, stages: int) -> Value:
-    """A signed value so many cycles later."""
     for _ in range(stages):
         held = Signal(signed(len(value)), reset_less=True)
         m.d.sync += held.eq(value)

@@ -1,7 +1,7 @@
-"""What the hardware takes from the operands that instructions with micro-ops declare.
+"""Operands of instructions with micro-ops, derived from their declarations.
 
-``chosen`` says of every class of instruction whether it is the one at hand; exactly one is. What is the same
-for all of them needs no choice, and the last one is what remains.
+``chosen`` has one bit for each class of instructions, exactly one of which is set. Properties that all
+classes share need no multiplexer, and the last class is the default.
 """
 
 from collections.abc import Hashable, Mapping
@@ -18,12 +18,12 @@ Chosen = Mapping[type[Loops], Value]
 
 
 def operand_of(cls: type[Loops], name: str) -> Operand | None:
-    """A class's operand by the micro-ops' field, if it has one."""
+    """Return the operand of a class that the micro-op's field indexes, or None if it has none."""
     return next((operand for operand in cls.OPERANDS if operand.name == name), None)
 
 
 def factor(name: str, views: Mapping[type[Loops], Any], chosen: Chosen, config: Config) -> Value:
-    """A factor by its field, from where the class at hand has it in its word."""
+    """Return a loop factor from its position in the words of the chosen class."""
     found: dict[type[Loops], tuple[Hashable, ValueLike]] = {}
     for cls in loops_of(config):
         for slot in class_slots(cls, config):
@@ -33,14 +33,14 @@ def factor(name: str, views: Mapping[type[Loops], Any], chosen: Chosen, config: 
 
 
 def depth(name: str, chosen: Chosen, config: Config) -> Value:
-    """The elements among which an operand's index must be."""
+    """Return the number of elements that an operand's index may address."""
     operands = {cls: operand_of(cls, name) for cls in loops_of(config)}
     depths = {cls: operand.memory.depth(config) for cls, operand in operands.items() if operand is not None}
     return _choice({cls: (elements, elements) for cls, elements in depths.items()}, chosen)
 
 
 def used(name: str, flags: Any, chosen: Chosen, config: Config) -> Value | None:
-    """Whether an operand is read or written, from the ``flags`` of the instruction; None if it always is."""
+    """Return whether an operand is read or written, from the instruction's ``flags``, or None if always."""
     found: dict[type[Loops], tuple[Hashable, ValueLike]] = {}
     for cls in loops_of(config):
         operand = operand_of(cls, name)
@@ -55,7 +55,6 @@ def used(name: str, flags: Any, chosen: Chosen, config: Config) -> Value | None:
 
 
 def _choice(values: Mapping[type[Loops], tuple[Hashable, ValueLike]], chosen: Chosen) -> Value:
-    """The value of the class at hand; values whose keys are equal are the same."""
     groups: dict[Hashable, tuple[list[type[Loops]], ValueLike]] = {}
     for cls, (key, value) in values.items():
         groups.setdefault(key, ([], value))[0].append(cls)

@@ -1,4 +1,4 @@
-"""The zeros around what a LOAD copies: one scratchpad word after the other."""
+"""The pads of a LOAD: zeros around the data, one scratchpad word after the other."""
 
 from typing import Any
 
@@ -8,15 +8,15 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
 from accel.core.isa import SIZE_BITS
-from accel.hw.datapath.layouts import GAP_BITS, KIND_BITS, RUN_BITS, SPAN_BITS, sram_bits
+from accel.hw.datapath.word_layouts import GAP_BITS, KIND_BITS, RUN_BITS, SPAN_BITS, sram_bits
 
 
 class PadsLayout(data.StructLayout):
-    """The pads of a LOAD that has some.
+    """The pads of a LOAD.
 
-    In scratchpad order: ``head`` words, then, if rows have pads (``gap``), ``y_size - 1`` times ``gap``
-    words between rows of ``x_size``, then ``tail`` words; if rows have none, ``tail`` words behind
-    ``body`` words of data.
+    In scratchpad order, ``head`` pad words come first. If rows have pads, ``gap`` words follow each of
+    the first ``y_size - 1`` rows of ``x_size``, and ``tail`` words the last one. Otherwise ``tail``
+    words follow ``body`` words of data.
     """
 
     def __init__(self, config: Config) -> None:
@@ -35,9 +35,8 @@ class PadsLayout(data.StructLayout):
 
 
 class PadWalker(wiring.Component):
-    """Pad words of one LOAD after the other; loaded like :class:`~accel.hw.datapath.beats.BeatWalker`:
-    when it is ``free``, by ``start``.
-    """
+    """Walks through the pad words of one LOAD after the other. Loaded like
+    :class:`~accel.hw.datapath.beat_walker.BeatWalker`: by ``start`` while ``free``."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -59,7 +58,7 @@ class PadWalker(wiring.Component):
         m = Module()
         run = Signal(RUN_BITS)
         one = Signal()
-        """Whether that is 1."""
+        """Whether one word of the run is left."""
         gap = Signal(GAP_BITS)
         gap_one = Signal()
         tail = Signal(RUN_BITS)
@@ -67,7 +66,7 @@ class PadWalker(wiring.Component):
         tail_none = Signal()
         skip = Signal(sram_bits(self._config))
         between = Signal(SIZE_BITS)
-        """Runs between rows that are left, if any are."""
+        """Runs between rows that are left."""
         between_any = Signal()
         final = Signal()
         """Whether this run is the last one."""

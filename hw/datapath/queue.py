@@ -1,4 +1,4 @@
-"""Queues: what is pushed in cycle t can be popped in t + 1; their heads can be looked at."""
+"""Queues: an entry that is pushed in cycle t can be popped in t + 1, and the head is visible."""
 
 from typing import Any
 
@@ -9,12 +9,11 @@ from amaranth.lib.wiring import In, Out
 
 
 class Queue(wiring.Component):
-    """First in, first out, ``depth`` entries of any number.
+    """A first-in, first-out queue with ``depth`` entries.
 
-    ``room`` tells that there were fewer than ``depth`` entries at the end of the cycle before; pushing
-    without room or popping without a head is the user's mistake. Who pushes and pops knows so late in a
-    cycle: ``room`` and ``valid`` are registers, and as long as there is room the next place is written in
-    every cycle.
+    ``room`` shows that there were fewer than ``depth`` entries at the end of the previous cycle. The user
+    must not push without ``room`` nor pop without ``valid``. Pushes and pops are known late in a cycle, so
+    ``room`` and ``valid`` are registers, and the next free place is written in every cycle.
     """
 
     def __init__(self, shape: ShapeLike, depth: int) -> None:
@@ -70,7 +69,7 @@ class Queue(wiring.Component):
 
 
 class BypassQueue(wiring.Component):
-    """A queue whose entries can be taken in the cycle in which they are pushed.
+    """A queue whose entries can be popped in the cycle in which they are pushed.
 
     ``pop`` takes an entry if there is one.
     """
@@ -103,11 +102,11 @@ class BypassQueue(wiring.Component):
         return m
 
 
-class LedQueue(wiring.Component):
-    """A queue whose head is in registers; what is pushed in cycle t can be popped in t + 1.
+class RegisteredHeadQueue(wiring.Component):
+    """A queue whose head is in registers. An entry that is pushed in cycle t can be popped in t + 1.
 
-    Its user knows that there are never more than ``depth`` entries, and pops only if one is there. Who pushes
-    and pops knows so late in a cycle: ``head`` hangs on ``pop`` alone.
+    The user guarantees that there are at most ``depth`` entries, and pops only if there is one. ``head``
+    depends on ``pop`` alone, because pushes and pops are known late in a cycle.
     """
 
     def __init__(self, shape: ShapeLike, depth: int) -> None:
@@ -133,7 +132,7 @@ class LedQueue(wiring.Component):
             behind.flush.eq(self.flush),
             behind.data.eq(self.data),
             behind.push.eq(self.push & (behind.valid | ~taking)),
-            behind.pop.eq(behind.valid & self.pop),  # where one is behind, there is a head
+            behind.pop.eq(behind.valid & self.pop),  # an entry after the head implies a head
         ]
         with m.If(taking):
             m.d.sync += [
@@ -146,10 +145,10 @@ class LedQueue(wiring.Component):
 
 
 class Reservation(wiring.Signature):
-    """Places of a :class:`HeadQueue`, seen from who reserves them.
+    """Reservation of places in a :class:`ReservedQueue`, seen from the user.
 
-    ``reserve`` takes one, for an entry that is pushed in the same cycle or later; ``room``, a register of the
-    queue, tells that there is one.
+    ``reserve`` takes a place for an entry that is pushed in the same cycle or later. ``room``, a register,
+    shows that there is one.
     """
 
     def __init__(self) -> None:
@@ -157,20 +156,19 @@ class Reservation(wiring.Signature):
 
 
 class Enqueue(wiring.Signature):
-    """An entry for a :class:`HeadQueue`, seen from who pushes it: ``push`` puts ``data`` into the place that
-    was reserved first of those left."""
+    """An entry for a :class:`ReservedQueue`, seen from the user: ``push`` puts ``data`` into the oldest
+    reserved place."""
 
     def __init__(self, shape: ShapeLike) -> None:
         super().__init__({"push": Out(1), "data": Out(shape)})
 
 
 class Issue(wiring.Signature):
-    """How a unit takes entries from its :class:`HeadQueue`, seen from the queue.
+    """Entries that a unit takes from its :class:`ReservedQueue`, seen from the queue.
 
-    With ``valid`` there is an ``entry`` at the head, both from registers. The unit sets ``start`` in the
-    cycle in which it begins with it, and the queue pops it. In a cycle with ``taking``, ``following`` goes
-    where the head is, whether or not it is an entry: there the unit sees a cycle ahead what it is going to be
-    issued.
+    ``valid`` and ``entry`` are the head, from registers. The unit sets ``start`` in the cycle in which it
+    begins, and the queue pops the entry. In a cycle with ``taking``, ``following`` moves to the head, whether
+    or not it is an entry: so the unit sees its next instruction one cycle ahead.
     """
 
     def __init__(self, shape: ShapeLike) -> None:
@@ -185,11 +183,11 @@ class Issue(wiring.Signature):
         )
 
 
-class HeadQueue(wiring.Component):
-    """A queue whose head is in registers, and whose places are reserved before entries come.
+class ReservedQueue(wiring.Component):
+    """A queue whose head is in registers, and whose places are reserved before the entries arrive.
 
-    ``reservation.room`` tells that fewer than ``depth`` entries were reserved and not popped at the end of
-    the cycle before. What is pushed in cycle t can be popped in t + 1.
+    ``reservation.room`` shows that fewer than ``depth`` entries were reserved and not popped at the end of
+    the previous cycle. An entry that is pushed in cycle t can be popped in t + 1.
     """
 
     def __init__(self, shape: ShapeLike, depth: int) -> None:
@@ -217,7 +215,7 @@ class HeadQueue(wiring.Component):
             behind.flush.eq(self.flush),
             behind.data.eq(enqueue.data),
             behind.push.eq(enqueue.push & (behind.valid | ~issue.taking)),
-            behind.pop.eq(behind.valid & issue.start),  # where one is behind, there is a head
+            behind.pop.eq(behind.valid & issue.start),  # an entry after the head implies a head
         ]
         with m.If(reservation.reserve & ~issue.start):
             m.d.sync += [taken.eq(taken + 1), reservation.room.eq(taken != self.depth - 1)]

@@ -1,4 +1,4 @@
-"""One lane of the store path: a sum to an int8 or uint8 by a scale, then another tensor added.
+"""One lane of the store path: requantizes a sum to int8 or uint8, then adds a residual.
 
 The arithmetic is that of :mod:`accel.core.requantize`, step by step.
 """
@@ -19,12 +19,12 @@ from accel.core.requantize import (
     SATURATED,
 )
 from accel.hw.datapath.gemm import ACC_BITS
-from accel.hw.datapath.layouts import log2
-from accel.hw.datapath.pipeline import Pipeline
+from accel.hw.datapath.retimed_pipeline import Pipeline
+from accel.hw.datapath.word_layouts import log2
 
 STEPS = (8, 3, 3, 4, 6, 4, 8, 5, 6, 9, 8, 5, 3, 10, 4, 8, 10)
-"""Steps of logic between which registers can lie, and how many nanoseconds each takes on an ECP5, about: from
-what memories read to what is put on the bus."""
+"""Approximate delay of each step of logic on an ECP5 in nanoseconds, from the memories' outputs to the bus
+register. Registers can lie between steps."""
 _LENGTH_BITS = ACC_BITS.bit_length()
 _SHIFT_BITS = EXPONENT_BITS + 2
 _PRODUCT_BITS = 2 * MULTIPLIER_BITS
@@ -32,14 +32,14 @@ _HALF = MULTIPLIER_BITS // 2
 
 
 class RangeLayout(data.StructLayout):
-    """Where a result ends up: zero point and bounds."""
+    """The bounds of a result: zero point, lowest and highest value."""
 
     def __init__(self) -> None:
         super().__init__({name: signed(RESULT_BITS) for name in ("zero", "low", "high")})
 
 
 class AddLayout(data.StructLayout):
-    """What a tensor is added by."""
+    """The factors with which a residual is added."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -56,11 +56,11 @@ class AddLayout(data.StructLayout):
 
 
 class RequantizeLane(wiring.Component):
-    """``result`` of ``acc``, ``bias``, ``multiplier``, ``exponent`` and ``residual``, ``stages`` cycles with
-    ``advance`` later.
+    """Computes ``result`` from ``acc``, ``bias``, ``multiplier``, ``exponent`` and ``residual``, ``stages``
+    cycles with ``advance`` later.
 
-    ``range`` and ``addition`` hold still while anything is under way. Without ``adds``, in the cycle of the
-    result, that is the requantized sum, else that plus the residual.
+    ``range`` and ``addition`` are constant while values are in the lane. In the cycle of the result, ``adds``
+    selects the requantized sum plus the residual instead of the requantized sum.
     """
 
     def __init__(self, stages: int) -> None:
@@ -86,7 +86,7 @@ class RequantizeLane(wiring.Component):
         scale = {"multiplier": self.multiplier, "exponent": self.exponent}
         carried = {"residual": self.residual}
 
-        # The sum, to 24 leading bits.
+        # The sum, rounded to 24 leading bits.
         s = pipe.step(acc=self.acc, bias=self.bias, **scale, **carried)
         s = pipe.step(
             x=(s.acc + s.bias)[:ACC_BITS].as_signed(), **_of(s, "multiplier", "exponent", "residual")
@@ -111,7 +111,7 @@ class RequantizeLane(wiring.Component):
             **_of(s, "negative", "nothing", "multiplier", "exponent", "residual"),
         )
 
-        # Times the multiplier, to 24 leading bits.
+        # The product with the multiplier, rounded to 24 leading bits.
         low, high = s.multiplier[:_HALF], s.multiplier[_HALF:]
         s = pipe.step(
             low_low=s.significand[:_HALF] * low,
@@ -132,7 +132,7 @@ class RequantizeLane(wiring.Component):
             **_of(s, "negative", "residual"),
         )
 
-        # Shifted, signed, clamped.
+        # Shift, sign, clamp.
         s = pipe.step(
             shifted=_shift_sticky(m, s.single, s.shift, MULTIPLIER_BITS + 2),
             beyond=(s.shift < 0) & (s.single != 0),
@@ -145,7 +145,7 @@ class RequantizeLane(wiring.Component):
         )
         s = pipe.step(value=_clamp(m, s.value, self.range), **_of(s, "residual"))
 
-        # Plus the residual.
+        # Addition of the residual.
         add = self.addition
         s = pipe.step(left=s.value - add.left_zero, right=s.residual - add.right_zero, value=s.value)
         s = pipe.step(left=s.left * add.left_multiplier, right=s.right * add.right_multiplier, value=s.value)
@@ -157,12 +157,11 @@ class RequantizeLane(wiring.Component):
 
 
 def _of(values: Any, *names: str) -> dict[str, Value]:
-    """Some of a step's values, to be handed on."""
     return {name: getattr(values, name) for name in names}
 
 
 def _highest(m: Module, value: Value) -> tuple[Value, Value]:
-    """The place of the highest bit that is set, of a power of two of them, and whether there is none."""
+    """Return the position of the highest set bit of a power of two of bits, and whether none is set."""
     if len(value) == 1:
         return Const(0, 0), ~value
     half = len(value) // 2
@@ -173,20 +172,20 @@ def _highest(m: Module, value: Value) -> tuple[Value, Value]:
 
 
 def _round(value: Value, dropped: int) -> Value:
-    """``value`` without its ``dropped`` low bits, rounded to the nearest, half to even; a bit longer."""
+    """Return ``value`` without its ``dropped`` low bits, rounded half to even, in one more bit."""
     down = value[dropped:]
     up = value[dropped - 1] & (value[: dropped - 1].any() | down[0])
     return down + up
 
 
 def _shift_sticky(m: Module, value: Value, shift: Value, limit: int | None) -> Value:
-    """``value >> shift`` with two more bits below: that of a half, and whether anything lower is set.
+    """Return ``value >> shift`` with two more low bits: the half, and whether any lower bit is set (sticky).
 
     Args:
-        m: where the logic goes.
-        value: what is shifted.
-        shift: by how much.
-        limit: the largest shift of interest; greater and negative ones count as it. None if all are.
+        m: the module that gets the logic.
+        value: the value.
+        shift: the amount.
+        limit: the largest relevant amount. Greater and negative amounts count as it. None: all are relevant.
     """
     signed_value = value.shape().signed
     if limit is not None:
@@ -205,20 +204,18 @@ def _shift_sticky(m: Module, value: Value, shift: Value, limit: int | None) -> V
 
 
 def _held(m: Module, value: Value, is_signed: bool) -> Signal:
-    """The value in a signal of its own, so that what reads it twice does not hold its logic twice."""
+    """Return the value in a signal of its own, so that two readers do not duplicate its logic."""
     signal = Signal(signed(len(value)) if is_signed else len(value))
     m.d.comb += signal.eq(value)
     return signal
 
 
 def _round_sticky(value: Value) -> Value:
-    """What :func:`_shift_sticky` gave, rounded to the nearest, half to even."""
     down = value[2:].as_signed() if value.shape().signed else value[2:]
     return down + (value[1] & (value[0] | value[2]))
 
 
 def _clamp(m: Module, value: Value, bounds: Any) -> Value:
-    """The value between the bounds; the upper one if they cross."""
     given = _held(m, value, True)
     least = Mux(bounds.low > bounds.high, bounds.high, bounds.low)
     bounded = Mux(given > bounds.high, bounds.high, Mux(given < bounds.low, least, given))

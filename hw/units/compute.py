@@ -1,10 +1,17 @@
-"""The compute unit: GEMM, MAC and ALU through one pipeline, LOADs of micro-ops and accumulators, SET, FINISH.
+"""The compute unit. GEMM, MAC and ALU share one pipeline. The unit also executes LOADs of micro-ops and
+accumulators, SET and FINISH.
 
-Stages of a micro-op whose slot is cycle s; a stage's registers are named for the cycle in which they hold:
-s + 1 the sequencer presents its address, s + 2 it has been read and the loops' offsets are added, s + 3 its
-indices are checked and the operands' addresses presented, s + 4 the operands are there and enter the GEMM
-core; ``tree_stages`` later the accumulators have been read and enter a register, then the operation, then the
-write.
+Pipeline stages of a micro-op in slot s. The registers of a stage are named after the cycle in which they
+hold their value.
+
+| cycle | stage |
+| s + 1 | the sequencer presents the micro-op's address |
+| s + 2 | the micro-op has been read, and the loops' offsets are added |
+| s + 3 | indices are checked, and operand addresses are presented |
+| s + 4 | operands have been read and enter the GEMM core |
+| s + 4 + ``tree_stages`` | accumulators have been read and enter a register |
+| next | the operation |
+| next | the write |
 """
 
 from collections.abc import Sequence
@@ -17,34 +24,34 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from accel.core.access import COLUMNS
 from accel.core.config import Config
-from accel.core.faults import CAUSE_BITS, INDEX_CAUSES, Cause
+from accel.core.fault_causes import CAUSE_BITS, INDEX_CAUSES, Cause
+from accel.core.instruction_access import COLUMNS
 from accel.core.isa import Alu, AluOp, Gemm, Instruction, Load, Mac, Opcode, SetAcc, Store, Unit, loops_of
-from accel.core.memories import UOP
+from accel.core.scratchpad_specs import UOP
 from accel.core.timing_rules import compute_depth
-from accel.hw.bus.port import ReadChannel
+from accel.hw.bus.read_port import ReadChannel
 from accel.hw.datapath.accumulators import Accumulators, MirrorRead
 from accel.hw.datapath.alu import Alu as AluLanes
 from accel.hw.datapath.alu import control, group_of
-from accel.hw.datapath.checks import first_fault, loops_run
-from accel.hw.datapath.copies import COPIES, copies
 from accel.hw.datapath.gemm import ACC_BITS, GemmCore, tap_names
-from accel.hw.datapath.kinds import kinds_of
-from accel.hw.datapath.layouts import INDEX_BITS, sram_bits, uop_view, view
+from accel.hw.datapath.instruction_checks import first_fault, loops_run
+from accel.hw.datapath.loop_sequencer import OperationLayout, Sequencer, at_hand
 from accel.hw.datapath.operands import depth, used
 from accel.hw.datapath.queue import Queue
+from accel.hw.datapath.register_copies import COPIES, copies
 from accel.hw.datapath.scratchpads import Scratchpad, access_ports, connect_access
-from accel.hw.datapath.sequencer import OperationLayout, Sequencer, at_hand
-from accel.hw.units.flight import RetireLayout
-from accel.hw.units.interfaces import ELSEWHERE, OperandReads, unit_ports
-from accel.hw.units.loader import Loader
-from accel.hw.units.taps import Taps
-from accel.hw.units.tokens import connect_tokens
+from accel.hw.datapath.transfer_memories import kinds_of
+from accel.hw.datapath.word_layouts import INDEX_BITS, sram_bits, uop_view, view
+from accel.hw.units.depthwise_taps import DepthwiseTaps
+from accel.hw.units.in_flight import RetireLayout
+from accel.hw.units.load_executor import LoadExecutor
+from accel.hw.units.token_counters import connect_tokens
+from accel.hw.units.unit_interfaces import ELSEWHERE, OperandReads, unit_ports
 
 
 class Compute(wiring.Component):
-    """The compute unit, with micro-op memory and accumulators."""
+    """The compute unit, with the micro-op scratchpad and the accumulators."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -67,12 +74,12 @@ class Compute(wiring.Component):
         m = Module()
         config = self._config
         m.submodules.sequencer = sequencer = Sequencer(config)
-        m.submodules.loader = loader = Loader(self._kinds, 1, config)
+        m.submodules.loader = loader = LoadExecutor(self._kinds, 1, config)
         m.submodules.uops = uops = Scratchpad(UOP, self._kinds, config)
         m.submodules.accumulators = accumulators = Accumulators(self._kinds, self._out, config)
         m.submodules.flight = flight = Queue(RetireLayout(), compute_depth(config) + 1)
         self._unsigned = Signal(name="acc_unsigned")
-        self._taps = Taps(config) if config.depthwise else None
+        self._taps = DepthwiseTaps(config) if config.depthwise else None
         if accumulators.is_set:
             m.d.comb += accumulators.unsigned.eq(self._unsigned)
         finished = self._pipeline(m, sequencer, uops, accumulators)
@@ -94,8 +101,11 @@ class Compute(wiring.Component):
             connect_access(m, self, pad)
         return m
 
-    def _start(self, m: Module, sequencer: Sequencer, loader: Loader, flight: Queue, finished: Value) -> None:
-        """Start what heads the queue; retire in order. FINISH and SET take neither pipeline nor loader."""
+    def _start(
+        self, m: Module, sequencer: Sequencer, loader: LoadExecutor, flight: Queue, finished: Value
+    ) -> None:
+        """Start the instruction at the head of the queue, and retire instructions in order. FINISH and SET
+        use neither the pipeline nor the loader."""
         config = self._config
         issue, entry, retirement = self.issue, self.issue.entry, self.retirement
         common = view(Instruction, config, entry.word)
@@ -150,7 +160,8 @@ class Compute(wiring.Component):
         ]
 
     def _set(self, m: Module) -> Value:
-        """What SETs of this unit leave behind; gives whether a depthwise MAC has been left no taps."""
+        """Execute SETs of this unit. Return whether the head is a depthwise MAC although no SET.ACC has set
+        its taps."""
         issue, flush = self.issue, self.control.flush
         setting = view(SetAcc, self._config, issue.entry.word)
         is_set = setting.opcode == Opcode.SET
@@ -167,11 +178,12 @@ class Compute(wiring.Component):
     def _pipeline(
         self, m: Module, sequencer: Sequencer, uops: Scratchpad, accumulators: Accumulators
     ) -> Value:
-        """From the sequencer to the accumulators; gives whether an instruction's last slot is written."""
+        """Connect the sequencer with the accumulators. Return whether the last slot of an instruction is
+        written."""
         config = self._config
         operation, dst, src = self._indices(m, sequencer, uops)
 
-        # s + 4: products; then the adder tree, which ALU operations pass beside.
+        # Cycle s + 4: products, then the adder tree. ALU operations bypass both.
         m.submodules.core = core = GemmCore(config)
         for name in self.operands.signature.members:
             m.d.comb += getattr(core, name).eq(getattr(self.operands, name).element)
@@ -192,7 +204,8 @@ class Compute(wiring.Component):
 
         m.d.comb += [accumulators.read_0.index.eq(read[0]), accumulators.read_1.index.eq(read[1])]
 
-        # Operate, with what the three micro-ops before have not written yet or wrote while this one read.
+        # The operation. Its operands include results of the three preceding micro-ops that memory does not
+        # show yet.
         operating = self._delay(m, operation, "operating")
         writing = self._delay(m, operating, "writing")
         operating_dst, writing_dst = Signal(sram_bits(config)), Signal(sram_bits(config))
@@ -232,20 +245,20 @@ class Compute(wiring.Component):
         sums: Value,
         alu: AluLanes,
     ) -> None:
-        """What the ALU computes in the next cycle, on what: sums are added to accumulators, too.
+        """Select the ALU's operation and operands for the next cycle. The ALU also adds sums to accumulators.
 
-        Two of the three micro-ops before are looked at while an accumulator goes into its register, the last
-        one behind it.
+        Results of two of the three preceding micro-ops are forwarded into the operand registers, and the most
+        recent one after them.
 
         Args:
-            m: where the logic goes.
-            operations: the next micro-op, and that whose accumulators are being read.
-            accumulators: they.
+            m: the module that gets the logic.
+            operations: the next micro-op, and the one whose accumulators are being read.
+            accumulators: the accumulators.
             read: dst and src of the next micro-op, whose addresses are presented.
-            addresses: those of this one.
-            changing: what the micro-ops before are about to write.
-            sums: the array's, in the next cycle.
-            alu: where to.
+            addresses: dst and src of the current micro-op.
+            changing: results that are not in memory yet.
+            sums: the GEMM core's sums in the next cycle.
+            alu: the ALU that gets the operands.
         """
         config = self._config
         lanes = len(sums) // ACC_BITS
@@ -293,7 +306,8 @@ class Compute(wiring.Component):
         m.d.comb += [alu.left.eq(operands[0]), alu.right.eq(operands[1])]
 
     def _indices(self, m: Module, sequencer: Sequencer, uops: Scratchpad) -> tuple[data.View, Value, Value]:
-        """Read micro-ops, add the loops' offsets, check; gives what goes on, and its dst and src."""
+        """Read micro-ops, add the loops' offsets and check the indices. Return the operation with its dst and
+        src."""
         config = self._config
         m.d.comb += uops.read_0.index.eq(sequencer.address)
         read = self._delay(m, sequencer.operation, "read")
@@ -341,7 +355,6 @@ class Compute(wiring.Component):
         return good, indices["dst"], indices["src"]
 
     def _delay(self, m: Module, operation: Any, name: str) -> Any:
-        """The operation a cycle later."""
         late = Signal(OperationLayout(self._config), name=name)
         m.d.sync += late.eq(operation)
         with m.If(self.control.flush):
@@ -351,12 +364,12 @@ class Compute(wiring.Component):
 
 @dataclass(frozen=True, kw_only=True)
 class _Changing:
-    """What the last two micro-ops are about to write.
+    """Results of the last two micro-ops that are about to be written.
 
     Attributes:
-        latest, latest_dst: whether the micro-op that operates writes, and where; its result is ``written`` in
-            the next cycle, ``earlier`` in the one behind that.
-        before, before_dst: of the micro-op before it, whose result is ``written`` now.
+        latest, latest_dst: whether the micro-op in the operation stage writes, and where. Its result is
+            ``written`` in the next cycle and ``earlier`` in the one after that.
+        before, before_dst: the same for the micro-op before it, whose result is ``written`` now.
     """
 
     latest: Value

@@ -1,4 +1,5 @@
-"""Between fetch and queues: sizes of LOADs and STOREs are multiplied out, and instructions are checked."""
+"""Dispatch between fetch and the queues: multiplies out the sizes of LOADs and STOREs, and checks
+instructions."""
 
 from typing import Any
 
@@ -9,9 +10,11 @@ from amaranth.lib.wiring import In, Out
 from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.isa import Load, Opcode, Store, StoreReq
 from accel.core.token_rules import WORKERS
-from accel.hw.datapath.checks import WordLayout, cause_of, is_finished, known_of, par_end
-from accel.hw.datapath.kinds import kind_number, kinds_of
-from accel.hw.datapath.layouts import (
+from accel.hw.datapath.instruction_checks import WordLayout, cause_of, is_finished, known_of, par_end
+from accel.hw.datapath.queue import Enqueue
+from accel.hw.datapath.transfer_memories import kind_number, kinds_of
+from accel.hw.datapath.unit_ports import port_of
+from accel.hw.datapath.word_layouts import (
     INDEX_BITS,
     KIND_BITS,
     EntryLayout,
@@ -21,13 +24,11 @@ from accel.hw.datapath.layouts import (
     place,
     view,
 )
-from accel.hw.datapath.ports import port_of
-from accel.hw.datapath.queue import Enqueue
-from accel.hw.units.interfaces import Fetched
+from accel.hw.units.unit_interfaces import Fetched
 
 
 class _MovingLayout(data.StructLayout):
-    """What the word of a LOAD or STORE says of what it moves: whether any at all, whether data, and whether
+    """Derived from the word of a LOAD or STORE: whether it moves anything, whether it moves data, and whether
     there are pads between its rows."""
 
     def __init__(self) -> None:
@@ -35,12 +36,11 @@ class _MovingLayout(data.StructLayout):
 
 
 class Dispatch(wiring.Component):
-    """What fetch pushes in cycle t is pushed into its unit's queue in t + ``dispatch_stages``, through the
-    port of the unit's name.
+    """Passes an instruction that fetch pushes in cycle t to its unit's queue in cycle t +
+    ``dispatch_stages``, through the port with the unit's name.
 
-    In between lie as many registers: behind the products, behind their sums and what the word says of faults,
-    and behind what is multiplied.
-    ``busy`` tells that there is an instruction in one of them, ``oldest`` which is the first.
+    The registers lie after the products, after their sums and the checks of the word, and after the final
+    products. ``busy`` shows that an instruction is in one of them, and ``oldest`` is the index of the first.
     """
 
     def __init__(self, config: Config) -> None:
@@ -60,7 +60,7 @@ class Dispatch(wiring.Component):
         m = Module()
         config = self._config
         self._held: list[tuple[Signal, Signal]] = []
-        """Of each stage, whether there is an instruction, and its index."""
+        """For each stage, whether it holds an instruction, and its index."""
         stages = config.dispatch_stages
         fetched = self.fetched
         load = view(Load, config, fetched.word)
@@ -101,8 +101,7 @@ class Dispatch(wiring.Component):
         return m
 
     def _known(self, m: Module, unit: Value, word: Value) -> Value:
-        """What the word says of what is wrong with an instruction, found out while the ends of its box are
-        added up."""
+        """Check the word of an instruction while the ends of its box are added up."""
         known = Signal(WordLayout(self._config))
         for worker in WORKERS:
             its = known_of(m, worker, word, self.mem_size, self._config)
@@ -111,7 +110,7 @@ class Dispatch(wiring.Component):
         return Value.cast(known)
 
     def _moving(self, m: Module, unit: Value, transfer: Any) -> Value:
-        """What the word says of what a LOAD or STORE moves."""
+        """Derive from the word whether a LOAD or STORE moves data and pads."""
         config = self._config
         moving = Signal(_MovingLayout())
         opcode = transfer.opcode
@@ -131,7 +130,8 @@ class Dispatch(wiring.Component):
         return Value.cast(moving)
 
     def _end(self, transfer: Any, box: data.View) -> Value:
-        """The scratchpad element behind the last one; of STOREs that are finished, that of PAR."""
+        """Return the end of the accessed scratchpad range, or of the range in PAR for STOREs that
+        requantize."""
         if not self._config.post:
             return Value.cast(box.end)
         store = view(StoreReq, self._config, Value.cast(transfer))
@@ -139,8 +139,8 @@ class Dispatch(wiring.Component):
         return Mux(finished, par_end(store), box.end)
 
     def _stage(self, m: Module, there: bool, *values: ValueLike) -> tuple[Value, ...]:
-        """The values a cycle later, if there is such a stage; the first says that there is an instruction,
-        the fourth which."""
+        """Return the values one cycle later if the stage exists. The first value says that there is an
+        instruction, the fourth is its index."""
         given = tuple(Value.cast(value) for value in values)
         if not there:
             return given
@@ -154,7 +154,7 @@ class Dispatch(wiring.Component):
 
 
 def _moves(moves: Any, moving: Any, box: data.View) -> list[Any]:
-    """What a LOAD or STORE moves, by its word and its box."""
+    """Return the assignments that describe the moves of a LOAD or STORE, from its word and its box."""
     around = (box.head != 0) | (box.tail != 0)
     return [
         moves.kind.eq(moving.kind),

@@ -1,4 +1,4 @@
-"""Fetch: reads the program in bursts, as far as its buffer has room, and hands out an instruction a cycle."""
+"""Fetch: reads the program in bursts while its buffer has space, and dispatches one instruction per cycle."""
 
 from functools import reduce
 from operator import or_
@@ -10,29 +10,29 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import DRAM_ADDRESS_BITS, INSTRUCTION_BYTES, PAGE_BYTES, Config
-from accel.core.faults import CAUSE_BITS, Cause
+from accel.core.fault_causes import CAUSE_BITS, Cause
 from accel.core.isa import Instruction, Load, Opcode, Transfer, Unit, classes_of, routes_of, variants_of
 from accel.core.token_rules import WORKERS
-from accel.hw.bus.port import ReadChannel
-from accel.hw.datapath.checks import first_fault
-from accel.hw.datapath.layouts import (
+from accel.hw.bus.read_port import ReadChannel
+from accel.hw.datapath.instruction_checks import first_fault
+from accel.hw.datapath.queue import Queue, Reservation
+from accel.hw.datapath.scratchpads import bank_of
+from accel.hw.datapath.unit_ports import port_of
+from accel.hw.datapath.word_layouts import (
     INDEX_BITS,
     UNIT_BITS,
     log2,
     minimum,
     view,
 )
-from accel.hw.datapath.ports import port_of
-from accel.hw.datapath.queue import Queue, Reservation
-from accel.hw.datapath.scratchpads import bank_of
-from accel.hw.units.interfaces import Fetched
+from accel.hw.units.unit_interfaces import Fetched
 
 _BITS = INSTRUCTION_BYTES * 8
 
 
 class _Arrived(data.StructLayout):
-    """An instruction in the buffer, with what is found out of it before it gets there: which unit executes
-    it, a bit per unit where there is such an opcode, and whether it is FINISH."""
+    """An instruction in the buffer, with facts that are decoded on arrival: the unit that executes it (one
+    bit per unit, or none for an unknown opcode) and whether it is FINISH."""
 
     def __init__(self) -> None:
         super().__init__({"word": _BITS, "unit": UNIT_BITS, "units": len(WORKERS), "finish": 1})
@@ -41,10 +41,10 @@ class _Arrived(data.StructLayout):
 class Fetch(wiring.Component):
     """The fetch unit.
 
-    ``flush`` begins a program; requests come while ``enable`` is set. ``waiting`` tells that the next
-    instruction has not arrived, ``more`` that there is one. Each unit has a reservation of its name, which is
-    taken with each instruction that is handed out for it. ``able`` tells that the next one would be handed
-    out if ``active`` were set, ``fault`` what is wrong with it, and neither waits to know whether it is.
+    ``flush`` begins a program, and ``enable`` allows requests. ``waiting`` shows that the next instruction
+    has not arrived, ``more`` that there is one. Each unit has a reservation of its name, taken with each
+    dispatched instruction. ``able`` shows that the next instruction would be dispatched if ``active`` were
+    set, ``fault`` is its fault. Neither depends on ``active``.
     """
 
     def __init__(self, config: Config) -> None:
@@ -80,17 +80,17 @@ class Fetch(wiring.Component):
         return m
 
     def _request(self, m: Module, lanes: int, halves: int, counts: Queue) -> None:
-        """Ask for chunk after chunk, each split like a row."""
+        """Request chunk after chunk. Each is split into bursts like a row."""
         config, read = self._config, self.read
         position = Signal(DRAM_ADDRESS_BITS - log2(INSTRUCTION_BYTES))
         chunk = Signal(range(config.fetch_chunk + 1))
         asked = Signal(INDEX_BITS)
         left = Signal(INDEX_BITS)
-        """Instructions behind the current chunk."""
+        """Instructions after the current chunk."""
         room = Signal(range(config.fetch_buffer + 1))
         page = PAGE_BYTES // INSTRUCTION_BYTES
         count = Signal(range(min(page, config.fetch_chunk) + 1))
-        """Of the burst that is asked for; found out in the cycle before."""
+        """Instructions in the requested burst, computed one cycle earlier."""
 
         def first_of(chunk: Value, position: Value) -> Value:
             lane = position[: log2(lanes)] if lanes > 1 else Const(0, 1)
@@ -146,14 +146,14 @@ class Fetch(wiring.Component):
     def _buffer(
         self, m: Module, lanes: int, halves: int, arrived: Signal, counts: Queue
     ) -> tuple[Any, Value]:
-        """Take beats apart into instructions; give the one that is next, and how many arrive."""
+        """Split beats into instructions. Return the next instruction and the number of arriving ones."""
         config = self._config
         lane = Signal(max(1, log2(lanes)))
         half = Signal()
         burst_left = Signal(range(257))
-        """Instructions."""
+        """Unit: instructions."""
         fresh = Signal(init=1)
-        """The next beat is a burst's first."""
+        """The next beat is the first of a burst."""
         taken = Signal(range(lanes + 1))
         rest = Signal(range(257))
         complete = Signal()
@@ -186,8 +186,8 @@ class Fetch(wiring.Component):
                 arrived.eq(0),
             ]
 
-        # As long as a burst is under way, there is a place for its next instruction; where a beat holds one
-        # at most, it is written in every cycle until it is complete.
+        # While a burst is in progress, its next instruction has a place in the buffer. If a beat holds at
+        # most one instruction, the place is written in every cycle until the instruction is complete.
         depth = max(1, config.fetch_buffer // lanes)
         instructions = []
         for number in range(lanes):
@@ -213,7 +213,6 @@ class Fetch(wiring.Component):
         return data.View(_Arrived(), head), Mux(complete, taken, 0)
 
     def _looked_at(self, word: Value) -> Value:
-        """An instruction as it is kept."""
         load = view(Load, self._config, word)
         by_store, by_load = (executed_by(unit, load, self._config) for unit in (Unit.STORE, Unit.LOAD))
         unit = Mux(by_store, Unit.STORE, Mux(by_load, Unit.LOAD, Unit.COMPUTE))[:UNIT_BITS]
@@ -223,10 +222,10 @@ class Fetch(wiring.Component):
 
     def _hand_out(self, m: Module, head: Any, taken: Value) -> None:
         held = Signal(range(self._config.fetch_buffer + 1))
-        """Instructions that have arrived and are not handed out."""
+        """Instructions that have arrived and are not dispatched."""
         last = Signal()
         blocked = Signal()
-        """Serial mode: the instruction before has not retired."""
+        """Serial mode: the previous instruction has not retired."""
         m.d.sync += held.eq(held + taken - self.fetched.push)
         with m.If(taken != 0):
             m.d.sync += self.waiting.eq(0)
@@ -279,7 +278,7 @@ class Fetch(wiring.Component):
 
 
 def executed_by(unit: Unit, transfer: Any, config: Config) -> Value:
-    """Whether a unit executes an instruction, seen as a LOAD."""
+    """Return whether a unit executes an instruction."""
     found = []
     for opcode, cls in classes_of(config).items():
         same = transfer.opcode == opcode
@@ -298,7 +297,7 @@ def executed_by(unit: Unit, transfer: Any, config: Config) -> Value:
 def _by_variant(
     unit: Unit, opcode: int, cls: type[Instruction], transfer: Any, config: Config
 ) -> list[Value]:
-    """As :func:`executed_by`, for an opcode that may mean different classes with different memory ids."""
+    """Return the same as :func:`executed_by` for an opcode whose class depends on the memory id."""
     same = transfer.opcode == opcode
     ids = {memory: one().unit for (number, memory, _), one in variants_of(config).items() if number == opcode}
     if cls().unit is not unit:

@@ -1,4 +1,4 @@
-"""The load unit: LOADs of inp and wgt and SETs of inp, with the two scratchpads that are filled."""
+"""The load unit: LOADs of ``inp`` and ``wgt``, and SETs of ``inp``."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,19 +10,19 @@ from amaranth.lib.wiring import In, Out
 from accel.core.config import Config
 from accel.core.isa import Load as LoadInstruction
 from accel.core.isa import Opcode, SetInp, Unit
-from accel.core.memories import INP
-from accel.hw.bus.port import ReadChannel
+from accel.core.scratchpad_specs import INP
+from accel.hw.bus.read_port import ReadChannel
 from accel.hw.datapath.gemm import tap_names
-from accel.hw.datapath.kinds import kinds_of
-from accel.hw.datapath.layouts import view
 from accel.hw.datapath.scratchpads import Scratchpad, access_ports, connect_access
-from accel.hw.units.interfaces import OperandReads, unit_ports
-from accel.hw.units.loader import Loader
-from accel.hw.units.tokens import connect_tokens
+from accel.hw.datapath.transfer_memories import kinds_of
+from accel.hw.datapath.word_layouts import view
+from accel.hw.units.load_executor import LoadExecutor
+from accel.hw.units.token_counters import connect_tokens
+from accel.hw.units.unit_interfaces import OperandReads, unit_ports
 
 
 class Load(wiring.Component):
-    """The load unit, with inp and wgt scratchpad."""
+    """The load unit, with the scratchpads ``inp`` and ``wgt``."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -36,7 +36,7 @@ class Load(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         config = self._config
-        m.submodules.loader = loader = Loader(self._kinds, config.loads_in_flight, config)
+        m.submodules.loader = loader = LoadExecutor(self._kinds, config.loads_in_flight, config)
         may_start: Value = Const(1, 1)
         if config.post:
             setting, may_start = self._set(m, loader)
@@ -82,10 +82,10 @@ class Load(wiring.Component):
                 m.d.comb += [pad.unsigned.eq(setting.unsigned), pad.zero.eq(setting.zero)]
         return m
 
-    def _set(self, m: Module, loader: Loader) -> tuple["_Setting", Value]:
-        """What SETs leave behind, and whether they let the head start.
+    def _set(self, m: Module, loader: LoadExecutor) -> tuple["_Setting", Value]:
+        """Execute SETs. Return the setting, and whether a SET allows the head of the queue to start.
 
-        A SET goes through the loader as a LOAD that moves nothing.
+        A SET passes through the loader as a LOAD without data.
         """
         start, flush = self.issue.start, self.control.flush
         word = view(SetInp, self._config, self.issue.entry.word)
@@ -102,7 +102,7 @@ class Load(wiring.Component):
 
 @dataclass(frozen=True, kw_only=True)
 class _Setting:
-    """The registers of the load unit that SET writes."""
+    """The registers that a SET of the load unit writes."""
 
     unsigned: Signal
     zero: Signal

@@ -1,8 +1,8 @@
-"""The store unit: STOREs, written in bursts while earlier ones await their responses.
+"""The store unit. It writes STOREs in bursts while earlier ones await their responses.
 
-A burst's first beat is asked of the accumulators' mirror in the cycle of its grant, the others in the
-cycles that follow; a beat is on the bus two cycles later, on machines with ``post=1`` and ``post_stages``
-more. If the bus is not ready the whole pipeline waits.
+In the cycle of a burst's grant, its first beat is requested from the mirror of the accumulators, and the
+remaining beats in the following cycles. A beat is on the bus two cycles later, or ``2 + post_stages``
+with ``post=1``. If the bus is not ready, the whole pipeline waits.
 """
 
 from typing import Any
@@ -14,37 +14,37 @@ from amaranth.lib.wiring import In, Out
 from accel.core.config import Config
 from accel.core.isa import Store as StoreInstruction
 from accel.core.isa import StoreReq, Unit
-from accel.hw.bus.abandoned import Abandoned
+from accel.hw.bus.abandoned_bursts import AbandonedBursts
 from accel.hw.bus.axi import Axi4Write, every_burst, pins
 from accel.hw.bus.axi import ports as axi_ports
-from accel.hw.bus.port import BurstLayout, ReadChannel
+from accel.hw.bus.read_port import BurstLayout, ReadChannel
 from accel.hw.datapath.accumulators import MirrorRead
-from accel.hw.datapath.beats import BeatWalker, PlacesLayout
-from accel.hw.datapath.bursts import BurstWalker
-from accel.hw.datapath.checks import first_fault
-from accel.hw.datapath.finishing import ParLayout, slots_per_beat
-from accel.hw.datapath.kinds import dram_lane, kinds_of
-from accel.hw.datapath.layouts import BEATS_BITS, INDEX_BITS, log2, view
+from accel.hw.datapath.beat_walker import BeatWalker, PlacesLayout
+from accel.hw.datapath.burst_walker import BurstWalker
+from accel.hw.datapath.instruction_checks import first_fault
 from accel.hw.datapath.queue import BypassQueue, Queue
+from accel.hw.datapath.requantize_lanes import ParLayout, slots_per_beat
 from accel.hw.datapath.scratchpads import access_ports
-from accel.hw.units.finished import FinishedBeats
-from accel.hw.units.flight import Flight
-from accel.hw.units.interfaces import unit_ports
-from accel.hw.units.own import Own
-from accel.hw.units.tokens import connect_tokens
+from accel.hw.datapath.transfer_memories import dram_lane, kinds_of
+from accel.hw.datapath.word_layouts import BEATS_BITS, INDEX_BITS, log2, view
+from accel.hw.units.in_flight import InFlight
+from accel.hw.units.requantized_beats import RequantizedBeats
+from accel.hw.units.store_unit_loads import StoreUnitLoads
+from accel.hw.units.token_counters import connect_tokens
+from accel.hw.units.unit_interfaces import unit_ports
 
 
 class Store(wiring.Component):
-    """The store unit, with the AXI4 write channels; with ``post=1`` also with a read channel of its own, and
-    the scratchpads par and res.
+    """The store unit, with the AXI4 write channels. With ``post=1`` it also has a read channel and the
+    scratchpads ``par`` and ``res``.
 
-    It reads the accumulators through ``out``. ``grant`` tells of the burst ``granted``, ``last`` that the bus
-    takes the last beat of ``burst``; ``response`` is the instruction whose burst the bus answers, ``bad``
-    that it does with an error.
+    It reads the accumulators through ``out``. ``grant`` shows that the burst ``granted`` is granted, ``last``
+    that the bus takes the last beat of ``burst``. ``response`` is the instruction whose burst the bus
+    answers, and ``bad`` shows an error response.
 
-    ``sending`` tells of an address or beats that the bus has not taken, ``writing`` of bursts that it has not
-    answered, but for those that ``abandon`` gave up, of which ``stale`` tells; ``stray`` of an answer without
-    a burst.
+    ``sending`` shows that the bus has not taken an address or beat, ``writing`` that it has not answered a
+    burst. ``abandon`` excludes the current bursts from ``writing``. While the bus owes their answers,
+    ``stale`` is set. ``stray`` shows an answer without a burst.
     """
 
     def __init__(self, config: Config) -> None:
@@ -75,27 +75,28 @@ class Store(wiring.Component):
         config = self.config
         post = bool(config.post)
         m.submodules.bursts = bursts = BurstWalker(self.kinds, config)
-        m.submodules.flight = flight = Flight(config.stores_in_flight, config, hazards=post, shared=post)
+        m.submodules.flight = flight = InFlight(config.stores_in_flight, config, hazards=post, shared=post)
         responses = Queue(_granted_layout(config), config.outstanding)
         m.submodules.responses = responses
         for part in (bursts, flight):
             m.d.comb += part.flush.eq(self.control.flush)
         moves = Signal()
-        own = Own(m, self, flight, ~bursts.valid & flight.room) if post else None
+        own = StoreUnitLoads(m, self, flight, ~bursts.valid & flight.room) if post else None
         begins = self._start(m, bursts, flight, responses, moves, own)
         connect_tokens(m, self, config)
 
         # Grant, addresses, responses.
-        m.submodules.abandoned = abandoned = Abandoned(config.outstanding)
+        m.submodules.abandoned = abandoned = AbandonedBursts(config.outstanding)
         answered, heard = Signal(), Signal()
         advance = Signal()
         idle = Signal(init=1)
-        """The opposite of ``wvalid``, in a register of its own, for what is granted and asked for, since all
-        of the pipeline takes the other."""
+        """The complement of ``wvalid`` in a register of its own for grants and requests, because the whole
+        pipeline reads ``wvalid``."""
         goes_on = idle | self.wready
         more = log2(slots_per_beat(config)) if post else 0
         left = Signal(BEATS_BITS + more)
-        """Beats of the granted burst that are still to be asked of the mirror; of those finished, slots."""
+        """Beats of the granted burst that are not yet requested from the mirror. Requantized beats count in
+        slots."""
         more_left = Signal()
         total = Signal(BEATS_BITS + more) if post else bursts.beats
         m.d.comb += [
@@ -138,7 +139,7 @@ class Store(wiring.Component):
                 self.awlen.eq(bursts.beats - 1),
             ]
 
-        # Beats: asked of the mirror, read, on the bus.
+        # Beats: requested from the mirror, read, on the bus.
         asking = Signal()
         last = Signal()
         written = Signal() if post else self.busy
@@ -157,7 +158,7 @@ class Store(wiring.Component):
         if own is None:
             full = self._write(m, asking, last)
         else:
-            finished = FinishedBeats(m, self, own, beats, par=par, asking=asking, last=last)
+            finished = RequantizedBeats(m, self, own, beats, par=par, asking=asking, last=last)
             full = finished.full
             m.d.comb += [
                 self.busy.eq(written | own.loader.data_valid),
@@ -182,12 +183,11 @@ class Store(wiring.Component):
         self,
         m: Module,
         bursts: BurstWalker,
-        flight: Flight,
+        flight: InFlight,
         responses: Queue,
         moves: Signal,
-        own: Own | None,
+        own: StoreUnitLoads | None,
     ) -> Value:
-        """Start what heads the queue; gives whether it is a STORE and starts."""
         config, kinds = self.config, self.kinds
         issue, entry = self.issue, self.issue.entry
         store = view(StoreInstruction, config, entry.word)
@@ -233,11 +233,10 @@ class Store(wiring.Component):
 
     @property
     def _kind(self) -> Value:
-        """Of the STORE at the head."""
         return self.issue.entry.moves.kind if len(self.kinds) > 1 else Const(0)
 
     def _write(self, m: Module, asking: Signal, last: Signal) -> Value:
-        """The beats on the bus, a cycle after they have been read; gives whether there is one."""
+        """Put beats on the bus one cycle after they have been read. Return whether there is one."""
         read = Signal()
         read_last = Signal()
         with m.If(self.out.advance):
@@ -250,8 +249,8 @@ class Store(wiring.Component):
         return read
 
     def _places(self, m: Module, begins: Value, asking: Signal) -> tuple[BeatWalker, Value]:
-        """Which accumulators each beat holds; gives also what the next STORE uses of PAR, if there is such a
-        memory."""
+        """Determine which accumulators each beat holds. Return the walker, and the range of PAR of the next
+        STORE if the machine has PAR."""
         kinds, kind = self.kinds, self._kind
         store = view(StoreInstruction, self.config, self.issue.entry.word)
         post = bool(self.config.post)
@@ -282,5 +281,5 @@ class Store(wiring.Component):
 
 
 def _granted_layout(config: Config) -> data.StructLayout:
-    """What is remembered of a burst until its response."""
+    """Return the layout of the record that is kept for a burst until its response."""
     return data.StructLayout({"last": 1, "slot": range(config.stores_in_flight), "index": INDEX_BITS})

@@ -1,8 +1,8 @@
-"""ALU: ``acc[dst] = op(acc[dst], imm or acc[src])``, micro-ops strictly in order.
+"""ALU: ``acc[dst] = op(acc[dst], imm or acc[src])``, in the order of the micro-ops.
 
-Vectorised where the order cannot show: no accumulator that is read has been written before, or those
-written again are written by an operation whose order does not matter. Otherwise micro-ops are grouped
-into levels, each of which depends on earlier levels only.
+An instruction is a few array operations if the order has no effect: no accumulator is read after it was
+written, or the repeated operation is commutative. Otherwise the micro-ops are grouped into levels that depend
+only on earlier levels.
 """
 
 from math import prod
@@ -11,24 +11,26 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from accel.core.access import LoopShape
+from accel.core.instruction_access import LoopShape
 from accel.core.isa import Alu, AluOp, UopArray
-from accel.sim.functional.patterns import Box, index_chunks, is_injective, strided
+from accel.sim.functional.micro_op_patterns import Box, index_chunks, is_injective, strided
 
 Acc = npt.NDArray[np.int32]
 
-_ANY_ORDER: dict[AluOp, np.ufunc] = {
+_COMMUTATIVE: dict[AluOp, np.ufunc] = {
     AluOp.MIN: np.minimum,
     AluOp.MAX: np.maximum,
     AluOp.ADD: np.add,
     AluOp.MUL: np.multiply,
 }
-"""Operations for which repeated application to one accumulator may be done in any order."""
+"""Operations that can be applied repeatedly to one accumulator in any order."""
 
 
 def shift_right(x: Acc, amount: Acc | np.int32) -> Acc:
-    """Arithmetic shift right; a negative amount shifts left. 31 or more to the right leaves the sign,
-    32 or more to the left leaves zero."""
+    """Shift right arithmetically; a negative amount shifts left.
+
+    Shifting right by 31 or more leaves the sign, shifting left by 32 or more leaves zero.
+    """
     right = np.minimum(np.maximum(amount, 0), 31)
     wide = np.asarray(amount, dtype=np.int64)
     left = np.minimum(np.maximum(-wide, 0), 32)
@@ -36,51 +38,50 @@ def shift_right(x: Acc, amount: Acc | np.int32) -> Acc:
     return np.where(wide < 0, shifted, x >> right).astype(np.int32)
 
 
-OPERATIONS: dict[int, Any] = {op.value: function for op, function in _ANY_ORDER.items()}
+OPERATIONS: dict[int, Any] = {op.value: function for op, function in _COMMUTATIVE.items()}
 OPERATIONS[AluOp.SHR] = shift_right
-"""int32 operands to an int32 result; ADD and MUL wrap."""
+"""From int32 operands to an int32 result. ADD and MUL wrap."""
 
 
 class AluBox(NamedTuple):
-    """An affine box of micro-ops whose order cannot show, as operations on arrays."""
+    """An affine box of micro-ops whose order has no effect, as array operations."""
 
     target: Acc
-    """The accumulators that are written: a view."""
+    """View of the accumulators that are written."""
     operand: Acc | None
-    """Those that are read: a view with further axes behind ``target``'s where accumulators are written again;
-    None if the operand is immediate."""
+    """View of the accumulators that are read, or None if the operand is immediate. It has further axes
+    after those of ``target`` if accumulators are written repeatedly."""
     times: int
-    """How often each accumulator is written."""
+    """How many times each accumulator is written."""
 
     def run(self, instruction: Alu) -> None:
-        """Execute ``instruction``, which has these micro-ops."""
         if self.operand is None:
-            _repeat(instruction.alu_op, self.target, instruction.imm, self.times)
+            _apply_repeatedly(instruction.alu_op, self.target, instruction.imm, self.times)
         else:
-            _combine(instruction.alu_op, self.target, self.operand)
+            _apply_operands(instruction.alu_op, self.target, self.operand)
 
 
 def alu_box(acc: Acc, box: Box, *, immediate: bool) -> AluBox | None:
-    """The same of an affine box on ``acc``; None if its order might show."""
+    """Return the array operations of an affine box on ``acc``. None if the order of micro-ops may have an
+    effect."""
     moving = [(a.extent, a.strides[0]) for a in box.axes if a.strides[0]]
-    still = [a for a in box.axes if not a.strides[0]]
+    fixed = [a for a in box.axes if not a.strides[0]]
     if not is_injective(moving):
         return None
     target = strided(acc, box.base[0], moving)
-    times = prod(axis.extent for axis in still)
+    times = prod(axis.extent for axis in fixed)
     if immediate:
         return AluBox(target, None, times)
     same = box.base[0] == box.base[1] and all(a.strides[0] == a.strides[1] for a in box.axes if a.strides[0])
-    if not (_disjoint(box) or (same and not still)):
+    if not (_disjoint(box) or (same and not fixed)):
         return None
     read = [(a.extent, a.strides[1]) for a in box.axes if a.strides[0]] + [
-        (a.extent, a.strides[1]) for a in still
+        (a.extent, a.strides[1]) for a in fixed
     ]
     return AluBox(target, strided(acc, box.base[1], read), times)
 
 
-def _repeat(op: int, target: Acc, imm: int, times: int) -> None:
-    """Apply the operation to ``target`` so often with the same immediate."""
+def _apply_repeatedly(op: int, target: Acc, imm: int, times: int) -> None:
     if op == AluOp.ADD:
         np.add(target, _int32(imm * times), out=target)
     elif op == AluOp.MUL:
@@ -97,12 +98,11 @@ def _int32(value: int) -> np.int32:
     return np.int32((value + (1 << 31)) % (1 << 32) - (1 << 31))
 
 
-def _combine(op: int, target: Acc, operand: Acc) -> None:
-    """Apply the operation to ``target`` and ``operand``, again for each step along its further axes."""
+def _apply_operands(op: int, target: Acc, operand: Acc) -> None:
     further = range(target.ndim - 2, operand.ndim - 2)
     if not further:
         _apply(op, target, operand)
-    elif op in _ANY_ORDER:
+    elif op in _COMMUTATIVE:
         _apply(op, target, OPERATIONS[op].reduce(operand, axis=tuple(further), dtype=np.int32))
     else:
         for step in np.ndindex(operand.shape[further.start : further.stop]):
@@ -110,7 +110,6 @@ def _combine(op: int, target: Acc, operand: Acc) -> None:
 
 
 def _apply(op: int, target: Acc, operand: Acc | np.int32) -> None:
-    """``target = op(target, operand)``, in place."""
     if op == AluOp.SHR:
         target[...] = shift_right(target, operand)
     else:
@@ -118,7 +117,7 @@ def _apply(op: int, target: Acc, operand: Acc | np.int32) -> None:
 
 
 def alu_general(acc: Acc, instruction: Alu, uops: UopArray, shape: LoopShape, count: int) -> None:
-    """Run the first ``count`` micro-ops of any instruction; cost is linear in them."""
+    """Execute the first ``count`` micro-ops of any instruction. The cost is linear in them."""
     operation = OPERATIONS[instruction.alu_op]
     for indices in index_chunks(uops, shape, count):
         dst, src = indices[:, 0], indices[:, 1]
@@ -131,7 +130,6 @@ def alu_general(acc: Acc, instruction: Alu, uops: UopArray, shape: LoopShape, co
 
 
 def _disjoint(box: Box) -> bool:
-    """Whether the ranges of dst and src do not overlap."""
     low, high = list(box.base[:2]), list(box.base[:2])
     for axis in box.axes:
         for operand in (0, 1):
@@ -142,7 +140,6 @@ def _disjoint(box: Box) -> bool:
 
 
 def _occurrences(dst: npt.NDArray[np.int64]) -> list[npt.NDArray[np.intp]]:
-    """Positions grouped by how often their dst has occurred before."""
     order = np.argsort(dst, kind="stable")
     ordered = dst[order]
     fresh = np.concatenate([[True], ordered[1:] != ordered[:-1]])
@@ -153,7 +150,8 @@ def _occurrences(dst: npt.NDArray[np.int64]) -> list[npt.NDArray[np.intp]]:
 
 
 def _levels(dst: npt.NDArray[np.int64], src: npt.NDArray[np.int64]) -> list[npt.NDArray[np.intp]]:
-    """Positions grouped so that a group only reads and overwrites what earlier groups are done with."""
+    """Group positions into levels: a level reads and overwrites only values that earlier levels have finished
+    with."""
     written: dict[int, int] = {}
     read: dict[int, int] = {}
     levels = np.empty(len(dst), dtype=np.int64)

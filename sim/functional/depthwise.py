@@ -1,7 +1,7 @@
 """Depthwise MAC: ``acc[dst][b][o] += sum over t of inp[src + t * step][b][o] * wgt[wgt][o][t]``.
 
-It has few products for each accumulator, so that arrays of all accumulators are multiplied tap by tap, as
-int32: additions modulo 2**32 do not depend on their order.
+Each accumulator is the sum of few products. So arrays of all accumulators are multiplied tap by tap, as
+int32. The order does not matter, since sums wrap modulo 2**32.
 """
 
 from dataclasses import dataclass
@@ -11,20 +11,26 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from accel.core.access import LoopShape
+from accel.core.instruction_access import LoopShape
 from accel.core.isa import UopArray
-from accel.sim.functional.gemm import add_products, last_steps, last_writers
-from accel.sim.functional.patterns import Axis, Box, Triple, index_chunks, is_injective, strided
+from accel.sim.functional.gemm import add_products, last_iterations, last_writers
+from accel.sim.functional.micro_op_patterns import Axis, Box, Triple, index_chunks, is_injective, strided
 from accel.sim.functional.scratchpads import Scratchpads
 
-_MOST_STEPS = 256
-"""Array operations that an instruction comes to at most; beyond, its micro-ops are run one by one."""
+_MAX_ARRAY_OPERATIONS = 256
+"""Array operations for one instruction. If it needs more, its micro-ops are executed one by one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DepthwiseBox:
-    """An affine box of depthwise micro-ops: ``axes`` move dst, and ``firsts`` are the indices of the first
-    accumulator's micro-ops."""
+    """An affine box of depthwise micro-ops.
+
+    Attributes:
+        axes: the axes that move dst.
+        firsts: the indices of the micro-ops of the first accumulator.
+        taps, step: number of taps, and inp elements from one to the next.
+        overwrite: whether the sums replace the accumulators.
+    """
 
     axes: tuple[Axis, ...]
     firsts: tuple[Triple, ...]
@@ -33,8 +39,6 @@ class DepthwiseBox:
     overwrite: bool
 
     def on(self, pads: Scratchpads) -> "TapProducts":
-        """The products on these scratchpads."""
-
         def view(array: npt.NDArray[Any], base: int, operand: int) -> npt.NDArray[Any]:
             return strided(array, base, [(axis.extent, axis.strides[operand]) for axis in self.axes])
 
@@ -47,38 +51,39 @@ class DepthwiseBox:
 
 
 class TapProducts(NamedTuple):
-    """Views of inp [.., batch, block] and wgt [.., 1, block] to be multiplied, and the accumulators
-    [.., batch, block] that get the sum."""
+    """Pairs of views, inp [.., batch, block] and wgt [.., 1, block], whose products are added to the
+    accumulators [.., batch, block]."""
 
     pairs: tuple[tuple[npt.NDArray[Any], npt.NDArray[np.int8]], ...]
     acc: npt.NDArray[np.int32]
     overwrite: bool
 
     def run(self) -> None:
-        """Add the products to the accumulators, or write them there."""
-        fresh = self.overwrite
+        is_first = self.overwrite
         for inp, wgt in self.pairs:
             products = np.multiply(inp, wgt, dtype=np.int32)
-            if fresh:
+            if is_first:
                 self.acc[...] = products
             else:
                 np.add(self.acc, products, out=self.acc)
-            fresh = False
+            is_first = False
 
 
 def depthwise_box(box: Box, shape: LoopShape, *, overwrite: bool) -> DepthwiseBox | None:
-    """What an affine box of micro-ops computes; with ``overwrite``, the last micro-ops of each dst.
+    """Return the products of an affine box of micro-ops. With ``overwrite``, only the last micro-op of each
+    dst counts.
 
-    None if two micro-ops meet in one dst in a way that the box's axes do not show, or if they are many.
+    Returns:
+        None if two micro-ops have the same dst on axes that both move it, or if there are too many products.
     """
     if overwrite:
-        box = last_steps(box)
+        box = last_iterations(box)
     moving = tuple(axis for axis in box.axes if axis.strides[0])
     reduce = [axis for axis in box.axes if not axis.strides[0]]
     steps = shape.taps
     for axis in reduce:
         steps *= axis.extent
-    if steps > _MOST_STEPS or not is_injective([(axis.extent, axis.strides[0]) for axis in moving]):
+    if steps > _MAX_ARRAY_OPERATIONS or not is_injective([(axis.extent, axis.strides[0]) for axis in moving]):
         return None
     firsts = []
     for counts in product(*(range(axis.extent) for axis in reduce)):
@@ -95,7 +100,7 @@ def depthwise_box(box: Box, shape: LoopShape, *, overwrite: bool) -> DepthwiseBo
 def depthwise_general(
     pads: Scratchpads, uops: UopArray, shape: LoopShape, count: int, *, overwrite: bool = False
 ) -> None:
-    """Run the first ``count`` micro-ops of any depthwise MAC; cost is linear in them."""
+    """Execute the first ``count`` micro-ops of any depthwise MAC. The cost is linear in them."""
     for chunk in index_chunks(uops, shape, count):
         dst, src, wgt = (last_writers(chunk) if overwrite else chunk).T
         sums = np.zeros((len(dst), *pads.acc.shape[1:]), dtype=np.int32)

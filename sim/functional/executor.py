@@ -1,7 +1,7 @@
-"""The living definition of the instruction set: what each instruction does to scratchpads and DRAM.
+"""The executable definition of the instruction set: the effect of each instruction on scratchpads and DRAM.
 
-Timing plays no part; instructions run one at a time, in program order where the tokens allow it, or in
-any other order that they allow.
+It has no timing. Instructions run one at a time, in program order if the tokens allow it, or in another order
+that they allow.
 """
 
 import random
@@ -11,11 +11,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from accel.base.distinct import Distinct
 from accel.base.errors import AccelError
-from accel.core.access import COLUMNS, Elements, LoopShape, as_elements, index_fault, loop_shape, reached
+from accel.base.interned_sequence import Distinct
 from accel.core.config import Config
-from accel.core.faults import (
+from accel.core.fault_causes import (
     EMPTY_PROGRAM,
     Cause,
     Fault,
@@ -26,6 +25,15 @@ from accel.core.faults import (
     overflow_fault,
     residual_fault,
     taps_fault,
+)
+from accel.core.instruction_access import (
+    COLUMNS,
+    Elements,
+    LoopShape,
+    as_elements,
+    index_fault,
+    loop_shape,
+    reached,
 )
 from accel.core.isa import (
     Alu,
@@ -46,68 +54,76 @@ from accel.image.dram import Dram
 from accel.sim.functional.alu import AluBox, alu_box, alu_general
 from accel.sim.functional.depthwise import TapProducts, depthwise_box, depthwise_general
 from accel.sim.functional.gemm import Product, gemm_box, gemm_general
-from accel.sim.functional.patterns import Box, affine_box, affine_boxes, apart, disjoint, index_chunks
+from accel.sim.functional.load_store import ControlState, Copy, copy_of, execute_load, execute_store
+from accel.sim.functional.micro_op_patterns import (
+    Box,
+    affine_box,
+    affine_boxes,
+    are_disjoint,
+    index_chunks,
+    split_axis,
+)
 from accel.sim.functional.scratchpads import Scratchpads
-from accel.sim.functional.transfers import Copy, RunState, copy_of, execute_load, execute_store
 
 DEFAULT_MAX_UOPS = 10**10
-"""Micro-ops that a run may execute unless the caller says otherwise."""
+"""Default limit on the micro-ops of a run."""
 
-_MOST_BOXES = 64
-"""A GEMM is looked at as so many matrix products at most."""
+_MAX_MATRIX_PRODUCTS = 64
+"""A GEMM is computed as at most this many matrix products. One with more is computed micro-op by micro-op."""
 
-_MOST_COPIES = 1 << 14
-"""LOADs of which the way they go is remembered."""
+_MAX_REMEMBERED_COPIES = 1 << 14
+"""LOADs whose views of scratchpad and DRAM are remembered."""
 
 Order = Literal["program", "random"]
 
 
-class _Pattern(NamedTuple):
-    """What is worth computing once for equal instructions that run micro-ops."""
+class _LoopsAnalysis(NamedTuple):
+    """The result of analyzing an instruction that runs micro-ops. Equal instructions with equal micro-ops
+    share it."""
 
     uops: UopArray
     shape: LoopShape
     fault: tuple[int, Fault] | None = None
     zeros: Elements | None = None
-    """The accumulators that a GEMM with ``reset`` writes; None if it is another instruction, or at fault."""
+    """The accumulators that a GEMM with ``reset`` clears. None for other instructions and for faulty ones."""
     products: tuple[Product, ...] = ()
-    """The matrix products that another GEMM or a MAC comes to; none if they are not known."""
+    """The matrix products of another GEMM or of a MAC. Empty if none were found."""
     taps: TapProducts | None = None
-    """The products of a depthwise MAC; None if it is another instruction, or they are not known."""
+    """The products of a depthwise MAC. None for other instructions, and if none were found."""
     alu: AluBox | None = None
-    """The operations on arrays that an ALU instruction is; None if they are not known."""
+    """The array operations of an ALU instruction. None if none were found."""
 
 
 class Executor:
-    """Runs single instructions on scratchpads and DRAM."""
+    """Executes single instructions on scratchpads and DRAM."""
 
     def __init__(self, config: Config, dram: Dram, pads: Scratchpads) -> None:
         self.config = config
         self.dram = dram
         self.pads = pads
-        self.state = RunState(config)
-        self._patterns: dict[tuple[int, bytes, SetAcc | None], _Pattern] = {}
-        self._bare: dict[int, tuple[Loops, int]] = {}
-        """Instructions and a number for what they are without tokens, by the id of the first, which is kept
-        so that nobody else takes it."""
+        self.state = ControlState(config)
+        self._analyses: dict[tuple[int, bytes, SetAcc | None], _LoopsAnalysis] = {}
+        self._numbers_by_id: dict[int, tuple[Loops, int]] = {}
+        """By the id of an instruction: the instruction, which keeps its id from being reused, and a number
+        that instructions with different tokens share if they are equal otherwise."""
         self._numbers: dict[Loops, int] = {}
         self._copies: dict[int, Copy] = {}
-        """By the id of the instruction, which is kept in it."""
+        """By the id of the LOAD, which the copy holds."""
 
     def execute(self, instruction: Instruction) -> tuple[int, Fault] | None:
-        """Run one instruction as a whole.
+        """Execute one instruction completely.
 
         Returns:
-            None, or the fault that stopped it and the micro-ops executed before; of a fault that is not
-            in a micro-op nothing has moved.
+            None, or the fault that stopped it and the number of micro-ops executed before. Nothing has moved
+            unless the fault is in a micro-op.
         """
         fault = instruction_fault(instruction, self.config)
-        fault = fault or residual_fault(instruction, self.state.held, self.config)
-        fault = fault or taps_fault(instruction, self.state.acc)
+        fault = fault or residual_fault(instruction, self.state.residual_count, self.config)
+        fault = fault or taps_fault(instruction, self.state.acc_setting)
         return (0, fault) if fault is not None else self.execute_checked(instruction)
 
     def execute_checked(self, instruction: Instruction) -> tuple[int, Fault] | None:
-        """As :meth:`execute`, for an instruction that is not wrong by itself."""
+        """Execute an instruction in which its unit finds no fault before the start; see :meth:`execute`."""
         copy = self._copies.get(id(instruction))
         if copy is not None and copy.moves == self.dram.moves:
             copy.target[...] = copy.source
@@ -116,13 +132,13 @@ class Executor:
         elif isinstance(instruction, Store):
             execute_store(instruction, self.config, self.dram, self.pads, self.state)
         elif isinstance(instruction, Loops) and instruction.uop_count:
-            pattern = self._pattern(instruction)
-            count = instruction.uop_count if pattern.fault is None else pattern.fault[0]
+            analysis = self._analysis(instruction)
+            count = instruction.uop_count if analysis.fault is None else analysis.fault[0]
             if count:
-                self._execute_loops(instruction, pattern, count)
-            return pattern.fault
+                self._execute_loops(instruction, analysis, count)
+            return analysis.fault
         elif isinstance(instruction, Set):
-            self.state.take_setting(instruction)
+            self.state.apply_setting(instruction)
         return None
 
     def _load(self, instruction: Load) -> None:
@@ -131,51 +147,53 @@ class Executor:
             execute_load(instruction, self.config, self.dram, self.pads, self.state)
             return
         copy.target[...] = copy.source
-        if len(self._copies) < _MOST_COPIES:
+        if len(self._copies) < _MAX_REMEMBERED_COPIES:
             self._copies[id(instruction)] = copy
 
-    def _pattern(self, instruction: Loops) -> _Pattern:
+    def _analysis(self, instruction: Loops) -> _LoopsAnalysis:
         words = self.pads.uop[instruction.uop_begin : instruction.uop_end]
-        kept = self._bare.get(id(instruction))
-        if kept is None:
+        known = self._numbers_by_id.get(id(instruction))
+        if known is None:
             number = self._numbers.setdefault(without_tokens(instruction), len(self._numbers))
-            kept = self._bare[id(instruction)] = (instruction, number)
+            known = self._numbers_by_id[id(instruction)] = (instruction, number)
         tapped = isinstance(instruction, Mac) and instruction.depthwise
-        key = kept[1], words.tobytes(), without_tokens(self.state.acc) if tapped else None
-        found = self._patterns.get(key)
+        key = known[1], words.tobytes(), without_tokens(self.state.acc_setting) if tapped else None
+        found = self._analyses.get(key)
         if found is None:
-            found = self._patterns[key] = self._new_pattern(instruction, decode_uops(words, self.config))
+            found = self._analyses[key] = self._analyze(instruction, decode_uops(words, self.config))
         return found
 
-    def _new_pattern(self, instruction: Loops, uops: UopArray) -> _Pattern:
-        shape = loop_shape(instruction, self.config, self.state.acc)
-        fault = index_fault(instruction, uops, self.config, self.state.acc)
+    def _analyze(self, instruction: Loops, uops: UopArray) -> _LoopsAnalysis:
+        shape = loop_shape(instruction, self.config, self.state.acc_setting)
+        fault = index_fault(instruction, uops, self.config, self.state.acc_setting)
         if fault is not None:
-            return _Pattern(uops, shape, fault)
-        return self._recognized(instruction, uops, shape)
+            return _LoopsAnalysis(uops, shape, fault)
+        return self._analyze_valid(instruction, uops, shape)
 
-    def _recognized(self, instruction: Loops, uops: UopArray, shape: LoopShape) -> _Pattern:
-        """The pattern of an instruction whose micro-ops are not at fault."""
+    def _analyze_valid(self, instruction: Loops, uops: UopArray, shape: LoopShape) -> _LoopsAnalysis:
         if isinstance(instruction, Products) and not instruction.multiplies:
-            return _Pattern(uops, shape, zeros=as_elements(reached(uops, shape, COLUMNS["dst"])))
+            return _LoopsAnalysis(uops, shape, zeros=as_elements(reached(uops, shape, COLUMNS["dst"])))
         box = affine_box(uops, shape)
         if isinstance(instruction, Products):
             overwrite = not instruction.accumulates
             if isinstance(instruction, Mac) and instruction.depthwise:
                 taps = None if box is None else depthwise_box(box, shape, overwrite=overwrite)
-                return _Pattern(uops, shape, taps=None if taps is None else taps.on(self.pads))
-            return _Pattern(uops, shape, products=self._products(uops, shape, box, overwrite))
+                return _LoopsAnalysis(uops, shape, taps=None if taps is None else taps.on(self.pads))
+            return _LoopsAnalysis(uops, shape, products=self._products(uops, shape, box, overwrite))
         if box is None:
-            return _Pattern(uops, shape)
+            return _LoopsAnalysis(uops, shape)
         _, tensor, _ = shape.checked
-        return _Pattern(uops, shape, alu=alu_box(self.pads.acc, box, immediate=not tensor))
+        return _LoopsAnalysis(uops, shape, alu=alu_box(self.pads.acc, box, immediate=not tensor))
 
     def _products(
         self, uops: UopArray, shape: LoopShape, box: Box | None, overwrite: bool
     ) -> tuple[Product, ...]:
-        """Matrix products that a GEMM or MAC comes to, in any order, if there are few."""
-        boxes = affine_boxes(uops, shape, _MOST_BOXES) or [] if box is None else [box]
-        if overwrite and len(boxes) > 1 and not disjoint(boxes, len(reached(uops, shape, COLUMNS["dst"]))):
+        boxes = affine_boxes(uops, shape, _MAX_MATRIX_PRODUCTS) or [] if box is None else [box]
+        if (
+            overwrite
+            and len(boxes) > 1
+            and not are_disjoint(boxes, len(reached(uops, shape, COLUMNS["dst"])))
+        ):
             return ()
         products = []
         while boxes:
@@ -186,55 +204,55 @@ class Executor:
                 continue
             if overwrite:
                 return ()
-            halves = apart(part)
-            boxes += halves
-            if not halves or len(products) + len(boxes) > _MOST_BOXES:
+            parts = split_axis(part)
+            boxes += parts
+            if not parts or len(products) + len(boxes) > _MAX_MATRIX_PRODUCTS:
                 return ()
         return tuple(products)
 
-    def _execute_loops(self, instruction: Loops, pattern: _Pattern, count: int) -> None:
+    def _execute_loops(self, instruction: Loops, analysis: _LoopsAnalysis, count: int) -> None:
         pads = self.pads
         if isinstance(instruction, Products):
-            if pattern.zeros is not None:
-                pads.acc[pattern.zeros] = 0
+            if analysis.zeros is not None:
+                pads.acc[analysis.zeros] = 0
             elif not instruction.multiplies:
-                for indices in index_chunks(pattern.uops, pattern.shape, count):
+                for indices in index_chunks(analysis.uops, analysis.shape, count):
                     pads.acc[indices[:, 0]] = 0
-            elif pattern.taps is not None:
-                pattern.taps.run()
+            elif analysis.taps is not None:
+                analysis.taps.run()
             elif isinstance(instruction, Mac) and instruction.depthwise:
                 overwrite = not instruction.accumulates
-                depthwise_general(pads, pattern.uops, pattern.shape, count, overwrite=overwrite)
-            elif pattern.products:
-                for product in pattern.products:
+                depthwise_general(pads, analysis.uops, analysis.shape, count, overwrite=overwrite)
+            elif analysis.products:
+                for product in analysis.products:
                     product.run()
             else:
                 overwrite = not instruction.accumulates
-                gemm_general(pads, pattern.uops, pattern.shape, count, overwrite=overwrite)
+                gemm_general(pads, analysis.uops, analysis.shape, count, overwrite=overwrite)
         elif isinstance(instruction, Alu):
-            if pattern.alu is not None:
-                pattern.alu.run(instruction)
+            if analysis.alu is not None:
+                analysis.alu.run(instruction)
             else:
-                alu_general(pads.acc, instruction, pattern.uops, pattern.shape, count)
+                alu_general(pads.acc, instruction, analysis.uops, analysis.shape, count)
 
 
 @dataclass(kw_only=True)
 class FunctionalRun:
-    """What a functional execution did."""
+    """The result of a functional execution."""
 
     order: list[int] = field(default_factory=list)
-    """Program indices in the order in which they ran."""
+    """Indices of the instructions in the order in which they ran."""
     uops: int = 0
     """Micro-ops executed."""
     faults: dict[int, tuple[int, Fault]] = field(default_factory=dict)
-    """By instruction: micro-ops executed before the fault, and the fault. Units other than the one at
-    fault have run on."""
+    """By instruction, the micro-ops executed before its fault, and the fault. After a fault the other units
+    continue."""
     deadlock: list[Waiting] | None = None
     tokens: tuple[int, int, int, int] = (0, 0, 0, 0)
     """The counters at the end."""
 
     def raise_if_bad(self) -> None:
-        """Raise the fault that is first in program order, or the deadlock, at the first unit that waits.
+        """Raise the first fault in program order, or the deadlock at the first unit that waits.
 
         Raises:
             LimitExceeded, MachineError, DeadlockError: with the instruction's index.
@@ -260,18 +278,18 @@ def run_functional(
     overflows: bool = True,
     checked: Sequence[Fault | None] | None = None,
 ) -> FunctionalRun:
-    """Execute a program on ``executor``'s scratchpads and DRAM.
+    """Execute a program on the scratchpads and DRAM of ``executor``.
 
     Args:
         instructions: the decoded program.
-        executor: it is changed.
-        order: ``program``: always the earliest instruction that may run. ``random``: any that may.
+        executor: its memories are changed.
+        order: ``program``: always the earliest instruction that can run. ``random``: any that can run.
         seed: of the random order.
-        max_uops: the run ends with the fault ``limit`` before an instruction that would pass it.
+        max_uops: the run ends with the fault ``limit`` before the instruction that would exceed it.
         tokens: counters at the start.
-        bounded: obey the configured queue depths; otherwise every order that the tokens allow may occur.
-        overflows: end the run when a token counter overflows in this order; it need not in others.
-        checked: what :func:`~accel.core.faults.instruction_faults` finds, if the caller knows it.
+        bounded: obey the configured queue depths. Otherwise every order that the tokens allow can occur.
+        overflows: end the run when a token counter overflows in this order.
+        checked: the result of :func:`~accel.core.fault_causes.instruction_faults`, if the caller has it.
     """
     if order not in ("program", "random"):
         raise AccelError(f"order is {order!r}; it must be 'program' or 'random'")
@@ -279,15 +297,17 @@ def run_functional(
     if checked is None:
         checked = instruction_faults(instructions, executor.config)
     program = Distinct(instructions)
-    known = _runnable(program, run, executor.config)
+    known = _dispatched_count(program, run, executor.config)
     if order == "program" and known == len(instructions) and not any(checked):
         flow = TokenFlow(program, tokens)
         if flow.in_order and not (overflows and _overflows(flow, executor.config)):
             _run_in_order(instructions, program, executor, run, max_uops)
             if not run.faults:
-                run.tokens = _four(flow.left_over)
+                run.tokens = _as_tokens(flow.left_over)
                 return run
-    _run_on(instructions[:known], executor, run, order, seed, max_uops, tokens, bounded, overflows, checked)
+    _run_stepwise(
+        instructions[:known], executor, run, order, seed, max_uops, tokens, bounded, overflows, checked
+    )
     return run
 
 
@@ -298,11 +318,10 @@ def _run_in_order(
     run: FunctionalRun,
     max_uops: int,
 ) -> None:
-    """Execute a program that can run as it is written, up to the first fault."""
     counts = program.column(lambda one: min(one.uop_count, max_uops + 1) if isinstance(one, Loops) else 0)
     uops = np.cumsum(counts)
     within = int(np.searchsorted(uops, max_uops, side="right"))
-    """Instructions before the one that passes the limit."""
+    """Number of instructions before the one that exceeds the limit."""
     done = within
     for index, instruction in enumerate(instructions[:within]):
         fault = executor.execute_checked(instruction)
@@ -318,7 +337,7 @@ def _run_in_order(
         run.faults[within] = fault
 
 
-def _run_on(
+def _run_stepwise(
     instructions: Sequence[Instruction],
     executor: "Executor",
     run: FunctionalRun,
@@ -330,7 +349,6 @@ def _run_on(
     overflows: bool,
     checked: Sequence[Fault | None],
 ) -> None:
-    """Execute what ``run`` has not executed of these instructions, in any order, one by one."""
     stepper = Stepper(instructions, executor.config, tokens=tokens, bounded=bounded)
     for done in run.order:
         stepper.run(done)
@@ -362,17 +380,18 @@ def _run_on(
         run.order.append(index)
         if isinstance(instruction, Loops):
             run.uops += instruction.uop_count
-    run.tokens = _four(stepper.tokens)
+    run.tokens = _as_tokens(stepper.tokens)
     if not stepper.done and not run.faults:
         run.deadlock = stepper.waiting()
 
 
-def _four(tokens: Sequence[int]) -> tuple[int, int, int, int]:
+def _as_tokens(tokens: Sequence[int]) -> tuple[int, int, int, int]:
     return tokens[0], tokens[1], tokens[2], tokens[3]
 
 
-def _runnable(program: Distinct[Instruction], run: FunctionalRun, config: Config) -> int:
-    """How many instructions fetch hands out before it stops; what stops it goes into the run's faults."""
+def _dispatched_count(program: Distinct[Instruction], run: FunctionalRun, config: Config) -> int:
+    """Return the number of instructions that fetch dispatches. A fault that stops fetch is added to
+    ``run``."""
     if not len(program):
         run.faults[0] = (0, EMPTY_PROGRAM)
     for index, fault in fetch_faults(program, config).items():
@@ -382,12 +401,12 @@ def _runnable(program: Distinct[Instruction], run: FunctionalRun, config: Config
 
 
 def _overflows(flow: TokenFlow, config: Config) -> bool:
-    """Whether a counter overflows in program order."""
     return any(flow.highest(counter) > config.token_limit for counter in Counter)
 
 
 def uop_limit_fault(instruction: Instruction, executed: int, max_uops: int) -> tuple[int, Fault] | None:
-    """The fault of an instruction whose micro-ops, after those executed before, pass ``max_uops``."""
+    """Return the fault of an instruction with which more than ``max_uops`` micro-ops would be executed. None
+    if the limit holds."""
     if not isinstance(instruction, Loops) or executed + instruction.uop_count <= max_uops:
         return None
     message = (

@@ -1,9 +1,8 @@
 """GEMM and MAC: ``acc[dst][b][o] += sum over k of inp[src][b][k] * wgt[wgt][o][k]``, wrapping at 32 bits.
 
-An accumulation modulo 2**32 does not depend on its order, and products read no accumulator but the one
-they write, so all micro-ops of an instruction may run at once. A MAC that overwrites leaves the sum of the
-last micro-op of each dst, so only those are computed. Products go through floating-point matrix
-products where those are exact: integers below 2**24 in float32, below 2**53 in float64.
+A sum modulo 2**32 does not depend on its order, and a product reads no accumulator. So all micro-ops of an
+instruction are computed at once, as floating-point matrix products where these are exact: in float32 for sums
+up to 2**24, in float64 up to 2**53. A MAC that overwrites keeps only the last micro-op of each dst.
 """
 
 from dataclasses import dataclass
@@ -14,22 +13,21 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.blas import exact
-from accel.core.access import LoopShape
 from accel.core.config import Config
+from accel.core.instruction_access import LoopShape
 from accel.core.isa import UopArray
-from accel.core.memories import INP, bits_of
-from accel.sim.functional.patterns import Axis, Box, Scalar, index_chunks, is_injective
+from accel.core.scratchpad_specs import INP, bits_of
+from accel.sim.functional.micro_op_patterns import Axis, Box, Scalar, index_chunks, is_injective
 from accel.sim.functional.scratchpads import Scratchpads
 
-_LARGEST_VIEW = 1 << 26
-"""Operand values gathered at once."""
-_MOST_PADDING = 4
-"""Times the products that are needed; beyond, groups of micro-ops are computed one by one."""
+_MAX_GATHERED_VALUES = 1 << 26
+"""Operand values that are gathered at a time."""
+_MAX_PADDING_FACTOR = 4
+"""Groups of micro-ops are padded to equal length if that multiplies the work by at most this factor.
+Otherwise they are computed one by one."""
 
 
 class _View(NamedTuple):
-    """A strided view of a scratchpad: shape, byte strides and the byte it starts at."""
-
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int
@@ -42,10 +40,11 @@ class _View(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class GemmBox:
-    """An affine box of micro-ops as one matrix product: what of it is worth computing once.
+    """An affine box of micro-ops as one matrix product, independent of the contents of the scratchpads.
 
     The axes are sorted by the operands that they move: rows move dst and src, columns dst and wgt, reduce
-    axes src and wgt. Operands are gathered as (batch of products, rows, reduce) and (.., columns, reduce).
+    axes src and wgt. The operands are gathered as (batch of products, rows, reduce) and (.., columns,
+    reduce).
     """
 
     inp: _View
@@ -54,23 +53,22 @@ class GemmBox:
     inp_matrix: tuple[int, int, int]
     wgt_matrix: tuple[int, int, int]
     sums: tuple[int, ...]
-    """Shape of the product that adds to ``acc``'s view, broadcasting."""
+    """Shape of the product that is broadcast and added to the view of ``acc``."""
     only_src: int
     only_wgt: int
-    """Axes that move just one operand; they are summed up before the product."""
+    """Number of axes that move only src, or only wgt. The operand is summed over them before the product."""
     repeats: int
-    """How often each product is added."""
+    """How many times each product is added."""
     dtype: type[np.float32] | type[np.float64]
     overwrite: bool
-    """Whether the product replaces what ``acc`` holds."""
+    """Whether the product overwrites the accumulators."""
 
     def on(self, pads: Scratchpads) -> "Product":
-        """The product on these scratchpads."""
         return Product(self, self.inp.of(pads.inp), self.wgt.of(pads.wgt), self.acc.of(pads.acc))
 
 
 class Product(NamedTuple):
-    """A matrix product, and the scratchpads' elements that it takes and adds to or replaces."""
+    """A matrix product with views of its operands and of the accumulators."""
 
     box: GemmBox
     inp: npt.NDArray[Any]
@@ -79,7 +77,6 @@ class Product(NamedTuple):
 
     @exact
     def run(self) -> None:
-        """Add it to the accumulators, or write it there."""
         box, acc = self.box, self.acc
         x = _floats(self.inp, box.only_src, box.dtype).reshape(box.inp_matrix)
         y = _floats(self.wgt, box.only_wgt, box.dtype).reshape(box.wgt_matrix)
@@ -94,19 +91,20 @@ class Product(NamedTuple):
 
 
 def largest_product(config: Config) -> int:
-    """|inp * wgt| at most: int8, or 9 bits less a zero point, times int8."""
+    """Return the largest absolute value of inp * wgt. inp has 8 bits, with ``post=1`` 9 bits."""
     return 1 << (15 if config.post else 14)
 
 
 def gemm_box(box: Box, config: Config, *, overwrite: bool = False) -> GemmBox | None:
-    """The matrix product that an affine box computes; with ``overwrite`` that of the last micro-ops of each
-    dst.
+    """Return the matrix product of an affine box. With ``overwrite``, only the last micro-op of each dst
+    counts.
 
-    None if two micro-ops meet in one dst in a way that the box's axes do not show, if sums could pass what
-    float64 holds, or if operands would be gathered too many times over.
+    Returns:
+        None if two micro-ops have the same dst on axes that both move it, if sums may exceed the exact range
+        of float64, or if too many values would be gathered.
     """
     if overwrite:
-        box = last_steps(box)
+        box = last_iterations(box)
     along: dict[tuple[bool, bool, bool], list[Axis]] = {}
     for axis in box.axes:
         d, s, w = axis.strides
@@ -117,14 +115,19 @@ def gemm_box(box: Box, config: Config, *, overwrite: bool = False) -> GemmBox | 
     only_dst = along.get((True, False, False), [])
     if not is_injective([(axis.extent, axis.strides[0]) for axis in both + rows + columns + only_dst]):
         return None
-    n_both, n_rows, n_columns, n_reduce = (_count(part) for part in (both, rows, columns, reduce))
-    repeats = _count(along.get((False, False, False), []))
+    n_both, n_rows, n_columns, n_reduce = (_extent_product(part) for part in (both, rows, columns, reduce))
+    repeats = _extent_product(along.get((False, False, False), []))
     batch, block_in, block_out = config.batch, config.block_in, config.block_out
-    summed = n_reduce * block_in * _count(only_src) * _count(only_wgt) * repeats
-    gathered = n_both * n_reduce * max(n_rows * _count(only_src), n_columns * _count(only_wgt)) * block_in
+    summed = n_reduce * block_in * _extent_product(only_src) * _extent_product(only_wgt) * repeats
+    gathered = (
+        n_both
+        * n_reduce
+        * max(n_rows * _extent_product(only_src), n_columns * _extent_product(only_wgt))
+        * block_in
+    )
     inp_width = bits_of(INP.held_dtype(config)) // 8
     largest = summed * largest_product(config)
-    if largest > 1 << 53 or gathered * max(batch, block_out) > _LARGEST_VIEW:
+    if largest > 1 << 53 or gathered * max(batch, block_out) > _MAX_GATHERED_VALUES:
         return None
     return GemmBox(
         inp=_view(box, 1, (batch, block_in), inp_width, both + rows, reduce + only_src),
@@ -141,8 +144,8 @@ def gemm_box(box: Box, config: Config, *, overwrite: bool = False) -> GemmBox | 
     )
 
 
-def last_steps(box: Box) -> Box:
-    """The box at the last step of every axis that does not move dst."""
+def last_iterations(box: Box) -> Box:
+    """Return the box at the last iteration of every axis that does not move dst."""
     base = list(box.base)
     for extent, strides in box.axes:
         if not strides[0]:
@@ -150,14 +153,13 @@ def last_steps(box: Box) -> Box:
     return Box((base[0], base[1], base[2]), tuple(axis for axis in box.axes if axis.strides[0]))
 
 
-def _count(axes: list[Axis]) -> int:
+def _extent_product(axes: list[Axis]) -> int:
     return prod(axis.extent for axis in axes)
 
 
 def _view(
     box: Box, operand: int, element: tuple[int, int], width: int, outer: list[Axis], inner: list[Axis]
 ) -> _View:
-    """An operand with its element's rows between the ``outer`` and the ``inner`` axes, columns last."""
     size = element[0] * element[1] * width
     shape = (*(a.extent for a in outer), element[0], *(a.extent for a in inner), element[1])
     strides = (
@@ -172,26 +174,25 @@ def _view(
 def gemm_general(
     pads: Scratchpads, uops: UopArray, shape: LoopShape, count: int, *, overwrite: bool = False
 ) -> None:
-    """Run the first ``count`` micro-ops of any instruction; cost is linear in them."""
+    """Execute the first ``count`` micro-ops of any instruction. The cost is linear in them."""
     for indices in index_chunks(uops, shape, count):
         _accumulate(pads, last_writers(indices) if overwrite else indices, overwrite)
 
 
 def last_writers(indices: UopArray) -> UopArray:
-    """Of the micro-ops with one dst only the last."""
+    """Keep only the last micro-op of each dst."""
     _, last = np.unique(indices[::-1, 0], return_index=True)
     return indices[::-1][last]
 
 
 @exact
 def _accumulate(pads: Scratchpads, indices: UopArray, overwrite: bool) -> None:
-    """Products by weights, a matrix product for each; their sums by accumulator."""
     dst, src, wgt = indices[_order(indices[:, 2])].T
     starts = _starts(wgt)
     counts = np.diff(starts, append=len(wgt))
     x = pads.inp[src].astype(np.float32)  # exact, since block_in is at most 256
     weights = pads.wgt[wgt[starts]].astype(np.float32).transpose(0, 2, 1)
-    if len(starts) * int(counts.max()) <= _MOST_PADDING * len(wgt):
+    if len(starts) * int(counts.max()) <= _MAX_PADDING_FACTOR * len(wgt):
         products = _products_of_groups(x, weights, starts, counts)
     else:
         products = np.empty((len(wgt), *pads.acc.shape[1:]), dtype=np.int32)
@@ -203,8 +204,8 @@ def _accumulate(pads: Scratchpads, indices: UopArray, overwrite: bool) -> None:
 def add_products(
     pads: Scratchpads, dst: npt.NDArray[np.int64], products: npt.NDArray[np.int32], overwrite: bool
 ) -> None:
-    """Add each micro-op's product [batch, block_out] to its accumulator; or write there the sum of all that
-    have one."""
+    """Add the product of each micro-op [batch, block_out] to its accumulator. With ``overwrite``, replace the
+    accumulator by the sum of its products."""
     by_dst = _order(dst)
     dst = dst[by_dst]
     firsts = _starts(dst)
@@ -221,8 +222,8 @@ def _products_of_groups(
     starts: npt.NDArray[np.intp],
     counts: npt.NDArray[np.intp],
 ) -> npt.NDArray[np.int32]:
-    """``x[n] @ weights[g]`` for each n of group g, int32[n, batch, block_out]; groups are filled up to the
-    longest."""
+    """Return ``x[n] @ weights[g]`` for each n in group g, int32[n, batch, block_out]. Groups are padded to
+    the length of the longest one."""
     _, batch, block_in = x.shape
     groups, longest = len(starts), int(counts.max())
     places = np.arange(len(x)) + np.repeat(np.arange(groups) * longest - starts, counts)
@@ -234,20 +235,19 @@ def _products_of_groups(
 
 
 def _order(values: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-    """What sorts indices of a scratchpad; short integers are quickest."""
     short = values.astype(np.uint16) if values.max() <= np.iinfo(np.uint16).max else values
     return np.argsort(short, kind="stable")
 
 
 def _starts(values: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-    """Where runs of equal values begin."""
     return np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
 
 
 def _floats(
     view: npt.NDArray[Any], summed: int, dtype: type[np.float32] | type[np.float64]
 ) -> npt.NDArray[Any]:
-    """``view`` as floats in C order, its last ``summed`` axes before the element's columns summed up."""
+    """Convert ``view`` to floats in C order, summed over the last ``summed`` axes before the element's
+    columns."""
     if not summed:
         return view.astype(dtype, order="C")
     last = view.ndim - 1
@@ -256,7 +256,6 @@ def _floats(
 
 
 def _wrap(values: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
-    """Integers held as floats to int32, modulo 2**32."""
     if values.dtype == np.float32:
         return values.astype(np.int32)
     return values.astype(np.int64).astype(np.int32)

@@ -1,4 +1,4 @@
-"""The scratchpads' contents."""
+"""The contents of the scratchpads."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,16 +8,22 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.core.config import Config
-from accel.core.memories import SCRATCHPADS, Scratchpad, scratchpads_of
-from accel.image.scenario import Contents
+from accel.core.scratchpad_specs import SCRATCHPADS, Scratchpad, scratchpads_of
+from accel.image.test_scenario import Contents
 
 
 @dataclass(kw_only=True, eq=False)
 class Scratchpads:
-    """Micro-op memory uint32[depth], inp int8[depth, batch, block_in], wgt int8[depth, block_out, block_in]
-    and acc int32[depth, batch, block_out]. Out is not kept: it is the low bytes of acc. With ``post=1`` the
-    values of inp have 9 bits and are int16, and there are par int32[depth, block_out, 2], bias and scale of
-    each channel, and res int8[depth, batch, block_out]; otherwise these two are None."""
+    """The contents of all scratchpads of a machine.
+
+    Attributes:
+        uop: micro-op memory, uint32[depth].
+        inp: int8[depth, batch, block_in]; with ``post=1`` int16, since its values have 9 bits.
+        wgt: int8[depth, block_out, block_in].
+        acc: int32[depth, batch, block_out]. The scratchpad out is the low byte of these values.
+        par: with ``post=1``, bias and scale of each channel, int32[depth, block_out, 2]; otherwise None.
+        res: with ``post=1``, residuals, int8[depth, batch, block_out]; otherwise None.
+    """
 
     uop: npt.NDArray[np.uint32]
     inp: npt.NDArray[np.int8] | npt.NDArray[np.int16]
@@ -36,16 +42,15 @@ class Scratchpads:
         )
 
     @property
-    def held(self) -> list[Scratchpad]:
-        """Those that there are."""
+    def present(self) -> list[Scratchpad]:
         return [pad for pad in SCRATCHPADS.values() if getattr(self, pad.name) is not None]
 
     @classmethod
     def random(cls, config: Config, seed: int) -> "Scratchpads":
-        """Arbitrary contents, as after power-up."""
+        """Return arbitrary contents, as after power-up."""
         rng = np.random.default_rng(seed)
         pads = cls.zeros(config)
-        for pad in pads.held:
+        for pad in pads.present:
             array = pads.of(pad)
             array.view(np.uint8).reshape(-1)[:] = rng.integers(0, 256, array.nbytes, dtype=np.uint8)
             spare = 8 * array.itemsize - pad.lane_bits(config)
@@ -54,27 +59,27 @@ class Scratchpads:
         return pads
 
     def fill(self, contents: Iterable[Contents]) -> "Scratchpads":
-        """Replace elements, in place; returns itself."""
         for one in contents:
             self._raw(one)[:] = np.frombuffer(one.data, dtype=np.uint8)
         return self
 
     def differing(self, contents: Contents) -> npt.NDArray[np.intp]:
-        """Elements that do not hold what ``contents`` says."""
         found, wanted = self._raw(contents), np.frombuffer(contents.data, dtype=np.uint8)
         size = self.of(SCRATCHPADS[contents.scratchpad])[0].nbytes
         return contents.element + np.unique(np.flatnonzero(found != wanted) // size)
 
     def _raw(self, contents: Contents) -> npt.NDArray[np.uint8]:
-        """The bytes of the elements that ``contents`` is about, as a view."""
         array = self.of(SCRATCHPADS[contents.scratchpad])
         begin = contents.element * array[0].nbytes
         return array.reshape(-1).view(np.uint8)[begin : begin + len(contents.data)]
 
     def of(self, pad: Scratchpad) -> npt.NDArray[Any]:
-        """One of them."""
         array: npt.NDArray[Any] = getattr(self, pad.name)
         return array
 
+    def assign(self, other: "Scratchpads") -> None:
+        for pad in self.present:
+            np.copyto(self.of(pad), other.of(pad))
+
     def copy(self) -> "Scratchpads":
-        return Scratchpads(**{pad.name: self.of(pad).copy() for pad in self.held})
+        return Scratchpads(**{pad.name: self.of(pad).copy() for pad in self.present})

@@ -1,8 +1,7 @@
-"""The compute unit: GEMM, MAC and ALU through one pipeline, LOADs of micro-ops and accumulators, SET, FINISH.
+"""The compute unit: GEMM, MAC and ALU in one pipeline; LOADs of micro-ops and accumulators, SET and FINISH.
 
-GEMM, MAC and ALU start when their predecessor's micro-ops have all been issued, while it drains; one micro-op
-a cycle, of MUL one in ``mul_slots``. A LOAD, SET or FINISH waits until everything before it has retired, and
-what follows waits for it.
+A GEMM, MAC or ALU instruction starts while the previous one drains. A LOAD, SET or FINISH runs alone. See
+``docs/reference/timing.md``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,118 +9,120 @@ from typing import ClassVar
 
 from accel.core.isa import Unit
 from accel.core.timing_rules import EMPTY_DURATION, INDEX_CHECK, REQUEST_STARTUP, WRITE_DELAY, compute_depth
-from accel.sim.timing.engine import Engine
-from accel.sim.timing.pads import PadWriter
-from accel.sim.timing.plan import Plan, Shape
-from accel.sim.timing.recurring import NEVER, later
-from accel.sim.timing.unit import Worker
+from accel.sim.timing.pad_writer import PadWriter
+from accel.sim.timing.periodic_state import NEVER, relative_cycle
+from accel.sim.timing.queued_unit import QueuedUnit
+from accel.sim.timing.timed_program import InstructionTiming, TimedProgram
+from accel.sim.timing.timing_kernel import TimingKernel
 
 
-class ComputeUnit(Worker):
+class ComputeUnit(QueuedUnit):
     """The compute unit."""
 
     UNIT = Unit.COMPUTE
-    CYCLES: ClassVar[tuple[str, ...]] = (*Worker.CYCLES, "_slot", "_drained", "_written")
-    COUNTS: ClassVar[tuple[str, ...]] = ("_loads",)
-    LISTS: ClassVar[Mapping[str, str]] = {**Worker.LISTS}
+    CYCLES: ClassVar[tuple[str, ...]] = (*QueuedUnit.CYCLES, "_next_slot", "_drained", "_data_written")
+    COUNTERS: ClassVar[tuple[str, ...]] = ("_retired_loads",)
+    COLUMNS: ClassVar[Mapping[str, str]] = {**QueuedUnit.COLUMNS}
 
-    def __init__(self, engine: Engine, plan: Plan) -> None:
-        super().__init__(engine, plan)
-        self._uop_faults = plan.uop_faults
-        self._depth = compute_depth(engine.config)
-        self._slot = 0
-        """First cycle in which the sequencer is free."""
+    def __init__(self, kernel: TimingKernel, program: TimedProgram) -> None:
+        super().__init__(kernel, program)
+        self._uop_faults = program.uop_faults
+        self._depth = compute_depth(kernel.config)
+        self._next_slot = 0
+        """First cycle in which the sequencer can issue the next instruction's micro-ops."""
         self._drained = 0
-        """First cycle after the retirement of all that has started."""
-        self._loading: Shape | None = None
-        self._burst = 0
-        self._loads = 0
-        self._written = 0
-        self.pads = PadWriter(self.log, self._settle)
+        """First cycle after all started instructions have retired."""
+        self._loading: InstructionTiming | None = None
+        """The LOAD in flight."""
+        self._granted_bursts = 0
+        self._retired_loads = 0
+        self._data_written = 0
+        """Cycle in which the last granted beat of the LOAD in flight is written."""
+        self.pads = PadWriter(self.log, self._retire_load)
 
-    def waiting(self) -> tuple[int, Sequence[int]]:
+    def pending_bursts(self) -> tuple[int, Sequence[int]]:
         assert self._loading is not None
-        return self.indices[len(self.starts) - 1], self._loading.bursts[self._burst :]
+        return self.indices[len(self.starts) - 1], self._loading.bursts[self._granted_bursts :]
 
-    def granted(self, count: int) -> None:
+    def on_granted(self, count: int) -> None:
         assert self._loading is not None
-        self._burst += count
-        self._written = self.log.lasts[-1] + WRITE_DELAY
-        done = self._burst == len(self._loading.bursts)
-        self.request = NEVER if done else self.log.grants[-1] + 1
-        if self.pads.finish < NEVER:
-            self.pads.look()
-        self._settle()
+        self._granted_bursts += count
+        self._data_written = self.log.lasts[-1] + WRITE_DELAY
+        is_last = self._granted_bursts == len(self._loading.bursts)
+        self.request = NEVER if is_last else self.log.grants[-1] + 1
+        if self.pads.completion < NEVER:
+            self.pads.fill_gaps()
+        self._retire_load()
 
-    def _advance(self) -> None:
-        engine, starts, dispatches = self._engine, self.starts, self.dispatches
+    def _start_instructions(self) -> None:
+        kernel, starts, dispatches = self._kernel, self.starts, self.dispatches
         while self._loading is None and len(starts) < len(dispatches):
-            place = len(starts)
-            shape = self.shapes[place]
+            position = len(starts)
+            timing = self.timings[position]
             self.ready = max(
-                dispatches[place] + self._dispatch, self._slot if shape.pipelined else self._drained
+                dispatches[position] + self._dispatch_depth,
+                self._next_slot if timing.is_pipelined else self._drained,
             )
-            cycle = engine.with_tokens(shape, self.ready) if shape.pops else self.ready
-            if cycle > engine.horizon:
-                engine.reaches(cycle)
+            cycle = kernel.tokens_ready(timing, self.ready) if timing.pops else self.ready
+            if cycle > kernel.horizon:
+                kernel.reaches(cycle)
                 return
-            if self._fails(place, cycle):
+            if self._has_fault(position, cycle):
                 return
-            self._start(place, shape, cycle)
+            self._start(position, timing, cycle)
 
-    def _start(self, place: int, shape: Shape, cycle: int) -> None:
+    def _start(self, position: int, timing: InstructionTiming, cycle: int) -> None:
         self.starts.append(cycle)
         self.readies.append(self.ready)
         self.ready = NEVER
-        self._engine.start(shape, cycle)
-        if shape.pipelined:
-            slots = max(1, shape.slots)
-            self._slot = cycle + slots
-            if self._uop_faults and self.indices[place] in self._uop_faults:
-                position, fault = self._uop_faults[self.indices[place]]
-                slot = cycle + (position + 1) * (shape.slots // shape.uops) - 1
-                self._engine.fail(slot + INDEX_CHECK, Unit.COMPUTE, self.indices[place], fault)
-            self._retire(shape, cycle + slots - 1 + self._depth)
-        elif shape.bursts or shape.pads:
-            self._loading = shape
-            self._burst = 0
-            self._written = 0
-            if shape.bursts:
+        self._kernel.start(timing, cycle)
+        if timing.is_pipelined:
+            slots = max(1, timing.slots)
+            self._next_slot = cycle + slots
+            if self._uop_faults and self.indices[position] in self._uop_faults:
+                uop, fault = self._uop_faults[self.indices[position]]
+                slot = cycle + (uop + 1) * (timing.slots // timing.uops) - 1
+                self._kernel.fail(slot + INDEX_CHECK, Unit.COMPUTE, self.indices[position], fault)
+            self._retire(timing, cycle + slots - 1 + self._depth)
+        elif timing.bursts or timing.pad_words:
+            self._loading = timing
+            self._granted_bursts = 0
+            self._data_written = 0
+            if timing.bursts:
                 self.request = cycle + REQUEST_STARTUP
-            self.pads.add(shape.pads, cycle + REQUEST_STARTUP)
-            self._settle()
+            self.pads.add(timing.pad_words, cycle + REQUEST_STARTUP)
+            self._retire_load()
         else:
-            self._retire(shape, cycle + EMPTY_DURATION)
-            self._slot = self._drained
+            self._retire(timing, cycle + EMPTY_DURATION)
+            self._next_slot = self._drained
 
-    def _settle(self) -> None:
-        """Retire the LOAD in flight if its last write is known."""
-        shape = self._loading
-        if shape is None or self._burst < len(shape.bursts):
+    def _retire_load(self) -> None:
+        timing = self._loading
+        if timing is None or self._granted_bursts < len(timing.bursts):
             return
-        pads = self.pads.last_write(self._loads)
-        if pads is None:
+        pads_written = self.pads.last_write(self._retired_loads)
+        if pads_written is None:
             return
         self._loading = None
-        self._loads += 1
-        self._retire(shape, max(self._written, pads))
-        self._slot = self._drained
-        self._engine.wake(Unit.COMPUTE)
+        self._retired_loads += 1
+        self._retire(timing, max(self._data_written, pads_written))
+        self._next_slot = self._drained
+        self._kernel.wake(Unit.COMPUTE)
 
-    def _retire(self, shape: Shape, cycle: int) -> None:
+    def _retire(self, timing: InstructionTiming, cycle: int) -> None:
         self.retires.append(cycle)
-        self._engine.retire(shape, cycle)
+        self._kernel.retire(timing, cycle)
         self._drained = cycle + 1
 
-    def state(self, fetched: int, base: int) -> tuple[object, ...]:
-        """What matters of it; fetch hands out nothing before cycle ``fetched``."""
-        floor = self.floor(fetched)
-        loading = self._loading is not None
+    def state(self, next_dispatch: int, base: int) -> tuple[object, ...]:
+        floor = self.earliest_start(next_dispatch)
+        is_loading = self._loading is not None
+        has_data = is_loading and self._data_written
         return (
-            self.common(fetched, base),
-            later(self._slot, floor, base),
-            later(self._drained, floor, base),
-            self._burst if loading else -1,
-            later(self._written, 0, base) if loading and self._written else 0,
-            self.pads.state(self._loads, floor + REQUEST_STARTUP, base),
+            self.queue_state(next_dispatch, base),
+            relative_cycle(self._next_slot, floor, base),
+            relative_cycle(self._drained, floor, base),
+            self._granted_bursts if is_loading else -1,
+            relative_cycle(self._data_written, 0, base) if has_data else 0,
+            self.pads.state(self._retired_loads, floor + REQUEST_STARTUP, base),
         )

@@ -1,132 +1,133 @@
-"""Fetch: reads the program in bursts, as far as its buffer has room, and hands out one instruction a cycle.
+"""The fetch unit: reads the program in bursts, while its buffer has room, and dispatches one instruction a
+cycle.
 
-An instruction is handed out in the first cycle in which it has arrived, the one before it has gone, its
-unit's queue has room, and, in serial mode, the one before it has retired. What is wrong with it is found
-in the first cycle in which it has arrived and the one before it has gone, whether there is room or not.
+See ``docs/reference/timing.md``. Fetch finds a fault as soon as the instruction could be dispatched, even if
+the queue of its unit is full.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from accel.core.faults import EMPTY_PROGRAM
+from accel.core.fault_causes import EMPTY_PROGRAM
 from accel.core.isa import Unit
 from accel.core.timing_rules import FETCH_STARTUP, WRITE_DELAY, fetch_bursts
 from accel.core.token_rules import queue_depth
-from accel.sim.timing.engine import Engine
-from accel.sim.timing.plan import Plan
-from accel.sim.timing.port import BurstLog, Requester
-from accel.sim.timing.recurring import CYCLE, NEVER, later
-from accel.sim.timing.unit import Worker
+from accel.sim.timing.bus_ports import BurstLog, Requester
+from accel.sim.timing.periodic_state import CYCLE, NEVER, relative_cycle
+from accel.sim.timing.queued_unit import QueuedUnit
+from accel.sim.timing.timed_program import TimedProgram
+from accel.sim.timing.timing_kernel import TimingKernel
 
 
-class Fetch(Requester):
+class FetchUnit(Requester):
     """The fetch unit.
 
     Attributes:
-        bursts: those in which it reads the program.
-        asked: how many of them are granted.
-        arrivals, dispatches: by instruction, the cycle in which it could be handed out, were it alone, and in
-            which it is; as far as they are known.
-        free: first cycle in which the next instruction may be handed out, as far as the one before goes.
+        bursts: the bursts that bring the program.
+        granted: how many of them are granted.
+        arrivals, dispatches: by instruction, the cycle in which fetch could dispatch it if nothing held it
+            up, and in which it does.
+        next_dispatch: first cycle after the previous dispatch.
     """
 
-    CYCLES: ClassVar[tuple[str, ...]] = ("request", "free", "_last_grant")
-    COUNTS: ClassVar[tuple[str, ...]] = ("asked",)
-    LISTS: ClassVar[Mapping[str, str]] = {"arrivals": CYCLE, "dispatches": CYCLE}
+    CYCLES: ClassVar[tuple[str, ...]] = ("request", "next_dispatch", "_last_grant")
+    COUNTERS: ClassVar[tuple[str, ...]] = ("granted",)
+    COLUMNS: ClassVar[Mapping[str, str]] = {"arrivals": CYCLE, "dispatches": CYCLE}
 
-    def __init__(self, engine: Engine, plan: Plan, address: int, workers: Sequence[Worker]) -> None:
-        self._engine = engine
-        self._faults = plan.fetch_faults
-        self._units: list[int] = plan.units.tolist()
+    def __init__(
+        self, kernel: TimingKernel, program: TimedProgram, address: int, units: Sequence[QueuedUnit]
+    ) -> None:
+        self._kernel = kernel
+        self._faults = program.fetch_faults
+        self._unit_numbers: list[int] = program.units.tolist()
         self.log = BurstLog(Unit.FETCH)
-        self.bursts = fetch_bursts(address, len(plan), engine.config)
-        self.asked = 0
+        self.bursts = fetch_bursts(address, len(program), kernel.config)
+        self.granted = 0
         self.arrivals: list[int] = []
         self.dispatches: list[int] = []
-        self.free = 0
+        self.next_dispatch = 0
         self._last_grant = FETCH_STARTUP - 1
-        self._workers: list[Worker | None] = [None] * len(Unit)
-        self._depths = [0] * len(Unit)
-        for worker in workers:
-            self._workers[worker.UNIT] = worker
-            self._depths[worker.UNIT] = queue_depth(worker.UNIT, engine.config)
-        engine.on(Unit.FETCH, self._advance)
-        self._ask()
-        if not len(plan):
-            engine.fail(FETCH_STARTUP, Unit.FETCH, 0, EMPTY_PROGRAM)
+        self._units: list[QueuedUnit | None] = [None] * len(Unit)
+        self._queue_depths = [0] * len(Unit)
+        for unit in units:
+            self._units[unit.UNIT] = unit
+            self._queue_depths[unit.UNIT] = queue_depth(unit.UNIT, kernel.config)
+        kernel.register(Unit.FETCH, self._dispatch_instructions)
+        self._request_next()
+        if not len(program):
+            kernel.fail(FETCH_STARTUP, Unit.FETCH, 0, EMPTY_PROGRAM)
 
-    def waiting(self) -> tuple[int, Sequence[int]]:
-        return len(self.arrivals), (self.bursts[self.asked].burst.beats,)
+    def pending_bursts(self) -> tuple[int, Sequence[int]]:
+        return len(self.arrivals), (self.bursts[self.granted].burst.beats,)
 
-    def granted(self, count: int) -> None:
+    def on_granted(self, count: int) -> None:
         before = self.log.lasts[-1] - self.log.beats[-1] + WRITE_DELAY
-        self.arrivals.extend([before + 1 + beat for beat in self.bursts[self.asked].arrival])
-        self.asked += 1
+        self.arrivals.extend([before + 1 + beat for beat in self.bursts[self.granted].arrival])
+        self.granted += 1
         self._last_grant = self.log.grants[-1]
-        self._ask()
-        self._engine.wake(Unit.FETCH)
+        self._request_next()
+        self._kernel.wake(Unit.FETCH)
 
-    def _ask(self) -> None:
-        """Set the request for the next burst, if it is known when the buffer will have room for it."""
+    def _request_next(self) -> None:
         self.request = NEVER
-        if self.asked == len(self.bursts):
+        if self.granted == len(self.bursts):
             return
-        arriving = len(self.bursts[self.asked].arrival)
-        leaves = len(self.arrivals) + arriving - self._engine.config.fetch_buffer - 1
+        arriving = len(self.bursts[self.granted].arrival)
+        leaver = len(self.arrivals) + arriving - self._kernel.config.fetch_buffer - 1
         cycle = self._last_grant + 1
-        if leaves >= 0:
-            if leaves >= len(self.dispatches):
+        if leaver >= 0:
+            if leaver >= len(self.dispatches):
                 return
-            cycle = max(cycle, self.dispatches[leaves] + 1)
+            cycle = max(cycle, self.dispatches[leaver] + 1)
         self.request = cycle
 
-    def _advance(self) -> None:
-        engine, arrivals, dispatches = self._engine, self.arrivals, self.dispatches
-        engine.room = None
-        horizon = engine.horizon
+    def _dispatch_instructions(self) -> None:
+        kernel, arrivals, dispatches = self._kernel, self.arrivals, self.dispatches
+        kernel.full_queue = None
+        horizon = kernel.horizon
         for index in range(len(dispatches), len(arrivals)):
-            cycle = max(arrivals[index], self.free)
+            cycle = max(arrivals[index], self.next_dispatch)
             if cycle > horizon:
-                engine.reaches(cycle)
+                kernel.reaches(cycle)
                 break
             if self._faults and index in self._faults:
-                engine.fail(cycle, Unit.FETCH, index, self._faults[index])
+                kernel.fail(cycle, Unit.FETCH, index, self._faults[index])
                 break
-            if engine.serial and index:
-                last = self._workers[self._units[index - 1]]
-                assert last is not None
-                if len(last.retires) < len(last.dispatches):
+            if kernel.serial and index:
+                previous = self._units[self._unit_numbers[index - 1]]
+                assert previous is not None
+                if len(previous.retires) < len(previous.dispatches):
                     break
-                cycle = max(cycle, last.retires[-1] + 1)
-            worker = self._workers[self._units[index]]
-            assert worker is not None
-            handed = worker.dispatches
-            leaver = len(handed) - self._depths[worker.UNIT]
+                cycle = max(cycle, previous.retires[-1] + 1)
+            unit = self._units[self._unit_numbers[index]]
+            assert unit is not None
+            queued = unit.dispatches
+            leaver = len(queued) - self._queue_depths[unit.UNIT]
             if leaver >= 0:
-                if leaver >= len(worker.starts):
-                    engine.room = worker.UNIT
+                if leaver >= len(unit.starts):
+                    kernel.full_queue = unit.UNIT
                     break
-                cycle = max(cycle, worker.starts[leaver] + 1)
+                cycle = max(cycle, unit.starts[leaver] + 1)
             if cycle > horizon:
-                engine.reaches(cycle)
+                kernel.reaches(cycle)
                 break
             dispatches.append(cycle)
-            handed.append(cycle)
-            self.free = cycle + 1
-            engine.wake(worker.UNIT)
+            queued.append(cycle)
+            self.next_dispatch = cycle + 1
+            kernel.wake(unit.UNIT)
         if self.request == NEVER:
-            self._ask()
+            self._request_next()
 
     def state(self, base: int) -> tuple[int, ...]:
-        """What matters of it, and of its next bursts."""
-        handed, buffer = len(self.dispatches), self._engine.config.fetch_buffer
-        room = self._engine.room
+        dispatched, buffer = len(self.dispatches), self._kernel.config.fetch_buffer
+        full = self._kernel.full_queue
+        recent = self.dispatches[max(0, dispatched - buffer) :]
         return (
-            -1 if room is None else room,
-            len(self.arrivals) - handed,
-            later(self.request, 0, base),
-            self.free - base,
+            -1 if full is None else full,
+            len(self.arrivals) - dispatched,
+            relative_cycle(self.request, 0, base),
+            self.next_dispatch - base,
             self._last_grant - base,
-            *(cycle - base for cycle in self.arrivals[handed:]),
-            *(later(cycle, self._last_grant, base) for cycle in self.dispatches[max(0, handed - buffer) :]),
+            *(cycle - base for cycle in self.arrivals[dispatched:]),
+            *(relative_cycle(cycle, self._last_grant, base) for cycle in recent),
         )

@@ -1,16 +1,11 @@
-"""The store unit: STOREs, whose accumulators are read while earlier ones await their write responses, LOADs
-of what outputs are finished with, and SETs of how.
+"""The store unit: STOREs, LOADs of requantization parameters and residuals, and SETs of output settings.
 
-Instructions start in order, at most one a cycle. A STORE starts when the STORE before has had its last burst
-granted and ``stores_in_flight`` allows it; a LOAD when the LOAD before has, and ``loads_in_flight`` does.
-They do not wait for one another's grants, only for what they share:
+``docs/reference/timing.md`` has its rules. LOADs and STOREs form two streams, each with its own limit of
+transfers in flight. Instructions start and retire in order, and wait for each other only because of two
+shared memories:
 
-- PAR: a LOAD waits until nothing that has not retired fills or reads what it fills; a STORE until what
-  it reads is written.
-- RES: a LOAD waits for room, which STOREs make when they retire; a STORE until what it takes is written.
-
-A LOAD retires with its last write, a STORE with its last write response, all in order. A SET starts when all
-before it have retired, and what follows it when it has. One at fault waits neither for PAR nor for RES.
+- PAR: a LOAD waits until every user of its range has retired, a STORE until its range is written.
+- RES: a LOAD waits for room, which STOREs make when they retire, a STORE until its residuals are written.
 """
 
 from bisect import bisect_left, bisect_right
@@ -18,68 +13,74 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from accel.core.isa import Unit
-from accel.core.memories import RES
+from accel.core.scratchpad_specs import RES
 from accel.core.timing_rules import EMPTY_DURATION, REQUEST_STARTUP, WRITE_DELAY
-from accel.sim.timing.engine import Engine
-from accel.sim.timing.plan import Plan, Shape, Shared
-from accel.sim.timing.port import BurstLog, WritePort
-from accel.sim.timing.recurring import CYCLE, NEVER, PLACE, Mark, Recurring, extend, later
-from accel.sim.timing.unit import Worker
+from accel.sim.timing.bus_ports import BurstLog, WritePort
+from accel.sim.timing.periodic_state import (
+    CYCLE,
+    NEVER,
+    POSITION,
+    Checkpoint,
+    PeriodicState,
+    relative_cycle,
+    repeat_tail,
+)
+from accel.sim.timing.queued_unit import QueuedUnit
+from accel.sim.timing.timed_program import InstructionTiming, StoreUnitUse, TimedProgram
+from accel.sim.timing.timing_kernel import TimingKernel
 
 
-class _Stream(Recurring):
-    """The unit's LOADs, or its STOREs, as far as they have started.
+class _TransferStream(PeriodicState):
+    """The unit's LOADs, or its STOREs, that have started.
 
     Args:
         limit: how many may be in flight.
     """
 
-    CYCLES: ClassVar[tuple[str, ...]] = ("free",)
-    LISTS: ClassVar[Mapping[str, str]] = {"places": PLACE}
+    CYCLES: ClassVar[tuple[str, ...]] = ("next_start",)
+    COLUMNS: ClassVar[Mapping[str, str]] = {"positions": POSITION}
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.places: list[int] = []
-        self.free = 0
-        """First cycle in which the next one may start, as far as bursts are concerned; NEVER if it is not
-        known."""
+        self.positions: list[int] = []
+        self.next_start = 0
+        """First cycle after the grants of the previous one, or NEVER if it is not known."""
 
 
-class _Elements(Recurring):
-    """RES elements that have gone in, or out: how many with each instruction, all before included."""
+class _ResidualSums(PeriodicState):
+    """Running sums of the RES elements that instructions load, or consume: one entry for each instruction.
 
-    LISTS: ClassVar[Mapping[str, str]] = {"places": PLACE}
+    For example, LOADs of 3 and 5 elements at positions 2 and 4 give ``sums`` 3, 8 and ``positions`` 2, 4.
+    """
+
+    COLUMNS: ClassVar[Mapping[str, str]] = {"positions": POSITION}
 
     def __init__(self) -> None:
         self.sums: list[int] = []
-        self.places: list[int] = []
-        """Of the instructions among the unit's."""
+        self.positions: list[int] = []
 
     @property
     def total(self) -> int:
         return self.sums[-1] if self.sums else 0
 
-    def add(self, count: int, place: int) -> None:
-        """An instruction at ``place`` moves ``count`` elements."""
+    def add(self, count: int, position: int) -> None:
         self.sums.append(self.total + count)
-        self.places.append(place)
+        self.positions.append(position)
 
-    def place_of(self, number: int) -> int:
-        """The place of the instruction that moves element ``number``, counted from one."""
-        return self.places[bisect_left(self.sums, number)]
+    def mover_of(self, element: int) -> int:
+        return self.positions[bisect_left(self.sums, element)]
 
-    def repeat(self, since: Mark, times: int, by: Mapping[str, int]) -> None:
-        begin = since["places"]
+    def first_after(self, count: int) -> int:
+        return bisect_right(self.sums, count)
+
+    def advance(self, since: Checkpoint, periods: int, shifts: Mapping[str, int]) -> None:
+        begin = since["positions"]
         moved = self.total - (self.sums[begin - 1] if begin else 0)
-        extend(self.sums, begin, times, moved)
-        super().repeat(since, times, by)
-
-    def behind(self, number: int) -> int:
-        """The first entry of an element behind ``number`` of them."""
-        return bisect_right(self.sums, number)
+        repeat_tail(self.sums, begin, periods, moved)
+        super().advance(since, periods, shifts)
 
 
-class StoreUnit(Worker):
+class StoreUnit(QueuedUnit):
     """The store unit.
 
     Attributes:
@@ -87,203 +88,218 @@ class StoreUnit(Worker):
     """
 
     UNIT = Unit.STORE
-    CYCLES: ClassVar[tuple[str, ...]] = (*Worker.CYCLES, "_free")
-    COUNTS: ClassVar[tuple[str, ...]] = ("_place",)
-    LISTS: ClassVar[Mapping[str, str]] = {**Worker.LISTS, "_done": CYCLE, "_par": PLACE}
+    CYCLES: ClassVar[tuple[str, ...]] = (*QueuedUnit.CYCLES, "_next_start")
+    COUNTERS: ClassVar[tuple[str, ...]] = ("_loading_position",)
+    COLUMNS: ClassVar[Mapping[str, str]] = {
+        **QueuedUnit.COLUMNS,
+        "_completions": CYCLE,
+        "_par_users": POSITION,
+    }
 
-    def __init__(self, engine: Engine, plan: Plan) -> None:
-        super().__init__(engine, plan)
+    def __init__(self, kernel: TimingKernel, program: TimedProgram) -> None:
+        super().__init__(kernel, program)
         self.writes = BurstLog(Unit.STORE, writes=True)
-        self.port = WritePort(engine.config)
-        self._res_depth = RES.depth(engine.config) if engine.config.post else 0
-        self.loads = _Stream(engine.config.loads_in_flight)
-        self.stores = _Stream(engine.config.stores_in_flight)
-        self._reach += 1
-        self._free = 0
-        """First cycle in which the next instruction may start, whatever it is."""
-        self._place = 0
-        self._burst = 0
-        """The LOAD that asks for bursts, by its place, and how many it has got."""
-        self._done: list[int] = []
-        """Per started instruction, the cycle of its last write or response; NEVER if it is not known."""
-        self._par: list[int] = []
-        """Places of the instructions that have PAR elements."""
-        self.loaded, self.taken = _Elements(), _Elements()
+        self.port = WritePort(kernel.config)
+        self._res_depth = RES.depth(kernel.config) if kernel.config.post else 0
+        self.loads = _TransferStream(kernel.config.loads_in_flight)
+        self.stores = _TransferStream(kernel.config.stores_in_flight)
+        self._history += 1
+        self._next_start = 0
+        """First cycle after the start of the previous instruction."""
+        self._loading_position = 0
+        """Position of the LOAD whose bursts are not all granted."""
+        self._granted_bursts = 0
+        self._completions: list[int] = []
+        """By position, the cycle of the last write or response, or NEVER if it is not known."""
+        self._par_users: list[int] = []
+        """Positions of the instructions that use PAR elements."""
+        self.loaded, self.consumed = _ResidualSums(), _ResidualSums()
 
-    def waiting(self) -> tuple[int, Sequence[int]]:
-        return self.indices[self._place], self.shapes[self._place].bursts[self._burst :]
+    @property
+    def parts(self) -> tuple[PeriodicState, ...]:
+        return self, self.writes, self.port, self.loads, self.stores, self.loaded, self.consumed
 
-    def granted(self, count: int) -> None:
-        self._burst += count
+    def pending_bursts(self) -> tuple[int, Sequence[int]]:
+        position = self._loading_position
+        return self.indices[position], self.timings[position].bursts[self._granted_bursts :]
+
+    def on_granted(self, count: int) -> None:
+        self._granted_bursts += count
         self.request = self.log.grants[-1] + 1
-        if self._burst < len(self.shapes[self._place].bursts):
+        if self._granted_bursts < len(self.timings[self._loading_position].bursts):
             return
-        self.loads.free = self.request
+        self.loads.next_start = self.request
         self.request = NEVER
-        self._done[self._place] = self.log.lasts[-1] + WRITE_DELAY
-        self._settle()
-        self._engine.wake(Unit.STORE)
+        self._completions[self._loading_position] = self.log.lasts[-1] + WRITE_DELAY
+        self._retire_completed()
+        self._kernel.wake(Unit.STORE)
 
-    def _advance(self) -> None:
-        engine = self._engine
+    def _start_instructions(self) -> None:
+        kernel = self._kernel
         while len(self.starts) < len(self.dispatches):
-            place = len(self.starts)
-            shape = self.shapes[place]
-            ready = self._ready(place, shape)
+            position = len(self.starts)
+            timing = self.timings[position]
+            ready = self._ready_cycle(position, timing)
             if ready == NEVER:
                 return
             self.ready = ready
-            cycle = engine.with_tokens(shape, ready)
-            if not engine.reaches(cycle):
+            cycle = kernel.tokens_ready(timing, ready)
+            if not kernel.reaches(cycle):
                 return
-            if self._fails(place, cycle):
+            if self._has_fault(position, cycle):
                 return
-            self._start(place, shape, cycle)
+            self._start(position, timing, cycle)
 
-    def _retired(self, place: int) -> int:
-        """When the instruction at a place retires; NEVER if it is not known."""
-        return self.retires[place] if place < len(self.retires) else NEVER
+    # --- when an instruction can start -----------------------------------------------------------
 
-    def _ready(self, place: int, shape: Shape) -> int:
-        """The first cycle in which the unit can accept an instruction, the next one; NEVER if it is not
-        known."""
-        ready = max(self.dispatches[place] + self._dispatch, self._free)
-        if place and (shape.alone or self.shapes[place - 1].alone):
-            return _behind(self._retired(place - 1), ready)
-        stream = self.loads if shape.fills else self.stores
-        ready = max(ready, stream.free)
-        if len(stream.places) >= stream.limit:
-            ready = _behind(self._retired(stream.places[-stream.limit]), ready)
-        if shape.shared is not None and ready < NEVER:
-            ready = self._par_ready(shape, shape.shared, ready)
-            ready = self._res_ready(shape, shape.shared, ready)
+    def _retire_cycle(self, position: int) -> int:
+        return self.retires[position] if position < len(self.retires) else NEVER
+
+    def _ready_cycle(self, position: int, timing: InstructionTiming) -> int:
+        ready = max(self.dispatches[position] + self._dispatch_depth, self._next_start)
+        if position and (timing.runs_alone or self.timings[position - 1].runs_alone):
+            return _after(self._retire_cycle(position - 1), ready)
+        stream = self.loads if timing.is_load else self.stores
+        ready = max(ready, stream.next_start)
+        if len(stream.positions) >= stream.limit:
+            ready = _after(self._retire_cycle(stream.positions[-stream.limit]), ready)
+        if timing.store_unit_use is not None and ready < NEVER:
+            ready = self._par_ready(timing, timing.store_unit_use, ready)
+            ready = self._residuals_ready(timing, timing.store_unit_use, ready)
         return ready
 
-    def _par_ready(self, shape: Shape, part: Shared, ready: int) -> int:
-        """The first cycle from ``ready`` on in which the PAR elements may be filled, or can be read."""
-        if part.par_begin == part.par_end:
+    def _par_ready(self, timing: InstructionTiming, use: StoreUnitUse, ready: int) -> int:
+        """Return the first cycle, at least ``ready``, in which the instruction's PAR range can be filled or
+        read."""
+        if use.par_begin == use.par_end:
             return ready
-        for place in reversed(self._par):
-            if self._retired(place) < ready:
+        for position in reversed(self._par_users):
+            if self._retire_cycle(position) < ready:
                 break
-            earlier = self.shapes[place]
-            other = earlier.shared
+            earlier = self.timings[position]
+            other = earlier.store_unit_use
             assert other is not None
-            if other.par_begin >= part.par_end or part.par_begin >= other.par_end:
+            if other.par_begin >= use.par_end or use.par_begin >= other.par_end:
                 continue
-            if shape.fills:
-                return _behind(self._retired(place), ready)
-            if earlier.fills:
-                return _behind(self._done[place], ready)
+            if timing.is_load:
+                return _after(self._retire_cycle(position), ready)
+            if earlier.is_load:
+                return _after(self._completions[position], ready)
         return ready
 
-    def _res_ready(self, shape: Shape, part: Shared, ready: int) -> int:
-        """The first cycle from ``ready`` on in which RES has room, or the elements to be taken."""
-        if not part.res:
+    def _residuals_ready(self, timing: InstructionTiming, use: StoreUnitUse, ready: int) -> int:
+        if not use.residuals:
             return ready
-        if not shape.fills:
-            return _behind(self._done[self.loaded.place_of(self.taken.total + part.res)], ready)
-        leaves = self.loaded.total + part.res - self._res_depth
-        return _behind(self._retired(self.taken.place_of(leaves)), ready) if leaves > 0 else ready
+        if not timing.is_load:
+            last = self.loaded.mover_of(self.consumed.total + use.residuals)
+            return _after(self._completions[last], ready)
+        excess = self.loaded.total + use.residuals - self._res_depth
+        return _after(self._retire_cycle(self.consumed.mover_of(excess)), ready) if excess > 0 else ready
 
-    def _start(self, place: int, shape: Shape, cycle: int) -> None:
-        """Start and, since nobody competes for the write channels, grant all bursts of a STORE at once."""
+    # --- starting and retiring -------------------------------------------------------------------
+
+    def _start(self, position: int, timing: InstructionTiming, cycle: int) -> None:
         self.starts.append(cycle)
         self.readies.append(self.ready)
         self.ready = NEVER
-        self._engine.start(shape, cycle)
-        self._free = cycle + 1
-        done = cycle + EMPTY_DURATION
-        if not shape.alone:
-            stream = self.loads if shape.fills else self.stores
-            stream.places.append(place)
-            stream.free = self._free
-            if shape.bursts and shape.fills:
-                stream.free = done = NEVER
-                self._place, self._burst = place, 0
-                self.request = cycle + REQUEST_STARTUP
-            elif shape.bursts:
-                pace = 1 if shape.shared is None else shape.shared.pace
-                index = self.indices[place]
-                self.port.grant(cycle + REQUEST_STARTUP, index, shape.bursts, pace, self.writes)
-                stream.free = self.writes.grants[-1] + 1
-                done = self.writes.responses[-1]
-            if shape.shared is not None:
-                self._note(place, shape, shape.shared)
-        self._done.append(done)
-        self._settle()
+        self._kernel.start(timing, cycle)
+        self._next_start = cycle + 1
+        completion = cycle + EMPTY_DURATION
+        if not timing.runs_alone:
+            stream = self.loads if timing.is_load else self.stores
+            stream.positions.append(position)
+            stream.next_start = self._next_start
+            request = cycle + REQUEST_STARTUP
+            if timing.bursts and timing.is_load:
+                stream.next_start = completion = NEVER
+                self._loading_position, self._granted_bursts = position, 0
+                self.request = request
+            elif timing.bursts:
+                index = self.indices[position]
+                self.port.grant(request, index, timing.bursts, timing.beat_cycles, self.writes)
+                stream.next_start = self.writes.grants[-1] + 1
+                completion = self.writes.responses[-1]
+            if timing.store_unit_use is not None:
+                self._record_use(position, timing, timing.store_unit_use)
+        self._completions.append(completion)
+        self._retire_completed()
 
-    def _note(self, place: int, shape: Shape, part: Shared) -> None:
-        """Remember what an instruction, which starts, fills or takes."""
-        if part.par_begin < part.par_end:
-            self._par.append(place)
-        if part.res:
-            (self.loaded if shape.fills else self.taken).add(part.res, place)
+    def _record_use(self, position: int, timing: InstructionTiming, use: StoreUnitUse) -> None:
+        if use.par_begin < use.par_end:
+            self._par_users.append(position)
+        if use.residuals:
+            (self.loaded if timing.is_load else self.consumed).add(use.residuals, position)
 
-    def _settle(self) -> None:
-        """Retire, in order, instructions whose last write or response is known."""
-        retires, done = self.retires, self._done
-        while len(retires) < len(done) and done[len(retires)] < NEVER:
-            place = len(retires)
-            retire = done[place]
-            if place:
+    def _retire_completed(self) -> None:
+        retires, completions = self.retires, self._completions
+        while len(retires) < len(completions) and completions[len(retires)] < NEVER:
+            position = len(retires)
+            retire = completions[position]
+            if position:
                 retire = max(retire, retires[-1] + 1)
             retires.append(retire)
-            self._engine.retire(self.shapes[place], retire)
+            self._kernel.retire(self.timings[position], retire)
 
-    # --- repetition ----------------------------------------------------------------------------------
+    # --- state -----------------------------------------------------------------------------------
 
-    def repeat(self, since: Mark, times: int, by: Mapping[str, int]) -> None:
-        done, count = self._done, len(self._done) - since["_done"]
-        pending = [place for place in range(len(self.retires), len(done)) if done[place] >= NEVER]
-        for place in pending:  # known by then, as those a stretch before are now
-            done[place] = done[place - count] + by[CYCLE]
-        super().repeat(since, times, by)
-        for place in pending:
-            done[place + times * count] = NEVER
+    def advance(self, since: Checkpoint, periods: int, shifts: Mapping[str, int]) -> None:
+        completions, count = self._completions, len(self._completions) - since["_completions"]
+        is_pending = range(len(self.retires), len(completions))
+        pending = [position for position in is_pending if completions[position] >= NEVER]
+        for position in pending:  # after the skipped periods these are known: as those one period ago are now
+            completions[position] = completions[position - count] + shifts[CYCLE]
+        super().advance(since, periods, shifts)
+        for position in pending:
+            completions[position + periods * count] = NEVER
 
-    def _live(self, places: Sequence[int], floor: int) -> list[int]:
-        """Those that have not retired before cycle ``floor``, of places in order."""
+    def _unretired(self, positions: Sequence[int], floor: int) -> list[int]:
         found = []
-        for place in reversed(places):
-            if self._retired(place) < floor:
+        for position in reversed(positions):
+            if self._retire_cycle(position) < floor:
                 break
-            found.append(place)
+            found.append(position)
         return found[::-1]
 
-    def _waited_for(self, floor: int) -> tuple[list[int], ...]:
-        """Places of instructions that others may have to wait for: those in flight, those with PAR elements,
-        and those that load or take RES elements."""
-        streams = [self._live(one.places[-one.limit :], floor) for one in (self.loads, self.stores)]
-        room = self.taken.behind(self.loaded.total - self._res_depth)
-        there = self.loaded.behind(self.taken.total)
-        taken, loaded = self.taken.places[room:], self.loaded.places[there:]
-        return (*streams, self._live(self._par, floor), self._live(taken, floor), loaded)
-
-    def oldest(self, fetched: int) -> int:
-        floor = self.floor(fetched)
-        return min([super().oldest(fetched), *(one[0] for one in self._waited_for(floor) if one)])
-
-    def state(self, fetched: int, base: int) -> tuple[object, ...]:
-        """What matters of it; fetch hands out nothing before cycle ``fetched``."""
-        floor, started = self.floor(fetched), len(self.starts)
-        waited_for = self._waited_for(floor)
-        taken, loaded = waited_for[3:]
-        loading = self.request < NEVER
+    def _dependencies(self, floor: int) -> tuple[list[int], ...]:
+        """Return the positions of instructions that later ones may wait for: LOADs and STOREs in flight,
+        users of PAR, and those that consume or load RES elements."""
+        in_flight = [self._unretired(one.positions[-one.limit :], floor) for one in (self.loads, self.stores)]
+        making_room = self.consumed.first_after(self.loaded.total - self._res_depth)
+        present = self.loaded.first_after(self.consumed.total)
+        consumed, loaded = self.consumed.positions[making_room:], self.loaded.positions[present:]
         return (
-            self.common(fetched, base),
-            later(self._free, floor, base),
-            tuple(later(stream.free, floor, base) for stream in (self.loads, self.stores)),
-            tuple(tuple(place - started for place in places) for places in waited_for),
-            tuple(total - self.taken.total for total in self.taken.sums[-len(taken) :] if taken),
-            tuple(total - self.loaded.total for total in self.loaded.sums[-len(loaded) :] if loaded),
-            (self._place - started, self._burst) if loading else (),
-            tuple(later(done, floor - 1, base) for done in self._done[self.oldest(fetched) :]),
-            self.loaded.total - self.taken.total,
+            *in_flight,
+            self._unretired(self._par_users, floor),
+            self._unretired(consumed, floor),
+            loaded,
+        )
+
+    def oldest_relevant(self, next_dispatch: int) -> int:
+        floor = self.earliest_start(next_dispatch)
+        oldest = super().oldest_relevant(next_dispatch)
+        return min([oldest, *(positions[0] for positions in self._dependencies(floor) if positions)])
+
+    def state(self, next_dispatch: int, base: int) -> tuple[object, ...]:
+        floor, started = self.earliest_start(next_dispatch), len(self.starts)
+        dependencies = self._dependencies(floor)
+        consumed, loaded = dependencies[3:]
+        consumed_sums = self.consumed.sums[-len(consumed) :] if consumed else []
+        loaded_sums = self.loaded.sums[-len(loaded) :] if loaded else []
+        is_loading = self.request < NEVER
+        recent = self._completions[self.oldest_relevant(next_dispatch) :]
+        return (
+            self.queue_state(next_dispatch, base),
+            relative_cycle(self._next_start, floor, base),
+            tuple(relative_cycle(one.next_start, floor, base) for one in (self.loads, self.stores)),
+            tuple(tuple(position - started for position in positions) for positions in dependencies),
+            tuple(total - self.consumed.total for total in consumed_sums),
+            tuple(total - self.loaded.total for total in loaded_sums),
+            (self._loading_position - started, self._granted_bursts) if is_loading else (),
+            tuple(relative_cycle(completion, floor - 1, base) for completion in recent),
+            self.loaded.total - self.consumed.total,
             self.port.state(self.writes, floor + REQUEST_STARTUP, base),
         )
 
 
-def _behind(cycle: int, ready: int) -> int:
-    """The first cycle from ``ready`` on behind ``cycle``; NEVER if that is not known."""
+def _after(cycle: int, ready: int) -> int:
     return NEVER if cycle >= NEVER else max(ready, cycle + 1)

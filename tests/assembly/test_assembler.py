@@ -1,4 +1,4 @@
-"""What texts mean, and what is refused."""
+"""Texts and their programs, and refused texts."""
 
 import contextlib
 from pathlib import Path
@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from accel.assembly import assemble, load_assembly
 from accel.base.errors import ProgramError
 from accel.core.config import NAMED
-from accel.core.faults import Cause
+from accel.core.fault_causes import Cause
 from accel.core.isa import Alu, AluOp, Finish, Gemm, Load, Memory, Store, encode_uops
 from accel.image.image import Region
-from accel.image.scenario import Contents, Expected, Start
-from accel.image.source import Options, Source
+from accel.image.program_source import Options, Source
+from accel.image.test_scenario import Contents, Expected, Start
 from tests.expect import refused
 from tests.strategies import examples
 
@@ -154,20 +154,23 @@ def test_labels_without_data_between_them_are_the_same_place() -> None:
             "then any number of FIELD=VALUE",
         ),
         (".config vta batch=3", "line 1: batch is 3 in configuration 'vta'; it must be a power of two"),
-        (".config vta bach=3", "line 1: 'bach' is no configuration field; did you mean 'batch'?"),
+        (".config vta bach=3", "line 1: 'bach' is not a configuration field; did you mean 'batch'?"),
         (".config vta\n.config vta", "line 2: .config stands twice"),
         (
             ".config vta uop_bytes=64KiB",
             "line 1: configuration 'vta' needs 148 bits for Gemm; there are 128: "
             "make a scratchpad or the micro-op memory smaller",
         ),
-        (".config vta\n.drma 0", "line 2: '.drma' is no directive; did you mean '.dram'?"),
-        (".config vta\nLOAD.IMP", "line 2: 'LOAD.IMP' is no mnemonic; did you mean 'LOAD.INP'?"),
+        (".config vta\n.drma 0", "line 2: '.drma' is not a directive; did you mean '.dram'?"),
+        (".config vta\nLOAD.IMP", "line 2: 'LOAD.IMP' is not a mnemonic; did you mean 'LOAD.INP'?"),
         (".config vta\nGEMM uop_end=1 uop_end=2", "line 2: uop_end stands twice"),
-        (".config vta\nLOAD.INP dram_base=x", "line 2: 'x' is no place in DRAM; nothing in DRAM has a name"),
+        (
+            ".config vta\nLOAD.INP dram_base=x",
+            "line 2: 'x' is not a place in DRAM; nothing in DRAM has a name",
+        ),
         (
             ".config vta\nLOAD.INP dram_base=xx\n.region x 0 4",
-            "line 2: 'xx' is no place in DRAM; did you mean 'x'?",
+            "line 2: 'xx' is not a place in DRAM; did you mean 'x'?",
         ),
         (
             ".config vta\n.region x 8 4\nLOAD.INP dram_base=x",
@@ -215,8 +218,11 @@ def test_labels_without_data_between_them_are_the_same_place() -> None:
             ".config vta\n.code here",
             "line 2: 'here' stands where the offset of the first instruction is needed",
         ),
-        (".config vta\n.preset ac[0] .int32 1", "line 2: 'ac' is no memory; did you mean 'acc'?"),
-        (".config vta\n.preset dram[0] .int8 1", "line 2: 'dram' is no memory; valid are acc, inp, uop, wgt"),
+        (".config vta\n.preset ac[0] .int32 1", "line 2: 'ac' is not a memory; did you mean 'acc'?"),
+        (
+            ".config vta\n.preset dram[0] .int8 1",
+            "line 2: 'dram' is not a memory; valid are acc, inp, uop, wgt",
+        ),
         (".config vta\n.preset acc 0", "line 2: 'acc 0' stands where a place is needed, as acc[0]"),
         (
             ".config vta\n.preset acc[0] .int32 1",
@@ -234,13 +240,13 @@ def test_labels_without_data_between_them_are_the_same_place() -> None:
         (".config vta\n.preset acc[x] .int32 1*16", "line 2: 'x' stands where an element's index is needed"),
         (
             ".config vta\n.tokens load>store=1",
-            "line 2: 'load>store=1' is no number of tokens; did you mean 'load>compute'?",
+            "line 2: 'load>store=1' is not a number of tokens; did you mean 'load>compute'?",
         ),
-        (".config vta\n.limit cycle=1", "line 2: 'cycle=1' is no limit; it takes cycles=N or uops=N"),
+        (".config vta\n.limit cycle=1", "line 2: 'cycle=1' is not a limit; it takes cycles=N or uops=N"),
         (".config vta\n.limit cycles=0", "line 2: cycles is 0; it must be positive"),
         (
             ".config vta\n.expect fault dst-idx at 1",
-            "line 2: 'dst-idx' is no cause of an error; did you mean 'dst-index'?",
+            "line 2: 'dst-idx' is not a cause of an error; did you mean 'dst-index'?",
         ),
         (
             ".config vta\nFINISH\n.expect fault deadlock at x",
@@ -249,19 +255,19 @@ def test_labels_without_data_between_them_are_the_same_place() -> None:
         (".config vta\n.expect done\n.expect done", "line 3: what a run ends with is expected twice"),
         (
             ".config vta\n.expect fault none",
-            f"line 2: 'none' is no cause of an error; valid are {ERRORS}",
+            f"line 2: 'none' is not a cause of an error; valid are {ERRORS}",
         ),
         (
             ".config vta\n.expect fault foo",
-            f"line 2: 'foo' is no cause of an error; valid are {ERRORS}",
+            f"line 2: 'foo' is not a cause of an error; valid are {ERRORS}",
         ),
         (
             ".config vta\n.expect fault",
-            "line 2: 'fault' is no end of a run; done, and fault CAUSE at INSTRUCTION are",
+            "line 2: 'fault' is not an end of a run; done, and fault CAUSE at INSTRUCTION are",
         ),
         (
             ".config vta\n.expect dram[x] .int8 1\nFINISH",
-            "line 2: 'x' is no place in DRAM; nothing in DRAM has a name",
+            "line 2: 'x' is not a place in DRAM; nothing in DRAM has a name",
         ),
         (".config vta\n.region x 0", "line 2: .region takes a name, an offset, and a number of bytes"),
         (".config vta\n.region x -1 2", "line 2: region 'x' is 2 bytes at -1; neither may be negative"),
@@ -327,10 +333,10 @@ def test_files(tmp_path: Path) -> None:
     path.write_bytes(b".config tiny\r\nFINISH\r\n")
     assert load_assembly(path).instructions == [Finish()]
     path.write_bytes(b"\xff\xfe")
-    with refused(ProgramError, f"program {str(path)!r} is no text: it is not UTF-8"):
+    with refused(ProgramError, f"program {str(path)!r} is not text: it is not UTF-8"):
         load_assembly(path)
     path.write_text(".config tiny\nGEM")
-    with refused(ProgramError, f"{str(path)!r}, line 2: 'GEM' is no mnemonic; did you mean 'GEMM'?"):
+    with refused(ProgramError, f"{str(path)!r}, line 2: 'GEM' is not a mnemonic; did you mean 'GEMM'?"):
         load_assembly(path)
     with refused(
         ProgramError, f"program {str(tmp_path / 'no.s')!r} cannot be read: No such file or directory"

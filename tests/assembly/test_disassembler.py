@@ -26,7 +26,7 @@ from accel.core.isa import (
     encode_uops,
 )
 from accel.image.image import Image, Region
-from accel.image.scenario import Contents, Start
+from accel.image.test_scenario import Contents, Start
 from tests.compiler import gemms
 from tests.images import images
 from tests.programs import gemm_program, handmade
@@ -37,7 +37,7 @@ ROW = {"y_size": 1, "x_size": 1, "x_stride": 1}
 
 
 def assert_same(image: Image, text: str) -> None:
-    """The text gives the image, but for how long compilation took and what instructions come from."""
+    """The text gives the image, except for its provenance."""
     again = assemble(text)
     for name in Image.__dataclass_fields__:
         if name not in ("compile_seconds", "provenance"):
@@ -79,7 +79,7 @@ def test_compiled_programs_come_back(options: dict[str, Any]) -> None:
 
 
 def test_parts_without_a_tensor_have_names() -> None:
-    """Micro-ops, and what goes through DRAM; a tensor of such a name keeps it."""
+    """Micro-ops and intermediate tensors in DRAM get names. A tensor with such a name keeps it."""
     m = accel.machine("gemm8x8")
     program = accel.build(gemms.two_stages(m, 16, 8, 16, 8), m)
     text = disassemble(program)

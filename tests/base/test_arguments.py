@@ -13,7 +13,7 @@ import accel
 from accel import te
 from accel.base.arguments import check_integer, plain_integer, plain_integers
 from accel.base.errors import AccelError, ConfigError, ProgramError, ScheduleError, ShapeError, TensorizeError
-from accel.compiler.schedule.files import load_steps
+from accel.compiler.schedule.schedule_files import load_steps
 from accel.core.config import Config
 from tests.expect import refused
 from tests.programs import gemm_program
@@ -184,7 +184,7 @@ MACHINE = (
         (
             lambda: accel.build(3, "tiny"),  # type: ignore[arg-type]
             ScheduleError,
-            "what is to be compiled is 3; it must be a workload, as accel.gemm makes, or a schedule",
+            "the target is 3; it must be a workload, as accel.gemm makes, or a schedule",
         ),
         (lambda: accel.build(GEMM(), 3), ConfigError, f"the machine is 3; {MACHINE}"),  # type: ignore[arg-type]
         (lambda: accel.machine(None), ConfigError, f"the machine is None; {MACHINE}"),  # type: ignore[arg-type]
@@ -192,7 +192,7 @@ MACHINE = (
         (lambda: PROGRAM.run([1, 2]), ShapeError, f"the inputs are a list; {INPUTS}"),
         (lambda: PROGRAM.run(np.zeros(3)), ShapeError, f"the inputs are a ndarray; {INPUTS}"),
         (lambda: PROGRAM.reference([1]), ShapeError, f"the inputs are a list; {INPUTS}"),
-        (lambda: PROGRAM.run({1: 2}), ShapeError, "1 is no input of the program; valid are A, B"),
+        (lambda: PROGRAM.run({1: 2}), ShapeError, "1 is not an input of the program; valid are A, B"),
         (
             lambda: accel.build(GEMM(), "tiny", constants=[1]),  # type: ignore[arg-type]
             ShapeError,
@@ -230,7 +230,7 @@ MACHINE = (
         (
             lambda: accel.Session("tiny").run(3),  # type: ignore[arg-type]
             ProgramError,
-            "what is to run is a int; it must be a program, as accel.build makes",
+            "the argument is a int; it must be a program, as accel.build returns",
         ),
         (lambda: accel.Session("tiny").run(PROGRAM, [3]), ShapeError, f"the inputs are a list; {INPUTS}"),
         (
@@ -246,7 +246,7 @@ MACHINE = (
         (
             lambda: te.create_schedule([3]),  # type: ignore[list-item]
             ScheduleError,
-            "an output is 3; it must be a tensor, as te.compute makes",
+            "an output is 3; it must be a tensor, as from te.compute",
         ),
         (
             lambda: te.compute((8,), 3, name="B"),  # type: ignore[arg-type]
@@ -320,7 +320,7 @@ def test_a_mask_is_not_ignored() -> None:
     session = accel.Session("tiny")
     with refused(ShapeError, f"A is a masked array; {right}"):
         session.run(PROGRAM, {"A": masked})
-    with refused(ShapeError, f"what a tensor is made of is a masked array; {right}"):
+    with refused(ShapeError, f"the tensor's array is a masked array; {right}"):
         session.tensor(masked)
 
 

@@ -1,4 +1,4 @@
-"""Threads of numpy's matrix products, and what is no fault of theirs."""
+"""Threads of numpy's matrix products, and warnings that are suppressed."""
 
 import numpy as np
 import pytest

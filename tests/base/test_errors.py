@@ -19,7 +19,7 @@ from accel.base.errors import (
     TensorizeError,
     nearest,
 )
-from accel.core.faults import Cause
+from accel.core.fault_causes import Cause
 
 
 @pytest.mark.parametrize("kind", [ConfigError, ShapeError, ScheduleError, TensorizeError, ProgramError])

@@ -1,4 +1,4 @@
-"""The command line in process: what a call prints, and the code it ends with."""
+"""Calls of the command line inside the test process. They return the output and the exit code."""
 
 import json
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from tests.programs import gemm_program
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How one call ended."""
+    """Output and exit code of one call."""
 
     code: int
     out: str
@@ -22,7 +22,7 @@ class Outcome:
 
     @property
     def json(self) -> dict[str, Any]:
-        """The only thing on stdout: one JSON object."""
+        """The JSON object on stdout; stdout must hold nothing else."""
         found = json.loads(self.out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
         assert isinstance(found, dict)
         assert found["schema_version"] == 1
@@ -30,32 +30,32 @@ class Outcome:
 
     @property
     def text(self) -> str:
-        """What is on stdout, which must be fit for a pipe."""
+        """The text on stdout, which must suit a pipe."""
         assert self.out.endswith("\n")
         assert all(line == line.rstrip() and line.isprintable() for line in self.out.split("\n"))
         return self.out
 
 
 class Shell:
-    """Calls the command line in a folder of its own."""
+    """Calls the command line in its own folder."""
 
     def __init__(self, folder: Path, capture: pytest.CaptureFixture[str]) -> None:
         self.folder = folder
         self._capture = capture
 
     def __call__(self, *arguments: object, code: int = 0) -> Outcome:
-        """Run ``accel ARGUMENTS...`` and expect an exit code; errors are one line on stderr."""
+        """Run ``accel ARGUMENTS...`` and expect an exit code; errors must be one line on stderr."""
         with pytest.raises(SystemExit) as end:
             main([str(argument) for argument in arguments])
         found = self._capture.readouterr()
         outcome = Outcome(code=int(end.value.code or 0), out=found.out, err=found.err)
         assert outcome.code == code, outcome
-        if code == 0:  # nothing but which files were written
+        if code == 0:  # stderr may only name the written files
             assert all(line.startswith("wrote ") for line in outcome.err.splitlines())
         return outcome
 
     def refused(self, *arguments: object, message: str) -> None:
-        """Expect bad input: exit code 2, this one line on stderr, nothing on stdout, nothing written."""
+        """Expect bad input: exit code 2, this one line on stderr, empty stdout, and no files written."""
         before = self._content()
         outcome = self(*arguments, code=2)
         assert outcome.err == f"accel: {message}\n"
@@ -63,7 +63,7 @@ class Shell:
         assert self._content() == before
 
     def at_fault(self, *arguments: object, message: str) -> Outcome:
-        """Expect a program that is at fault: exit code 1, and behind files written this line on stderr."""
+        """Expect a faulty program: exit code 1, and this line on stderr after the names of written files."""
         outcome = self(*arguments, code=1)
         *written, error = outcome.err.splitlines()
         assert error == f"accel: {message}"
@@ -76,14 +76,14 @@ class Shell:
 
 @pytest.fixture
 def accel(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """The command line, called in an empty folder."""
+    """The command line, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     return Shell(tmp_path, capsys)
 
 
 @pytest.fixture
 def saved(accel: Shell) -> Callable[..., Path]:
-    """Put a small matrix product's program into the folder."""
+    """Save the program of a small matrix product in the folder."""
 
     def save(name: str = "p.accel", **options: Any) -> Path:
         gemm_program(**options).save(accel.folder / name)

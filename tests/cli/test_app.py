@@ -1,4 +1,4 @@
-"""What all commands share: help, names, exit codes, and how output leaves the process."""
+"""Properties of all commands: help, names, exit codes, and how output reaches stdout."""
 
 import os
 import signal
@@ -23,7 +23,6 @@ START = [sys.executable, "-m", "accel"]
 
 
 def process(*arguments: object, **options: Any) -> "subprocess.CompletedProcess[bytes]":
-    """A call in a process of its own."""
     return subprocess.run([*START, *map(str, arguments)], check=False, **options)
 
 
@@ -46,8 +45,8 @@ def test_every_command_has_help_with_an_example(command: tuple[str, ...], accel:
     assert "Example:\n    accel " in text
 
 
-def test_the_list_of_commands_says_what_their_helps_say(accel: Shell) -> None:
-    """All of it, in one order, though it imports none of them."""
+def test_the_list_of_commands_has_their_summaries(accel: Shell) -> None:
+    """All commands, in one order, although the list imports none of them."""
     lines = accel("--help").text.split("Commands:\n")[1].splitlines()
     helps = {name: command.get_short_help_str(limit=1000) for name, command in app.commands.items()}
     assert lines == [f"  {name:<10}  {text}" for name, text in sorted(helps.items())]
@@ -67,18 +66,18 @@ def test_every_option_is_explained(command: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["ru"], "'ru' is no command; did you mean 'run'? (see 'accel --help')"),
+        (["ru"], "'ru' is not a command; did you mean 'run'? (see 'accel --help')"),
         (
             ["x"],
-            f"'x' is no command; valid are {', '.join(sorted(app.commands))} (see 'accel --help')",
+            f"'x' is not a command; valid are {', '.join(sorted(app.commands))} (see 'accel --help')",
         ),
-        (["compile", "gem"], "'gem' is no command; did you mean 'gemm'? (see 'accel compile --help')"),
+        (["compile", "gem"], "'gem' is not a command; did you mean 'gemm'? (see 'accel compile --help')"),
         (["show"], "Missing argument 'FILE'. (see 'accel show --help')"),
         (["show", "a", "b"], "Got unexpected extra argument (b) (see 'accel show --help')"),
-        (["compile", "gemm"], "Missing option '--m'. (see 'accel compile gemm --help')"),
+        (["compile", "gemm"], "Missing option '-m'. (see 'accel compile gemm --help')"),
     ],
 )
-def test_what_was_meant_is_said(arguments: list[str], message: str, accel: Shell) -> None:
+def test_misspelled_names_get_a_suggestion(arguments: list[str], message: str, accel: Shell) -> None:
     accel.refused(*arguments, message=message)
 
 
@@ -89,11 +88,11 @@ def test_the_nearest_option_is_said(accel: Shell) -> None:
     assert "--transpose-a" in outcome.err
 
 
-# --- what is imported ------------------------------------------------------------------------------
+# --- imports ---------------------------------------------------------------------------------------
 
 
 def loaded(*arguments: str) -> set[str]:
-    """The modules that a call has imported when it is done."""
+    """Modules that a call has imported when it ends."""
     script = (
         "import atexit, sys\n"
         f"sys.argv = {['accel', *arguments]!r}\n"
@@ -109,9 +108,11 @@ def loaded(*arguments: str) -> set[str]:
 def test_help_imports_no_command(arguments: list[str]) -> None:
     found = loaded(*arguments)
     assert "accel.cli.app" in found
-    assert found & {"numpy", "rich", "amaranth", "accel.cli.common", "accel.core", "accel.run"} == set()
+    assert (
+        found & {"numpy", "rich", "amaranth", "accel.cli.shared_options", "accel.core", "accel.run"} == set()
+    )
     assert {one for one in found if one.startswith("accel.cli.")} == {
-        f"accel.cli.{name}" for name in ("app", "completion", "group", "output")
+        f"accel.cli.{name}" for name in ("app", "command_groups", "completion", "stdout")
     }
 
 
@@ -122,14 +123,14 @@ def test_a_command_imports_no_other() -> None:
         "accel.cli.registers",
         "accel.cli.completion",
     }
-    assert found & {"rich", "amaranth", "accel.cli.common"} == set()
+    assert found & {"rich", "amaranth", "accel.cli.shared_options"} == set()
 
 
 # --- how a process ends ----------------------------------------------------------------------------
 
 
 def test_errors_have_their_exit_codes(accel: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever a command raises on purpose; a bug still shows as one."""
+    """This covers every error that a command raises on purpose; a bug still shows a traceback."""
     command = app.commands["configs"]
     for error, code, line in (
         (package.ConfigError("a\n  b"), 2, "accel: a b\n"),
@@ -173,7 +174,7 @@ def test_ctrl_c_ends_with_130() -> None:
     ) as running:
         assert running.stdout is not None
         assert running.stderr is not None
-        running.stdout.readline()  # it is at work
+        running.stdout.readline()  # the process is running now
         running.send_signal(signal.SIGINT)
         assert running.wait(timeout=120) == 130
         assert running.stderr.read() == b""
@@ -223,9 +224,25 @@ def test_ctrl_c_when_all_is_said_ends_with_130() -> None:
     assert done.stdout == f"accel {package.__version__}\n".encode()
 
 
+def test_an_interrupt_inside_exec_ends_with_130(tmp_path: Path) -> None:
+    """After ``python -m``, CPython would kill the process by the signal, although it catches
+    the exception."""
+    script = (
+        "import sys\n"
+        "from accel.cli import app\n"
+        "app.main = lambda: exec('raise KeyboardInterrupt')\n"
+        "from accel.__main__ import main\n"
+        "main()"
+    )
+    (tmp_path / "interrupted.py").write_text(script)
+    command = [sys.executable, "-m", "interrupted"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (130, b"")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_interrupts_that_are_ignored_stay_so() -> None:
-    """As those of what a shell runs in the background."""
+    """A shell ignores SIGINT for processes in the background."""
     script = (
         "import os, signal, sys\n"
         "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
@@ -244,8 +261,8 @@ def test_interrupts_that_are_ignored_stay_so() -> None:
 # --- streams ---------------------------------------------------------------------------------------
 
 
-def test_a_reader_may_leave(accel: Shell) -> None:
-    """As ``head -1`` does, before a listing longer than a pipe holds."""
+def test_a_reader_may_close_the_pipe(accel: Shell) -> None:
+    """``head -1`` does so. The listing is longer than a pipe's buffer."""
     handmade(*[Gemm()] * 20_000).save("long.accel")
     with subprocess.Popen(
         [*START, "disasm", "long.accel"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -258,7 +275,7 @@ def test_a_reader_may_leave(accel: Shell) -> None:
         assert running.wait(timeout=120) == 0
 
 
-def test_a_fault_is_told_though_the_reader_has_left(accel: Shell) -> None:
+def test_a_fault_is_reported_after_the_reader_has_closed_the_pipe(accel: Shell) -> None:
     handmade(Gemm(), finish=False).save("bad.accel")
     reader, writer = os.pipe()
     os.close(reader)
@@ -281,10 +298,10 @@ def test_a_full_disk_is_one_line(arguments: list[str]) -> None:
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("arguments", [["configs", "--json"], ["run", "--help"]])
-def test_a_disk_that_fills_on_the_way_is_one_line(
+def test_a_disk_that_fills_during_output_gives_one_line(
     arguments: list[str], unbuffered: str, tmp_path: Path
 ) -> None:
-    """It takes a part of what is written, and only then no more."""
+    """The file accepts the first 1000 bytes and refuses the rest."""
     resource = pytest.importorskip("resource")
     with (tmp_path / "out").open("wb") as file:
         ended = process(
@@ -321,7 +338,7 @@ def test_any_file_name_can_be_shown(accel: Shell) -> None:
 
 
 def test_a_pipe_gets_no_colours(accel: Shell, saved: Callable[..., Path]) -> None:
-    """Not even where the environment asks for them."""
+    """This also holds if the environment forces colours."""
     plain = os.environ | {"FORCE_COLOR": "", "COLUMNS": "40"}
     forced = os.environ | {"FORCE_COLOR": "1", "TTY_COMPATIBLE": "1", "COLUMNS": "200"}
     for arguments in (["check", saved()], ["replay", "nowhere"]):
@@ -352,5 +369,5 @@ def test_a_terminal_gets_the_same_words(accel: Shell, saved: Callable[..., Path]
 def _rest(terminal: int) -> bytes:
     try:
         return os.read(terminal, 1 << 16)
-    except OSError:  # nobody writes any more
+    except OSError:  # the reader has closed the pipe
         return b""

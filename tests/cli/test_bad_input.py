@@ -1,4 +1,5 @@
-"""Bad input of every kind: one line that says what is wrong and what would be right, nothing half written."""
+"""Bad input of every kind gives one line that names the mistake and the valid choices. No file is half
+written."""
 
 import errno
 import io
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.base.errors import ProgramError
-from accel.cli.arrays import read_array
+from accel.cli.npy_files import read_array
 from accel.core.config import NAMED
 from accel.core.isa import Alu, Finish, Gemm, Instruction, Load, Loops, Memory, Store, Unknown, encode
 from accel.image.image import FORMAT_VERSION
@@ -48,7 +49,7 @@ def test_a_size_that_is_no_integer(accel: Shell) -> None:
 
 
 def test_a_reduction_too_long_for_int32(accel: Shell) -> None:
-    message = "C sums 131072 products of int8 values; int32 is sure to hold 131071"
+    message = "C sums 131072 products of int8 values; int32 can hold 131071"
     accel.refused(*GEMM, "-m", 1, "-n", 1, "-k", 131072, message=message)
     accel.refused(*GEMM, "-m", 1, "-n", 1, "-k", 131072, "--json", message=message)
 
@@ -72,7 +73,7 @@ def test_a_machine_too_small_for_one_tile(settings: list[str], message: str, acc
 
 
 def test_a_machine_that_was_made_too_small(accel: Shell) -> None:
-    """What it lacks is told, and that it is no longer the one of that name."""
+    """The message says which scratchpad is too small, and that the named configuration was changed."""
     sizes = ("--ic", 8, "--oc", 8, "--size", 9, "--kernel", 3)
     changes = ("--set", "wgt_bytes=64")
     message = (
@@ -87,12 +88,12 @@ def test_a_machine_that_was_made_too_small(accel: Shell) -> None:
     [
         (
             ["--config", "gem8x8"],
-            "'gem8x8' is no configuration; did you mean 'gemm8x8'?; "
+            "'gem8x8' is not a configuration; did you mean 'gemm8x8'?; "
             "the path of a TOML or JSON file works too",
         ),
         (
             ["--set", "reed_latency=3"],
-            "'reed_latency' is no configuration field; did you mean 'read_latency'?",
+            "'reed_latency' is not a configuration field; did you mean 'read_latency'?",
         ),
         (["--set", "batch=3"], "batch is 3 in configuration 'tiny'; it must be a power of two"),
         (["--set", "batch=two"], "batch is 'two'; it must be an integer, as 64, 0x40 or 64KiB"),
@@ -119,7 +120,7 @@ SIZES = ["-m", 40, "-n", 48, "-k", 56]
         ),
         (
             ["--explain", "--schedule", "s.toml"],
-            "--explain tells how a schedule was chosen; with --schedule none is. "
+            "--explain shows the choice of a schedule; with --schedule there is no choice. "
             "(see 'accel compile gemm --help')",
         ),
         (
@@ -140,13 +141,16 @@ def test_threads_and_schedules(options: list[object], message: str, accel: Shell
     accel.refused(*GEMM, *SIZES, *options, message=message)
 
 
-def test_nothing_to_do_is_refused(accel: Shell) -> None:
-    message = "Missing option '-o' / '--output'. (see 'accel compile gemm --help')"
-    accel.refused(*GEMM[:-2], *SIZES, message=message)
+def test_the_output_has_a_default_name(accel: Shell) -> None:
+    assert "wrote gemm.accel" in accel(*GEMM[:-2], *SIZES).err
+    assert (accel.folder / "gemm.accel").exists()
+    (accel.folder / "gemm.accel").unlink()
+    assert "wrote" not in accel(*GEMM[:-2], *SIZES, "--explain").err
+    assert not (accel.folder / "gemm.accel").exists()
 
 
 def test_too_many_threads_for_the_tiles_of_a_schedule(accel: Shell) -> None:
-    tile = ["--tile", "m=11,n=48,k=12"]  # 5 steps, of which inp_buffer holds 3
+    tile = ["--tile", "m=11,n=48,k=12"]  # inp_buffer holds 3 of the 5 steps
     accel(*GEMM, *SIZES, *tile, "--vthreads", 2, "--save-schedule", "s.toml")
     accel(*GEMM, *SIZES, "--schedule", "s.toml", "--vthreads", 2)
     outcome = accel(*GEMM, *SIZES, "--schedule", "s.toml", "--vthreads", 4, code=2)
@@ -163,12 +167,18 @@ def test_too_many_threads_for_the_tiles_of_a_schedule(accel: Shell) -> None:
 
 SCHEDULES: dict[str, tuple[str, str]] = {
     "empty.json": ("", "schedule 'empty.json' is not JSON: Expecting value: line 1 column 1 (char 0)"),
-    "list.json": ("[]", "schedule 'list.json': it is no schedule file; its format must be 'accel-schedule'"),
+    "list.json": (
+        "[]",
+        "schedule 'list.json': it is not a schedule file; its format must be 'accel-schedule'",
+    ),
     "package.json": (
         '{"name": "x", "version": "1.0"}',
-        "schedule 'package.json': it is no schedule file; its format must be 'accel-schedule'",
+        "schedule 'package.json': it is not a schedule file; its format must be 'accel-schedule'",
     ),
-    "nan.json": ("NaN", "schedule 'nan.json': it is no schedule file; its format must be 'accel-schedule'"),
+    "nan.json": (
+        "NaN",
+        "schedule 'nan.json': it is not a schedule file; its format must be 'accel-schedule'",
+    ),
     "cut.toml": ("[[steps", "schedule 'cut.toml' is not TOML: Expected ']]' at the end of an array"),
     "newer.json": (
         '{"format": "accel-schedule", "version": 2, "steps": []}',
@@ -185,11 +195,11 @@ SCHEDULES: dict[str, tuple[str, str]] = {
     ),
     "steps.json": (
         '{"format": "accel-schedule", "version": 1, "steps": [7]}',
-        "schedule 'steps.json': its steps are no list of tables",
+        "schedule 'steps.json': its steps are not a list of tables",
     ),
     "operator.json": (
         '{"format": "accel-schedule", "version": 1, "steps": [{"op": "splitt"}]}',
-        "schedule step 0 (splitt): 'splitt' is no operator; did you mean 'split'?",
+        "schedule step 0 (splitt): 'splitt' is not an operator; did you mean 'split'?",
     ),
     "missing.json": (
         '{"format": "accel-schedule", "version": 1, "steps": [{"op": "unroll", "stage": "C"}]}',
@@ -201,11 +211,11 @@ SCHEDULES: dict[str, tuple[str, str]] = {
     ),
     "stage.json": (
         '{"format": "accel-schedule", "version": 1, "steps": [{"op": "unroll", "stage": "D", "axis": "y"}]}',
-        "schedule step 0 (unroll): 'D' is no stage of this schedule; valid are C",
+        "schedule step 0 (unroll): 'D' is not a stage of this schedule; valid are C",
     ),
     "axis.json": (
         '{"format": "accel-schedule", "version": 1, "steps": [{"op": "unroll", "stage": "C", "axis": [1]}]}',
-        "schedule step 0 (unroll): [1] is no axis; give a loop of C or its name",
+        "schedule step 0 (unroll): [1] is not an axis; give a loop of C or its name",
     ),
     "none.json": (
         '{"format": "accel-schedule", "version": 1}',
@@ -228,7 +238,7 @@ def test_schedules_that_cannot_be_read(accel: Shell) -> None:
     message = "schedule 's.toml' cannot be read: No such file or directory"
     accel.refused(*GEMM, *SIZES, "--schedule", "s.toml", message=message)
     Path("s.toml").write_bytes(b"\xff\xfe\0")
-    accel.refused(*GEMM, *SIZES, "--schedule", "s.toml", message="schedule 's.toml' is no text file")
+    accel.refused(*GEMM, *SIZES, "--schedule", "s.toml", message="schedule 's.toml' is not a text file")
     Path("deep.json").write_text("[" * 100_000)
     message = "schedule 'deep.json' is not JSON: maximum recursion depth exceeded"
     assert accel(*GEMM, *SIZES, "--schedule", "deep.json", code=2).err.startswith(f"accel: {message}")
@@ -263,17 +273,17 @@ def newer(path: Path) -> str:
 
 def foreign(path: Path) -> str:
     archived(path, [("model.onnx", b"")])
-    return "program 'p.accel': it has no program.json; it is no program file"
+    return "program 'p.accel': it has no program.json; it is not a program file"
 
 
 def picture(path: Path) -> str:
     path.write_bytes(b"\x89PNG\r\n\x1a\n")
-    return "program 'p.accel' is no program file; 'accel compile' writes such files"
+    return "program 'p.accel' is not a program file; 'accel compile' writes such files"
 
 
 def empty(path: Path) -> str:
     path.write_bytes(b"")
-    return "program 'p.accel' is no program file; 'accel compile' writes such files"
+    return "program 'p.accel' is not a program file; 'accel compile' writes such files"
 
 
 def missing(path: Path) -> str:
@@ -293,7 +303,7 @@ def folder(path: Path) -> str:
         pytest.param(command, damage, id=f"{' '.join(command)}-{damage.__name__}")
         for command in READERS
         for damage in (truncated, flipped, newer, foreign, picture, empty, missing, folder)
-        if (command[0], damage) != ("check", folder)  # which takes folders
+        if (command[0], damage) != ("check", folder)  # ``check`` accepts folders
     ],
 )
 def test_a_file_that_is_no_program(
@@ -383,7 +393,8 @@ def test_a_program_at_fault(case: str, backend: str, accel: Shell) -> None:
     ids=["GEMM", "GEMM reset", "ALU"],
 )
 def test_a_loop_of_10_to_the_12_micro_ops(loop: Loops, accel: Shell) -> None:
-    """Told at once: the count is known before it starts. The check and the listing do not mind."""
+    """`run` refuses it immediately, since the count is known before the start. `check` and `disasm` accept
+    it."""
     uops = Load(memory=Memory.UOP, y_size=1, x_size=8192, x_stride=8192)
     handmade(uops, loop, config=NAMED["vta"]).save("huge.accel")
     assert loop.uop_count > 2 * 10**12
@@ -442,7 +453,7 @@ def test_a_bad_path_is_found_before_the_run(
 
 
 class Malicious:
-    """Ends the process when unpickled."""
+    """Unpickling this object ends the process."""
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return os._exit, (3,)
@@ -501,7 +512,7 @@ def test_an_array_that_is_not_there(accel: Shell, saved: Callable[..., Path]) ->
     message = "input A from '.' cannot be read: Is a directory"
     accel.refused("run", file, "--input", "A=.", message=message)
     np.save("q.npy", np.zeros(3))
-    message = "'Q' is no input of the program; valid are A, B"
+    message = "'Q' is not an input of the program; valid are A, B"
     accel.refused("run", file, "--input", "Q=q.npy", message=message)
 
 
@@ -573,7 +584,7 @@ def test_no_named_machine_is_too_small_for_a_matrix_product() -> None:
 
 
 def test_unused_instruction_bits_are_no_fault(accel: Shell) -> None:
-    """FINISH carries garbage in other compilers' programs."""
+    """Programs of other compilers leave arbitrary bits in FINISH."""
     program = handmade()
     code = encode([Finish()], program.config)[:8] + b"\xff" * 8
     Program(config=program.config, code=code, code_offset=4096).save("garbage.accel")

@@ -1,4 +1,4 @@
-"""accel bench: the table, the JSON object, the page, and what a wrong layer leads to."""
+"""`accel bench`: the table, the JSON object, the page, and layers with errors."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 
 import accel as package
 from accel.benchmarks import NETWORKS, Layer
-from accel.benchmarks.layers import ROW_KEYS
+from accel.benchmarks.measure_layers import ROW_KEYS
 from accel.run.program import Program
 from accel.run.result import RESULT_KEYS
 from tests.cli.conftest import Shell
@@ -33,7 +33,7 @@ LAYERS = (
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A network that takes no time."""
+    """A network that compiles and runs quickly."""
     monkeypatch.setitem(NETWORKS, "small", LAYERS)
 
 
@@ -55,7 +55,7 @@ def test_json(accel: Shell) -> None:
 
 
 def test_epilogues(accel: Shell) -> None:
-    """Scales per channel where the machine has them, unless a shift is asked for; not where it has not."""
+    """On machines with ``post=1``, scales per channel are the default, and `shift` is an option."""
     assert accel("bench", "small", "--config", "tiny", "--json").json["epilogue"] == "shift"
     scaled = accel("bench", "small", "--config", "tiny-int8", "--json").json
     shifted = accel("bench", "small", "--config", "tiny-int8", "--epilogue", "shift", "--json").json
@@ -70,10 +70,10 @@ def test_epilogues(accel: Shell) -> None:
     assert "configuration 'tiny' has post=0 and only shifts sums" in refusal.err
 
 
-def test_the_page_says_what_layers_end_with(accel: Shell) -> None:
+def test_the_page_describes_the_epilogue(accel: Shell) -> None:
     accel("bench", "small", "--config", "tiny-int8", "-o", "page.md")
     page = Path("page.md").read_text()
-    assert "end with a bias, a scale per channel" in page
+    assert "The epilogue has a bias, a scale per channel" in page
     assert "There are no *passes*" in page
     accel("bench", "small", "--config", "tiny", "-o", "page.md")
     page = Path("page.md").read_text()
@@ -81,8 +81,8 @@ def test_the_page_says_what_layers_end_with(accel: Shell) -> None:
     assert "reset and bias together" in page
 
 
-def test_every_mode_is_what_run_gives(accel: Shell) -> None:
-    """Serial takes the program with one thread."""
+def test_every_mode_has_the_cycles_of_run(accel: Shell) -> None:
+    """The serial machine runs the program that was compiled with one virtual thread."""
     accel("compile", "conv2d", "--ic", 8, "--oc", 16, "--size", 6, "--kernel", 3, "--padding", 1, "--bias",
           "--shift", 8, "--clip", "0,127", "--config", "tiny", "--vthreads", 1, "-o", "a.accel")  # fmt: skip
     found = accel("bench", "small", "--config", "tiny", "--json").json["layers"][0]
@@ -109,11 +109,13 @@ def test_table(accel: Shell) -> None:
     title, headings, *layers, last = accel("bench", "small", "--config", "tiny").text.splitlines()
     assert title.startswith("small on tiny (")
     assert headings.split()[:4] == ["layer", "times", "cycles", "roofline"]
-    assert headings.endswith("bound by")
+    assert headings.endswith("busiest unit")
     for line, row in zip(layers, found["layers"], strict=True):
         assert line.split()[:3] == [row["name"], str(row["repeats"]), f"{row['cycles']:,}"]
         assert f" {row['roofline_fraction']:.3f} " in line
-        assert f"{row['bound_by']} " in line
+        busy = {unit: states["busy"] for unit, states in row["stalls"].items() if unit != "fetch"}
+        unit, most = max(busy.items(), key=lambda one: one[1])
+        assert line.endswith(f"{unit} {most / row['cycles']:.1%}")
     assert last.split()[:3] == ["total", "5", f"{found['total_cycles']:,}"]
 
 
@@ -191,5 +193,5 @@ def test_a_layer_that_does_not_fit_is_named(accel: Shell, monkeypatch: pytest.Mo
         "small",
         "--config",
         "tiny",
-        message="L: out sums 1048576 products of int8 values; int32 is sure to hold 131071",
+        message="L: out sums 1048576 products of int8 values; int32 can hold 131071",
     )

@@ -1,5 +1,3 @@
-"""``accel check``."""
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -95,10 +93,10 @@ def test_programs_at_fault(body: list[Instruction], message: str, accel: Shell) 
     ],
     ids=["fault", "overflow", "unknown", "race", "deadlock"],
 )
-def test_what_is_not_determined_is_not_stated(
+def test_undetermined_facts_are_reported_as_unknown(
     body: list[Instruction], options: list[str], verdict: str, unknown: list[str], accel: Shell
 ) -> None:
-    """Neither as data, nor in words, nor in a table of several."""
+    """JSON has null, the text says unknown, and the table of several programs has a dash."""
     handmade(*body).save("bad.accel")
     found = accel("check", "bad.accel", *options, "--json", code=1).json
     assert (found["verdict"], found["undetermined"]) == (verdict, unknown)
@@ -111,8 +109,8 @@ def test_what_is_not_determined_is_not_stated(
     assert line.split()[3:].count("-") == len([key for key in unknown if key not in ("deadlock", "peak")])
 
 
-def test_races_found_before_the_check_ends_are_told(accel: Shell) -> None:
-    """They are facts; that there are no more is none."""
+def test_races_found_before_an_incomplete_check_stops_are_reported(accel: Shell) -> None:
+    """Each race is certain, but there may be more."""
     handmade(*RACE, Gemm(uop_begin=5, uop_end=6)).save("both.accel")
     outcome = accel("check", "both.accel", code=1)
     assert "races                        at least 1\n" in outcome.text
@@ -121,14 +119,14 @@ def test_races_found_before_the_check_ends_are_told(accel: Shell) -> None:
     assert len(found["first_races"]) == 1
 
 
-def test_tokens_left_over_are_told_and_legal(accel: Shell) -> None:
+def test_tokens_left_over_are_reported_and_legal(accel: Shell) -> None:
     handmade(*LEFT_OVER).save("left.accel")
     assert "tokens left over             1 load to compute\n" in accel("check", "left.accel").text
     assert accel("check", "left.accel", "--json").json["left_over"]["load to compute"] == 1
 
 
 def test_timing_matters_to_the_proof(accel: Shell) -> None:
-    """A counter that is too narrow for two tokens, queues too short to reach the push."""
+    """Two examples: a counter too narrow for two tokens, and a queue too short to reach the push."""
     handmade(*OVERFLOW).save("two.accel")
     accel("check", "two.accel")
     outcome = accel("check", "two.accel", *NARROW, "--json", code=1)
@@ -150,7 +148,7 @@ def test_a_write_to_the_program_is_a_race(accel: Shell) -> None:
 
 
 def test_a_missing_token_of_a_compiled_program_is_found(accel: Shell) -> None:
-    """For every push of a program: without it the program deadlocks or races."""
+    """Remove each push of a program in turn: the program then deadlocks or races."""
     program = gemm_program(9, 17, 30, bias=True, shift=2)
     pushes = [i for i, x in enumerate(program.instructions) if x.push_next or x.push_prev]
     assert pushes
@@ -165,8 +163,8 @@ def test_a_missing_token_of_a_compiled_program_is_found(accel: Shell) -> None:
 # --- other compilers' programs -----------------------------------------------------------------------
 
 
-def test_reads_of_what_nothing_wrote_are_told_and_legal(accel: Shell) -> None:
-    """They rely on what an earlier run left in the scratchpads."""
+def test_reads_of_unwritten_data_are_reported_and_legal(accel: Shell) -> None:
+    """Such programs rely on the scratchpad contents of an earlier run."""
     load = Load(memory=Memory.UOP, **ROW)
     handmade(load, Gemm(uop_end=1), Store(**ROW)).save("old.accel")
     words = [
@@ -181,7 +179,7 @@ def test_reads_of_what_nothing_wrote_are_told_and_legal(accel: Shell) -> None:
     assert (found["unwritten_reads"], found["first_unwritten_reads"]) == (3, words)
 
 
-def test_compiled_programs_rely_on_nothing(accel: Shell, saved: Callable[..., Path]) -> None:
+def test_compiled_programs_read_no_unwritten_data(accel: Shell, saved: Callable[..., Path]) -> None:
     for options in ({}, {"bias": True, "shift": 2}, {"M": 20, "N": 30, "K": 40, "config": "vta"}):
         assert accel("check", saved(**options), "--json").json["unwritten_reads"] == 0
 
@@ -223,11 +221,11 @@ def test_bad_input(accel: Shell) -> None:
     message = "program 'no' cannot be read: No such file or directory"
     accel.refused("check", "no", message=message)
     accel.refused("check", message="Missing argument 'PATH...'. (see 'accel check --help')")
-    message = "'.' holds no program; programs are .accel files, .s files, and folders with insn.bin"
+    message = "'.' contains no program; programs are .accel files, .s files, and folders with insn.bin"
     accel.refused("check", ".", message=message)
 
 
-def test_a_file_that_cannot_be_read_keeps_nobody_from_the_others(
+def test_an_unreadable_file_does_not_stop_the_check_of_others(
     accel: Shell, saved: Callable[..., Path]
 ) -> None:
     right = saved()
@@ -237,7 +235,7 @@ def test_a_file_that_cannot_be_read_keeps_nobody_from_the_others(
     shown = accel("check", "folder", code=2)
     assert "unreadable" in shown.text
     assert shown.text.endswith("1 of 2 proven\n")
-    message = "program 'folder/wrong.accel' is no program file; 'accel compile' writes such files"
+    message = "program 'folder/wrong.accel' is not a program file; 'accel compile' writes such files"
     assert shown.err == f"accel: {message}\n"
     found = accel("check", "folder", "--json", code=2)
     assert [program["ok"] for program in found.json["programs"]] == [True, False]

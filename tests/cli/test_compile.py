@@ -1,5 +1,3 @@
-"""``accel compile gemm``."""
-
 import json
 import re
 from collections.abc import Callable
@@ -10,11 +8,12 @@ import pytest
 import accel as package
 from accel.base.errors import MachineError
 from accel.cli import compile as command
-from accel.compiler.operators.default import candidates
-from accel.core.faults import Cause
-from accel.image.source import Options
+from accel.compiler.codegen.reorder_passes import PASS_NAMES
+from accel.compiler.operators.default_schedule import find_candidates
+from accel.core.fault_causes import Cause
+from accel.image.program_source import Options
 from accel.run.program import Program
-from accel.run.stages import stage_text
+from accel.run.stage_listing import stage_text
 from tests.cli.conftest import Shell
 from tests.programs import gemm_program
 
@@ -37,7 +36,7 @@ def test_text(accel: Shell) -> None:
         "tokens": "no deadlock, no race: proven",
         "tile": "3 x 8 x 8 (m x n x k)",
         "threads": "2 along n",
-        "predicted": "202 cycles, bound by latency",
+        "predicted": "202 cycles, busiest unit load 9%",
     }
     assert program.code == gemm_program().code
 
@@ -65,13 +64,22 @@ def test_json(accel: Shell) -> None:
         "mappings": None,
         "packed_bytes": program.packed_bytes,
         "packing_factor": program.packing_factor,
-        "compile_seconds": program.compile_seconds,
+        "compile_seconds": found["compile_seconds"],
         "mean": None,
         "differences": None,
         "schedule": None,
         "candidates": None,
         "error": None,
     }
+    assert found["compile_seconds"] > 0
+    assert program.compile_seconds is None
+
+
+def test_a_workload_has_one_file(accel: Shell) -> None:
+    """Two compilations differ in their seconds, which are printed, and not in the file."""
+    for path in ("one.accel", "two.accel"):
+        assert "compiled in" in accel(*SMALL, "--explain", "-o", path).text
+    assert Path("one.accel").read_bytes() == Path("two.accel").read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -152,7 +160,7 @@ def test_a_program_that_fails_its_check_is_not_written(
     assert not list(accel.folder.iterdir())
 
 
-def test_what_is_compiled_runs(accel: Shell, saved: Callable[..., Path]) -> None:
+def test_compiled_programs_run(accel: Shell, saved: Callable[..., Path]) -> None:
     accel("compile", "gemm", "-m", 17, "-n", 20, "-k", 33, "--bias", "--shift", 4, "-o", "q.accel")
     assert accel("run", "q.accel", "--json").json["mismatches"] == 0
     assert accel("check", "q.accel", "--json").json["ok"] is True
@@ -182,7 +190,7 @@ def test_explain(accel: Shell) -> None:
     compared = found["candidates"]
     assert {plan["threads"] for plan in compared} >= {1, 2, 3, 4}
     workload, config = package.gemm(40, 48, 56, shift=6), package.machine("tiny").config
-    assert len(compared) == len(candidates(workload, config))
+    assert len(compared) == len(find_candidates(workload, config))
     cycles = [plan["predicted_cycles"] for plan in compared]
     assert cycles[0] < min(cycles) * 1.01
     chosen = compared[0]
@@ -212,6 +220,25 @@ def test_measure(accel: Shell) -> None:
     assert "simulated" not in accel(*LARGER, "--explain").text
 
 
+def test_a_reorder_pass_that_is_turned_off(accel: Shell) -> None:
+    """``--explain`` reports the effect of each pass, and the program records which passes were off."""
+    off = ("--without", "split-last-steps", "--without", "interleave-epilogues", "--measure", 2)
+    lines = accel(*LARGER, *off, "--explain").text.splitlines()
+    effects = dict(line.split(maxsplit=1) for line in lines if line.startswith(PASS_NAMES))
+    assert effects["interleave-epilogues"] == effects["split-last-steps"] == "off"
+    assert effects["prefetch-residuals"] == "needs post=1"
+    assert effects["write-padding-once"].startswith("ran: ")
+    accel(*LARGER, *off, "-o", "p.accel")
+    assert Program.load("p.accel").passes_off == ("interleave-epilogues", "split-last-steps")
+    shown = accel("show", "p.accel", "--stage", "passes").text.splitlines()
+    assert [line.split() for line in shown[:1]] == [["interleave-epilogues", "off"]]
+
+
+def test_an_unknown_reorder_pass(accel: Shell) -> None:
+    message = "the reorder pass is 'split-last-step'; did you mean 'split-last-steps'?"
+    accel.refused(*LARGER, "--without", "split-last-step", "-o", "p.accel", message=message)
+
+
 def test_explain_with_a_number_of_threads(accel: Shell) -> None:
     found = accel(*LARGER, "--explain", "--vthreads", 3, "--json").json["candidates"]
     assert {plan["threads"] for plan in found} == {3}
@@ -227,7 +254,8 @@ def test_a_schedule_goes_out_and_comes_back(name: str, accel: Shell) -> None:
 
 
 def test_one_schedule_with_any_number_of_threads(accel: Shell) -> None:
-    """Serial, one buffer set, two and four threads, from one file; more work at once never takes longer."""
+    """One schedule file compiles for a serial machine and for one, two and four threads. More overlap never
+    takes more cycles."""
     steps = [*LARGER[:10], "--config", "gemm8x8", "--vthreads", 4]
     accel(*steps, "--save-schedule", "s.toml")
     assert not Path("p.accel").exists()
@@ -317,10 +345,10 @@ def test_layers(arguments: list[object], workload: package.Workload, accel: Shel
     assert accel("run", "p.accel", "--json").json["mismatches"] == 0
 
 
-def test_why_a_layer_is_scheduled_as_it_is(accel: Shell) -> None:
+def test_explain_shows_the_alternatives(accel: Shell) -> None:
     found = accel(*CONV, "--explain", "--json", "--config", "tiny", "--mapping", "plain").json
     workload, config = package.conv2d(1, 5, 6, 7, 9, 3), package.machine("tiny").config
-    wanted = candidates(workload, config)
+    wanted = find_candidates(workload, config)
     assert [c["predicted_cycles"] for c in found["candidates"]] == [
         round(c.prediction.cycles) for c in wanted
     ]

@@ -1,4 +1,4 @@
-"""Shell completion: the scripts, and what is offered."""
+"""Shell completion: the scripts and the proposals."""
 
 import shutil
 import subprocess
@@ -46,9 +46,7 @@ def test_other_shells_are_refused(accel: Shell, monkeypatch: pytest.MonkeyPatch)
         ("accel nothing --x", []),
     ],
 )
-def test_what_is_offered(
-    typed: str, offered: list[str], accel: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_proposals(typed: str, offered: list[str], accel: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "bash_complete")
     monkeypatch.setenv("COMP_WORDS", typed)
     monkeypatch.setenv("COMP_CWORD", str(len(typed.split(" ")) - 1))
@@ -57,7 +55,7 @@ def test_what_is_offered(
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is missing")
 def test_bash_completes(tmp_path: Path) -> None:
-    """As bash does it: the script is loaded, and its function called."""
+    """Load the script in bash and call its completion function."""
     command = tmp_path / "accel"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m accel "$@"\n')
     command.chmod(0o755)

@@ -1,5 +1,3 @@
-"""``accel configs``."""
-
 import reprlib
 from pathlib import Path
 
@@ -7,6 +5,7 @@ import pytest
 
 from accel import Program
 from accel.core.config import NAMED, SPECS, from_dict
+from accel.core.config_manual import config_manual
 from tests.cli.conftest import Shell
 
 
@@ -35,7 +34,7 @@ def test_json(accel: Shell) -> None:
 
 
 @pytest.mark.parametrize("settings", [[], ["--set", "read_latency=100", "--set", "inp_bytes=1KiB"]])
-def test_what_is_printed_is_a_file_for_config(settings: list[str], accel: Shell) -> None:
+def test_the_printed_configuration_is_a_valid_file(settings: list[str], accel: Shell) -> None:
     printed = accel("configs", "tiny", *settings, "--json")
     Path("mine.json").write_text(printed.out)
     assert accel("configs", "mine.json", "--json").json == printed.json
@@ -58,6 +57,13 @@ def test_a_machine_that_was_changed_says_so(accel: Shell) -> None:
     assert accel("configs", "mine.toml", "--set", "batch=2").text.startswith("mine with batch=2 (2x16x16, ")
 
 
+def test_the_reference(accel: Shell) -> None:
+    assert accel("configs", "--markdown").text == config_manual()
+    for further in ("vta", "--json", "--set=batch=2"):
+        refused = accel("configs", "--markdown", further, code=2)
+        assert "--markdown describes all machines; give nothing else" in refused.err
+
+
 def test_files_are_shown(accel: Shell) -> None:
     Path("mine.json").write_text('{"bus_bits": 256}')
     assert accel("configs", "mine.json").text.startswith("mine (1x16x16, 256-bit bus)\n")
@@ -68,7 +74,7 @@ def test_files_are_shown(accel: Shell) -> None:
     [
         (
             ["vta", "--set", "read_latncy=3"],
-            "'read_latncy' is no configuration field; did you mean 'read_latency'?",
+            "'read_latncy' is not a configuration field; did you mean 'read_latency'?",
         ),
         (["vta", "--set", "batch"], "--set is given 'batch'; it takes FIELD=VALUE, as read_latency=100"),
         (["vta", "--set", "=1"], "--set is given '=1'; it takes FIELD=VALUE, as read_latency=100"),
@@ -86,7 +92,7 @@ def test_files_are_shown(accel: Shell) -> None:
         (["none.json"], "configuration 'none.json' cannot be read: No such file or directory"),
         (["."], "configuration '.' cannot be read: Is a directory"),
         (["list.json"], "configuration 'list.json' holds a list; a JSON object is needed"),
-        (["vta.json"], "'LOG_BLOKC' is no VTA configuration key; did you mean 'LOG_BLOCK'?"),
+        (["vta.json"], "'LOG_BLOKC' is not a VTA configuration key; did you mean 'LOG_BLOCK'?"),
     ],
 )
 def test_bad_input(arguments: list[str], message: str, accel: Shell) -> None:

@@ -1,4 +1,4 @@
-"""``accel debug``, by scripts."""
+"""``accel debug``, controlled by scripts."""
 
 import io
 import re
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from accel.debug import Debugger, Session
-from accel.debug.commands import HELP
+from accel.debug.debugger_commands import HELP
 from tests.cli.conftest import Shell
 from tests.programs import gemm_program
 
@@ -33,7 +33,7 @@ y:      .zero 8
 
 @pytest.fixture
 def talk(accel: Shell) -> Callable[..., list[str]]:
-    """What the debugger says to some commands."""
+    """Lines that the debugger prints for some commands."""
     Path("t.s").write_text(TEXT)
 
     def say(*commands: str, options: tuple[object, ...] = (), code: int = 0) -> list[str]:
@@ -63,12 +63,12 @@ def test_a_session(talk: Callable[..., list[str]]) -> None:
         "continue",
         "continue",
     ) == [
-        "cycle -1: 0 of 4 instructions handed out",
+        "cycle -1: 0 of 4 instructions dispatched",
         "load     has no work; 0 is its next instruction",
         "compute  has no work; 1 is its next instruction",
         "store    has no work; 2 is its next instruction",
         "cycle 134  load     0 has retired: LOAD.INP dram_base=x y_size=1 x_size=1 >compute",
-        "cycle 134: 4 of 4 instructions handed out",
+        "cycle 134: 4 of 4 instructions dispatched",
         "load     has nothing left to do",
         "compute  has 1 next, with all its tokens: GEMM uop_end=1 iter_in=2 <load >store",
         "store    waits at 2 for a token compute>store; instruction 1 sends it: "
@@ -87,7 +87,7 @@ def test_a_session(talk: Callable[..., list[str]]) -> None:
         "cycle 145  compute  3 has retired: FINISH",
         "dram[0x1008:0x1010]: uint8[8]",
         "[0 0 0 0 0 0 0 0]",
-        "cycle 145: 4 of 4 instructions handed out",
+        "cycle 145: 4 of 4 instructions dispatched",
         "load     has nothing left to do",
         "compute  has nothing left to do",
         "store    runs 2: STORE.OUT dram_base=y y_size=1 x_size=1 <compute",
@@ -96,7 +96,7 @@ def test_a_session(talk: Callable[..., list[str]]) -> None:
     ]
 
 
-def test_cycles_with_what_happens_in_them(talk: Callable[..., list[str]]) -> None:
+def test_commands_that_advance_print_the_events_of_each_cycle(talk: Callable[..., list[str]]) -> None:
     assert talk("goto 133", "cycle", "cycle 2") == [
         "cycle 133",
         "cycle 134  load     0 has retired: LOAD.INP dram_base=x y_size=1 x_size=1 >compute",
@@ -163,7 +163,7 @@ def test_functional_runs_count_instructions(talk: Callable[..., list[str]]) -> N
     options = ("--backend", "functional")
     assert talk("step", "where", "step 2", "print acc[0]", "continue", options=options) == [
         "step 0  load     0 has retired: LOAD.INP dram_base=x y_size=1 x_size=1 >compute",
-        "step 0: 1 of 4 instructions handed out",
+        "step 0: 1 of 4 instructions dispatched",
         "load     has nothing left to do",
         "compute  has 1 next, with all its tokens: GEMM uop_end=1 iter_in=2 <load >store",
         "store    waits at 2 for a token compute>store; instruction 1 sends it: "
@@ -191,14 +191,14 @@ def test_tensors_by_name(accel: Shell, saved: Callable[..., Path]) -> None:
     assert "[[7 7 7 7 7]" in accel("debug", file, "--input", "A=a.npy", "-x", "script").out
 
 
-def test_an_error_of_the_program_is_told_at_its_end(talk: Callable[..., list[str]]) -> None:
+def test_an_error_of_the_program_is_reported_when_it_stops(talk: Callable[..., list[str]]) -> None:
     Path("t.s").write_text(TEXT.replace("uop_end=1 iter_in=2", "uop_end=1 iter_in=3 wgt_factor_in=64"))
     said = talk("continue", "where", "step", code=1)
     message = (
         "instruction 1 (cycle 140): GEMM has wgt index 128 in micro-op 2 of its 3; that scratchpad has 128"
     )
     assert said[0] == f"cycle 140: {message} elements"
-    assert said[1] == "cycle 140: 4 of 4 instructions handed out, the run is over"
+    assert said[1] == "cycle 140: 4 of 4 instructions dispatched, the run is over"
     assert said[-1] == said[0]
     Path("t.s").write_text(TEXT.replace(">compute", ""))
     said = talk("continue", "where", code=1)
@@ -208,10 +208,10 @@ def test_an_error_of_the_program_is_told_at_its_end(talk: Callable[..., list[str
     assert "compute  waits at 1 for a token load>compute; nobody will send it: " in said[3]
 
 
-def test_only_a_script_that_has_met_the_fault_ends_with_1(
+def test_only_a_script_that_reached_the_fault_exits_with_1(
     talk: Callable[..., list[str]], accel: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also if it has gone back since; who types sees it."""
+    """This holds even if the script has stepped back since. In a terminal, the exit code is 0."""
     Path("t.s").write_text(TEXT.replace(">compute", ""))
     for options in ((), ("--backend", "functional")):
         talk("step", "where", options=options)
@@ -224,7 +224,7 @@ def test_only_a_script_that_has_met_the_fault_ends_with_1(
 
 
 @pytest.mark.parametrize(("backend", "moment"), [("sim", "before"), ("functional", "after")])
-def test_a_stop_at_an_access_says_what_memory_shows(
+def test_a_breakpoint_at_an_access_says_whether_memory_has_changed(
     backend: str, moment: str, talk: Callable[..., list[str]]
 ) -> None:
     commands = ("break write acc[0]", "print acc[0]", "continue", "print acc[0]", "continue", "print acc[0]")
@@ -236,7 +236,7 @@ def test_a_stop_at_an_access_says_what_memory_shows(
 
 
 def typing(monkeypatch: pytest.MonkeyPatch, *lines: str) -> io.StringIO:
-    """A terminal at which somebody types some lines, and ends the input."""
+    """A terminal in which a user types these lines and then ends the input."""
     typed = iter(lines)
 
     def answer(prompt: str) -> str:
@@ -263,30 +263,36 @@ def test_commands_may_be_shortened(talk: Callable[..., list[str]]) -> None:
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("stepp", "'stepp' is no command; did you mean 'step'?"),
-        ("b 1", "'b' may be break or breaks"),
+        ("stepp", "'stepp' is not a command; did you mean 'step'?"),
+        ("b 1", "'b' is ambiguous; it may be break or breaks"),
         ("step x", "step takes a positive number; 'x' is given"),
         ("step 0", "step takes a positive number; '0' is given"),
         ("cycle -1", "cycle takes a positive number; '-1' is given"),
         ("goto", "goto takes a cycle; '' is given"),
         ("goto x", "goto takes a cycle; 'x' is given"),
-        ("where now", "where takes nothing; 'now' is given"),
-        ("break", "break takes an instruction's number, cycle N, token load>compute, or a place"),
+        ("where now", "where takes no argument; 'now' is given"),
+        ("break", "break takes an instruction's number, cycle N, token load>compute, or a location"),
         ("break 4", "instruction 4 does not exist; the program has 4"),
         (
             "break token load",
-            "'load' is no token; load>compute, compute>load, compute>store, store>compute are",
+            "'load' is not a token; load>compute, compute>load, compute>store, store>compute are",
         ),
-        ("break cycle x", "'cycle x' is no place; it reads acc[3], acc[3:8], dram[0x1000:0x1040], or a name"),
-        ("break write", "'' is no place; it reads acc[3], acc[3:8], dram[0x1000:0x1040], or a name"),
+        (
+            "break cycle x",
+            "'cycle x' is not a location; write acc[3], acc[3:8], dram[0x1000:0x1040] or a name",
+        ),
+        ("break write", "'' is not a location; write acc[3], acc[3:8], dram[0x1000:0x1040] or a name"),
         ("delete 1", "breakpoint 1 does not exist; 'breaks' lists those that do"),
         ("uops 0", "instruction 0 is LOAD.INP; GEMM and ALU have micro-ops"),
-        ("uops", "uops takes an instruction's number and, if wanted, a count"),
+        ("uops", "uops takes an instruction's number and optionally a count"),
         ("uops 9", "instruction 9 does not exist; the program has 4"),
         ("list x", "list takes an instruction's number; 'x' is given"),
         ("list 1 2 3", "list takes an instruction's number and a count"),
-        ("print", "print takes a place, as acc[0:4], dram[0x1000:0x1040] or the name of a tensor"),
-        ("print z", "'z' is no place; valid are acc, dram, inp, uop, wgt, x, y"),
+        (
+            "print",
+            "print takes a location, for example acc[0:4], dram[0x1000:0x1040] or the name of a tensor",
+        ),
+        ("print z", "'z' is not a location; valid are acc, dram, inp, uop, wgt, x, y"),
     ],
 )
 def test_commands_that_are_refused(command: str, message: str, accel: Shell) -> None:
@@ -300,7 +306,7 @@ def test_commands_that_are_refused(command: str, message: str, accel: Shell) -> 
 def test_cycles_are_not_known_to_functional_runs(accel: Shell) -> None:
     Path("t.s").write_text(TEXT)
     Path("script").write_text("break cycle 3\n")
-    message = "'script', line 1: functional execution knows no cycles; 'goto N' runs N instructions"
+    message = "'script', line 1: functional execution has no cycles; 'goto N' runs N instructions"
     accel.refused("debug", "t.s", "-x", "script", "--backend", "functional", message=message)
 
 
@@ -310,7 +316,9 @@ def test_commands_from_standard_input(accel: Shell, monkeypatch: pytest.MonkeyPa
     assert accel("debug", "t.s").out == "cycle 163: the run has ended after 164 cycles\n"
     monkeypatch.setattr(sys, "stdin", io.StringIO("tokens\nnonsense\n"))
     outcome = accel("debug", "t.s", code=2)
-    assert outcome.err.startswith("accel: the commands, line 2: 'nonsense' is no command; valid are break, ")
+    assert outcome.err.startswith(
+        "accel: the commands, line 2: 'nonsense' is not a command; valid are break, "
+    )
 
 
 def test_standard_input_that_is_closed_or_no_text(accel: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,16 +327,16 @@ def test_standard_input_that_is_closed_or_no_text(accel: Shell, monkeypatch: pyt
     assert accel("debug", "t.s").out == ""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\n\xff\n"), encoding="utf-8"))
     assert accel("debug", "t.s", code=2).err.startswith(
-        r"accel: the commands, line 2: '\\xff' is no command; "
+        r"accel: the commands, line 2: '\\xff' is not a command; "
     )
 
 
-def test_a_person_goes_on_after_a_mistake(accel: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And leaves by the end of input."""
+def test_a_terminal_session_continues_after_a_mistake(accel: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of input ends the session."""
     Path("t.s").write_text(TEXT)
     monkeypatch.setattr(sys, "stdin", typing(monkeypatch, "nonsense", "continue"))
     first, second, last = accel("debug", "t.s").out.split("\n", 2)
-    assert first.startswith("'nonsense' is no command; ")
+    assert first.startswith("'nonsense' is not a command; ")
     assert second == "cycle 163: the run has ended after 164 cycles"
     assert last == "\n"
 
@@ -338,7 +346,7 @@ def test_bad_input(accel: Shell) -> None:
     message = "commands 'none' cannot be read: No such file or directory"
     accel.refused("debug", "t.s", "-x", "none", message=message)
     Path("binary").write_bytes(b"\xff")
-    message = "commands 'binary' are no text: they are not UTF-8"
+    message = "commands 'binary' are not text: they are not UTF-8"
     accel.refused("debug", "t.s", "-x", "binary", message=message)
     accel.refused(
         "debug", "t.s", "--backend", "rtl9", message="the backend is 'rtl9'; valid are functional, sim"

@@ -1,5 +1,3 @@
-"""``accel run --save`` and ``accel diff``."""
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +8,7 @@ from tests.cli.conftest import Shell
 
 @pytest.fixture
 def runs(accel: Shell, saved: Callable[..., Path], tmp_path: Path) -> list[Path]:
-    """A run, and the same with slower memory."""
+    """Two saved runs of one program. The second has slower memory."""
     program = saved()
     paths = [tmp_path / "a.accelrun", tmp_path / "b.accelrun"]
     for path, latency in zip(paths, (2, 80), strict=True):
@@ -45,7 +43,7 @@ def test_programs_are_run(accel: Shell, runs: list[Path], saved: Callable[..., P
     assert found["same_program"]
 
 
-def test_what_is_refused(accel: Shell, runs: list[Path], saved: Callable[..., Path]) -> None:
+def test_invalid_calls_are_refused(accel: Shell, runs: list[Path], saved: Callable[..., Path]) -> None:
     both = "--set is given, and A and B are saved runs; it is for programs, which are run"
     accel.refused("diff", *runs, "--set", "read_latency=2", message=both)
     page = "the comparison is to be written to 'd.txt'; the name must end in .html"

@@ -1,5 +1,3 @@
-"""``accel isa``."""
-
 from accel.core.config import NAMED
 from accel.core.isa_manual import isa_manual
 from tests.cli.conftest import Shell
@@ -13,5 +11,5 @@ def test_the_manual_of_any_machine(accel: Shell) -> None:
 
 
 def test_bad_input(accel: Shell) -> None:
-    message = "'vat' is no configuration; did you mean 'vta'?; the path of a TOML or JSON file works too"
+    message = "'vat' is not a configuration; did you mean 'vta'?; the path of a TOML or JSON file works too"
     accel.refused("isa", "--config", "vat", message=message)

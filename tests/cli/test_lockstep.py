@@ -1,5 +1,3 @@
-"""``accel lockstep``."""
-
 from collections.abc import Callable
 from pathlib import Path
 

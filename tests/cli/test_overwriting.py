@@ -1,4 +1,4 @@
-"""What is read is never written over, and no file is written twice, whatever the path looks like."""
+"""No command overwrites a file that it reads, or writes one file twice, however the path is spelled."""
 
 import os
 from collections.abc import Callable
@@ -24,7 +24,7 @@ K = 8
 
 @pytest.fixture
 def files(accel: Shell, saved: Callable[..., Path]) -> None:
-    """A program ``p.accel``, its input ``a.npy``, a machine, a schedule, a text, a sweep and a vector."""
+    """A program ``p.accel``, its input ``a.npy``, and a configuration, schedule, text, sweep and vector."""
     saved()
     np.save("a.npy", np.zeros((3, 5), np.int8))
     Path("m.json").write_text('{"read_latency": 9}')
@@ -60,7 +60,9 @@ def _over(option: str, path: str, use: str) -> str:
     ids=str,
 )
 @pytest.mark.usefixtures("files")
-def test_what_is_read_stays(arguments: list[object], option: str, path: str, use: str, accel: Shell) -> None:
+def test_files_that_are_read_are_never_overwritten(
+    arguments: list[object], option: str, path: str, use: str, accel: Shell
+) -> None:
     accel.refused(*arguments, message=_over(option, path, f"is read as {use}"))
 
 
@@ -100,7 +102,7 @@ def test_links_are_seen_through(link: Callable[[str, str], None], accel: Shell) 
 
 
 @pytest.mark.usefixtures("files")
-def test_links_to_nothing_yet_are_seen_through(accel: Shell) -> None:
+def test_links_to_missing_files_are_resolved(accel: Shell) -> None:
     os.symlink("x.html", "link.html")
     message = _over("--timeline", "link.html", "--report writes")
     accel.refused("run", "p.accel", "--report", "x.html", "--timeline", "link.html", message=message)
@@ -108,7 +110,7 @@ def test_links_to_nothing_yet_are_seen_through(accel: Shell) -> None:
 
 @pytest.mark.usefixtures("files")
 def test_other_files_and_devices_are_written(accel: Shell) -> None:
-    """Also a file that was there, and what has the name of a configuration but is not read."""
+    """Files that exist may be replaced, also one with the name of a configuration that is not read."""
     Path("x.html").write_text("old")
     accel("run", "p.accel", "--report", "x.html", "--output", "C=/dev/null", "--trace", "t.json")
     assert Path("x.html").read_text() != "old"

@@ -1,4 +1,4 @@
-"""``accel quantize``: a tiny float network, quantized, and what it costs."""
+"""``accel quantize`` on a tiny float network, and the loss of accuracy that it reports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from accel.formats.onnx_import import load_onnx
 from accel.formats.onnx_runtime import run_onnx_runtime
-from accel.graph.evaluate import evaluate
+from accel.graph.graph_evaluation import evaluate
 from accel.network.network import Network
 from tests.cli.conftest import Shell
 from tests.formats.runtime import Array, model, node
@@ -77,7 +77,7 @@ def test_a_network_that_machines_can_run(accel: Shell, files: Path, activations:
         if graph.macs(one):
             weights = graph.operands(one)[1]
             assert weights.dtype == "int8"
-            assert len(weights.quantized.scale) > 1
+            assert len(weights.required_quantization.scale) > 1
     wanted = [run_onnx_runtime(network(), {"picture": one[None]})["scores"] for one in pictures()]
     mine = [evaluate(graph, {"picture": one[None]})["scores"] for one in pictures()]
     (error,) = found["outputs"]
@@ -122,10 +122,10 @@ def test_old_opsets_and_fixed_batches(accel: Shell, files: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({}, "the data has nothing for input 'picture'; every input needs samples"),
+        ({}, "the data lacks input 'picture'; every input needs samples"),
         (
             {"pictur": pictures()},
-            "the data has 'pictur', which is no input; did you mean 'picture'?",
+            "the data has 'pictur', which is not an input; did you mean 'picture'?",
         ),
         (
             {"picture": pictures().astype(np.float64)},
@@ -165,7 +165,7 @@ def test_files_that_cannot_be_used(accel: Shell, files: Path) -> None:
     rest = ["--calibrate", "d.npz", "-o", "q.onnx"]
     accel("quantize", "m.onnx", *rest)
     name = "ConvBnFusion_BN_B_shift_DequantizeLinear"
-    message = f"the model is quantized already: node '{name}' is a DequantizeLinear"
+    message = f"the model is already quantized: node '{name}' is a DequantizeLinear"
     accel.refused("quantize", "q.onnx", "--calibrate", "d.npz", "-o", "r.onnx", message=message)
     message = "-o would overwrite 'd.npz', which is read as --calibrate; give another file"
     accel.refused("quantize", "m.onnx", "--calibrate", "d.npz", "-o", "d.npz", message=message)

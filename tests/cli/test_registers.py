@@ -1,5 +1,3 @@
-"""``accel registers``."""
-
 from accel.core.register_manual import c_header, registers_manual
 from tests.cli.conftest import Shell
 

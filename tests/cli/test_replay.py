@@ -1,5 +1,3 @@
-"""``accel replay``."""
-
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +14,7 @@ KEYS = {"name", "path", "passed", "differences", *RESULT_KEYS}
 
 @pytest.fixture
 def vectors(accel: Shell) -> Path:
-    """Two vectors that pass and one that does not."""
+    """Two vectors that pass and one that fails."""
     write_vector(accel.folder / "set" / "a")
     write_vector(accel.folder / "set" / "deep" / "b")
     expect = {"data": np.zeros(40, np.uint8)}
@@ -32,8 +30,8 @@ def test_vectors_that_pass(options: list[object], accel: Shell, vectors: Path) -
     assert lines[3] == "2 of 2 passed"
 
 
-def test_the_hardware(accel: Shell, vectors: Path) -> None:
-    """As the simulator has it, in cycles, figures and differences."""
+def test_the_hardware_gives_the_same_results(accel: Shell, vectors: Path) -> None:
+    """The hardware has the simulator's cycles, figures and differences."""
     sim, rtl = (
         accel("replay", vectors, "bad", "--json", *backend, code=1).json
         for backend in (["--backend", "sim"], ON_HARDWARE)
@@ -83,15 +81,15 @@ def test_limits(limit: list[object], accel: Shell, vectors: Path) -> None:
     ("arguments", "message"),
     [
         ([], "Missing argument 'PATH...'. (see 'accel replay --help')"),
-        (["none"], "'none' does not exist; give programs, or folders that hold some"),
+        (["none"], "'none' does not exist; give programs, or folders that contain some"),
         (
             ["empty"],
-            "'empty' holds no program; programs are .accel files, .s files, and folders with insn.bin",
+            "'empty' contains no program; programs are .accel files, .s files, and folders with insn.bin",
         ),
         (["set", "--backend", "simm"], "the backend is 'simm'; did you mean 'sim'?"),
         (
             ["set", "--engine", "pysim"],
-            "an engine is given with the backend 'functional'; it goes with 'rtl'",
+            "an engine is given with the backend 'functional'; only 'rtl' takes it",
         ),
         (
             ["set", "--backend", "rtl", "--engine", "vcs"],
@@ -99,15 +97,15 @@ def test_limits(limit: list[object], accel: Shell, vectors: Path) -> None:
         ),
         (
             ["set", "--backend", "rtl", "--order", "random"],
-            "the order is 'random' with the backend 'rtl'; the hardware has its own",
+            "the order is 'random' with the backend 'rtl'; the hardware always runs in its own order",
         ),
         (
             ["set", "empty"],
-            "'empty' holds no program; programs are .accel files, .s files, and folders with insn.bin",
+            "'empty' contains no program; programs are .accel files, .s files, and folders with insn.bin",
         ),
         (
             ["set", "p.accel"],
-            "program 'p.accel' does not say what must come of it; .expect does in a test",
+            "program 'p.accel' has no expected results; .expect gives them in a test",
         ),
         (["bare"], "configuration 'bare/config.json' cannot be read: No such file or directory"),
     ],
@@ -119,18 +117,18 @@ def test_bad_input(arguments: list[str], message: str, accel: Shell, vectors: Pa
     accel.refused("replay", *arguments, message=message)
 
 
-def test_nothing_runs_before_all_is_read(accel: Shell, vectors: Path) -> None:
+def test_all_files_are_read_before_any_program_runs(accel: Shell, vectors: Path) -> None:
     write_vector(accel.folder / "damaged", expect=b"")
     message = "vector 'damaged': expect.npz: it is no .npz file; numpy.savez writes what is needed"
     accel.refused("replay", vectors, "damaged", "--json", message=message)
 
 
-def test_programs_in_folders_that_expect_nothing_are_left_out(accel: Shell, vectors: Path) -> None:
+def test_programs_without_expectations_are_skipped_in_folders(accel: Shell, vectors: Path) -> None:
     gemm_program().save(accel.folder / "set" / "p.accel")
     assert accel("replay", vectors).text.endswith("2 of 2 passed\n")
     (accel.folder / "other").mkdir()
     gemm_program().save(accel.folder / "other" / "p.accel")
-    message = "no program in 'other' says what must come of it; .expect does in a test"
+    message = "no program in 'other' has expected results; .expect gives them in a test"
     accel.refused("replay", "other", message=message)
 
 
@@ -148,7 +146,7 @@ FINISH
 
 
 def verdicts(accel: Shell, *lines: str, options: tuple[object, ...] = (), code: int = 0) -> list[str]:
-    """What is said of a test with these expectations, below the table."""
+    """Lines below the table, for a test with these expectations."""
     Path("t.s").write_text(TEXT + "\n".join(lines) + "\n")
     return accel("replay", "t.s", *options, code=code).text.splitlines()[2:]
 
@@ -197,7 +195,7 @@ def test_expectations_that_are_not_met(line: str, message: str, backend: str, ac
 
 
 def test_expectations_on_the_hardware(accel: Shell) -> None:
-    """It is looked into: scratchpads and token counters."""
+    """The hardware's scratchpads and token counters are compared too."""
     lines = [".expect acc[0] .int32 -1 299 0*6", ".expect uop[0] .uop 2,0,0"]
     found = verdicts(accel, *lines, ".expect tokens load>compute=2", options=ON_HARDWARE, code=1)
     assert found == [
@@ -208,7 +206,7 @@ def test_expectations_on_the_hardware(accel: Shell) -> None:
     ]
 
 
-def test_an_error_at_another_place_or_of_another_cause(accel: Shell) -> None:
+def test_errors_with_another_cause_or_instruction_fail(accel: Shell) -> None:
     bad = TEXT.replace("uop_end=1", "uop_end=1 iter_in=127 dst_factor_in=1")
     lines = {
         ".expect fault dst-index at 1": None,
@@ -227,7 +225,7 @@ def test_an_error_at_another_place_or_of_another_cause(accel: Shell) -> None:
 
 
 def test_limits_of_cycles_need_cycles(accel: Shell) -> None:
-    """A backend without cycles does not say that a test passes that it cannot judge."""
+    """A backend without cycle counts skips such a test instead of reporting a pass."""
     lines = [".limit cycles=20", ".expect fault limit"]
     assert verdicts(accel, *lines) == ["0 of 0 passed, 1 skipped: this backend knows no cycles"]
     assert verdicts(accel, *lines, options=("--backend", "sim")) == ["1 of 1 passed"]

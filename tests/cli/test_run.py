@@ -12,6 +12,7 @@ import pytest
 from accel.core.isa import Gemm, Instruction, Load, Memory
 from accel.run.program import Program
 from accel.run.result import RESULT_KEYS
+from accel.run.run_headline import headline
 from tests.cli.conftest import Shell
 from tests.programs import gemm_program, handmade
 
@@ -20,18 +21,22 @@ TIMES = ("compile_seconds", "pack_seconds", "simulate_seconds")
 
 
 def figures(accel: Shell, *arguments: object, code: int = 0) -> dict[str, Any]:
-    """The JSON object, without what differs from run to run."""
+    """The JSON object without the values that differ from run to run."""
     found = accel("run", *arguments, "--json", code=code).json
-    ran = () if code and found["mismatches"] is None else ("critical_path",)
+    ran = () if code and found["mismatches"] is None else ("headline", "critical_path")
     assert tuple(found) == (*RESULT_KEYS, *ran)
-    return {key: value for key, value in found.items() if key not in (*TIMES, "critical_path")}
+    return {key: value for key, value in found.items() if key not in (*TIMES, "headline", "critical_path")}
 
 
 def test_text(accel: Shell, saved: Callable[..., Path]) -> None:
     file = saved()
-    lines = [line.split("  ") for line in accel("run", file).text.splitlines()]
+    said, empty, *table = accel("run", file).text.splitlines()
+    lines = [line.split("  ") for line in table]
     found = {line[0]: line[-1].strip() for line in lines}
     result = gemm_program().run()
+    expected = headline(result)
+    assert expected is not None
+    assert (said, empty) == (expected.text, "")
     assert list(found)[:18] == [
         *("machine", "cycles", "utilization", "roofline", "slots", "bound by", "instructions", "micro-ops"),
         *("bytes moved", "compared to numpy", "tokens", "packing, simulation", "where the cycles went"),
@@ -39,7 +44,7 @@ def test_text(accel: Shell, saved: Callable[..., Path]) -> None:
     ]
     assert found["machine"] == "tiny (1x4x8, 64-bit bus)"
     assert found["cycles"] == str(result.cycles)
-    assert found["bound by"] == result.bound_by
+    assert found["bound by"] == expected.bound
     assert found["bytes moved"] == ", ".join(f"{k} {n}" for k, n in result.bytes_by_kind.items() if n)
     assert found["compared to numpy"] == "all equal"
     assert found["tokens"] == "no deadlock, no race: proven"
@@ -110,7 +115,7 @@ def test_seeds_choose_the_inputs_that_are_not_given(accel: Shell, saved: Callabl
 
 @pytest.fixture
 def wrong(accel: Shell) -> Path:
-    """A program that shifts by 3 though its expression says 4."""
+    """A program that shifts by 3 although its expression shifts by 4."""
     program = replace(gemm_program(20, 20, 20, shift=3), source=gemm_program(20, 20, 20, shift=4).source)
     program.save("wrong.accel")
     return Path("wrong.accel")
@@ -164,10 +169,10 @@ def test_no_check(accel: Shell, wrong: Path) -> None:
     ],
     ids=["race", "overflow", "unknown"],
 )
-def test_what_tokens_allow_is_told(
+def test_possible_hazards_are_reported(
     body: list[Instruction], options: list[str], found: str, accel: Shell
 ) -> None:
-    """Of a run in which it has not happened."""
+    """`run` reports these even if the hazard did not occur in the run."""
     handmade(*body).save("p.accel")
     assert f"tokens               {found}\n" in accel("run", "p.accel", *options).text
 
@@ -206,7 +211,7 @@ def test_limits(
     assert not Path("c.npy").exists()
 
 
-def test_a_deadlock_is_told_at_once(accel: Shell) -> None:
+def test_a_deadlock_is_reported_immediately(accel: Shell) -> None:
     handmade(Gemm(pop_prev=True)).save("dead.accel")
     message = (
         "deadlock: compute waits at instruction 0 for a token from load; "
@@ -264,14 +269,14 @@ def test_a_deadlock_is_told_at_once(accel: Shell) -> None:
             ["--output", "C=keep.py"],
             "output C is to be written to 'keep.py'; the name must end in .npy",
         ),
-        (["--output", "A=a.npy"], "'A' is no output of the program; valid are C"),
+        (["--output", "A=a.npy"], "'A' is not an output of the program; valid are C"),
     ],
 )
 def test_bad_options(arguments: list[object], message: str, accel: Shell, saved: Callable[..., Path]) -> None:
     accel.refused("run", saved(), *arguments, message=message)
 
 
-def test_the_files_of_waves_are_told(accel: Shell, saved: Callable[..., Path]) -> None:
+def test_the_names_of_wave_files_are_printed(accel: Shell, saved: Callable[..., Path]) -> None:
     run = ("run", saved(), "--backend", "rtl", "--engine", "pysim", "--wave", "w.vcd")
     assert accel(*run).err == "wrote w.vcd\nwrote w.gtkw\n"
     own = Path("w.gtkw").read_text(encoding="utf-8") + "[color] 1\n"
@@ -281,7 +286,7 @@ def test_the_files_of_waves_are_told(accel: Shell, saved: Callable[..., Path]) -
     assert Path("w.gtkw").read_text(encoding="utf-8") == own
 
 
-def test_the_pictures_of_a_run_that_stopped_are_told(accel: Shell, saved: Callable[..., Path]) -> None:
+def test_the_names_of_pictures_of_a_failed_run_are_printed(accel: Shell, saved: Callable[..., Path]) -> None:
     file = saved()
     stopped = accel("run", file, "--max-cycles", "20", "--trace", "t.json", code=1)
     assert Path("t.json").exists()

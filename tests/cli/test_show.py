@@ -1,12 +1,10 @@
-"""``accel show``."""
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from accel.run.stages import STAGES, stage_text
+from accel.run.stage_listing import STAGES, stage_text
 from tests.cli.conftest import Shell
 from tests.programs import gemm_program
 
@@ -55,7 +53,8 @@ def test_instructions_name_their_stage(accel: Shell, saved: Callable[..., Path])
 def test_an_unknown_stage(accel: Shell, saved: Callable[..., Path]) -> None:
     message = "the stage is 'tensorise'; did you mean 'tensorized'?"
     accel.refused("show", saved(), "--stage", "tensorise", message=message)
-    message = "the stage is 'ir'; valid are asm, folded, nest, scheduled, streams, tensorized, threads"
+    known = "asm, folded, nest, passes, scheduled, streams, tensorized, threads"
+    message = f"the stage is 'ir'; valid are {known}"
     accel.refused("show", saved(), "--stage", "ir", message=message)
 
 

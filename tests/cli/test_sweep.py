@@ -1,4 +1,4 @@
-"""accel sweep: from a grid to a table, plots and an exit code."""
+"""`accel sweep`: the table, the plots and the exit code for a grid."""
 
 import csv
 import os
@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from accel.base.extras import not_installed
+from accel.base.optional_extras import not_installed
 from accel.cli import sweep as command
-from accel.sweeps.journal import Journal
+from accel.sweeps.sweep_journal import Journal
 from tests.cli.conftest import Shell
 
 SMALL = ["--workload", "gemm", *(part for size in "MNK" for part in ("--vary", f"{size}=16"))]
@@ -68,7 +68,7 @@ def test_options_do_without_a_file(accel: Shell) -> None:
     assert all((accel.folder / name).exists() for name in out["files"])
 
 
-def test_two_processes_give_what_one_gives(accel: Shell) -> None:
+def test_two_processes_give_the_same_table_as_one(accel: Shell) -> None:
     rows = []
     for jobs in (1, 2):
         found = accel(
@@ -86,7 +86,7 @@ def test_points_that_do_not_fit_are_no_fault(accel: Shell) -> None:
         assert [row["error"] for row in csv.DictReader(file)] == ["", "refused"]
 
 
-def test_a_line_of_the_journal_that_was_cut_off_is_told(accel: Shell) -> None:
+def test_a_truncated_journal_line_is_reported(accel: Shell) -> None:
     accel("sweep", *SMALL, "--jobs", 1)
     journal = accel.folder / "sweep" / "sweep.journal.jsonl"
     whole = journal.read_bytes()
@@ -99,7 +99,7 @@ def test_a_line_of_the_journal_that_was_cut_off_is_told(accel: Shell) -> None:
 
 
 def test_a_second_sweep_into_a_folder_is_refused(accel: Shell) -> None:
-    """As long as the first is at work."""
+    """The refusal lasts while the first sweep runs."""
     accel("sweep", *SMALL, "--jobs", 1)
     journal = "sweep/sweep.journal.jsonl"
     with Journal(accel.folder / journal):
@@ -163,8 +163,8 @@ def test_a_fault_is_exit_code_1(accel: Shell, monkeypatch: pytest.MonkeyPatch) -
             "it must be in 2..65535 cycles",
         ),
         ([*SMALL, "-o", "no/folder"], "'no/folder' cannot be written: there is no folder 'no'"),
-        ([*SMALL, "-o", os.devnull], f"{os.devnull!r} cannot be written: it is no folder"),
-        (["--workload", "gem"], "'gem' is no workload; did you mean 'gemm'?"),
+        ([*SMALL, "-o", os.devnull], f"{os.devnull!r} cannot be written: it is not a folder"),
+        (["--workload", "gem"], "'gem' is not a workload; did you mean 'gemm'?"),
         (["no.toml"], "sweep 'no.toml' cannot be read: No such file or directory"),
     ],
     ids=str,
@@ -173,15 +173,19 @@ def test_bad_input_is_said(arguments: list[str], message: str, accel: Shell) -> 
     accel.refused("sweep", *arguments, message=message)
 
 
-def test_without_dask_nothing_is_begun(accel: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_dask_is_reported_before_the_sweep_starts(
+    accel: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     message = not_installed("the executor dask needs distributed", "cluster")
     accel.refused("sweep", *SMALL, "--executor", "dask", message=message)
 
 
 def interrupted(arguments: list[str], folder: Path, lines: int) -> str:
-    """What a sweep of two processes says when Ctrl-C is pressed, which all processes of a terminal get, after
-    so many lines of its journal; nothing else is said."""
+    """Interrupt a sweep with two processes after some lines of its journal, and return the printed command.
+
+    As Ctrl-C in a terminal does, the signal reaches all processes. They must print nothing else.
+    """
     start = [sys.executable, "-m", "accel", *arguments, "--jobs", "2"]
     process = subprocess.Popen(
         start, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
@@ -194,7 +198,7 @@ def interrupted(arguments: list[str], folder: Path, lines: int) -> str:
     out, err = process.communicate(timeout=120)
     assert (process.returncode, out) == (130, b"")
     begin = (
-        "accel: interrupted; what has been measured is in 'sweep/sweep.journal.jsonl', and this goes on from "
+        "accel: interrupted; the measured points are in 'sweep/sweep.journal.jsonl', and this continues from "
         "there: accel "
     )
     (line,) = err.decode().splitlines()
@@ -202,8 +206,8 @@ def interrupted(arguments: list[str], folder: Path, lines: int) -> str:
     return line.removeprefix(begin)
 
 
-def test_an_interrupted_sweep_says_how_it_goes_on(tmp_path: Path) -> None:
-    """And so it does, though it had been told to begin anew."""
+def test_an_interrupted_sweep_prints_the_command_that_continues_it(tmp_path: Path) -> None:
+    """The printed command continues the sweep, although the first one had ``--fresh``."""
     latencies = f"read_latency={','.join(map(str, range(2, 80)))}"
     told = interrupted(["sweep", *SMALL, "--vary", latencies, "--fresh"], tmp_path, 6)
     journal = tmp_path / "sweep" / "sweep.journal.jsonl"
@@ -217,6 +221,6 @@ def test_an_interrupted_sweep_says_how_it_goes_on(tmp_path: Path) -> None:
     assert after[: len(before)] == before
 
 
-def test_processes_that_are_being_started_say_nothing_when_interrupted(tmp_path: Path) -> None:
+def test_starting_processes_print_nothing_when_interrupted(tmp_path: Path) -> None:
     told = interrupted(["sweep", *SMALL, "--vary", "read_latency=4,8,16,32"], tmp_path, 0)
     assert told.startswith("sweep --workload gemm ")

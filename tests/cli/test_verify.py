@@ -1,5 +1,3 @@
-"""``accel verify``."""
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -7,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel.formats.comparison import Comparison, TensorDifference
-from accel.graph.evaluate import evaluate_node
+from accel.formats.compare_with_runtime import Comparison, TensorDifference
 from accel.graph.graph import Graph, Node
-from accel.graph.tensor import Array
+from accel.graph.graph_evaluation import evaluate_node
+from accel.graph.graph_tensor import Array
 from tests.cli.conftest import Shell
 from tests.formats.runtime import model, node
 
@@ -25,7 +23,7 @@ CONSTANTS = {
 
 @pytest.fixture
 def path(accel: Shell) -> Path:
-    """A model with two inputs, one of a name with ``=``."""
+    """A model with two inputs. The name of one contains ``=``."""
     nodes = [
         node("QLinearMatMul", ["a", "s", "z", "w", "ws", "wz", "s", "z"], "p"),
         node("QLinearAdd", ["p", "s", "z", "b=1", "s", "z", "s", "z"], "y"),
@@ -44,9 +42,14 @@ def test_a_network_that_is_equal(accel: Shell, path: Path) -> None:
         ["p", "MatMul", "24", "0", "0", "0"],
         ["y", "Add", "24", "0", "0", "0"],
     ]
-    assert lines[3:] == ["2 of 2 tensors equal, 48 values"]
+    assert lines[3:] == [
+        "operators of the network: 2 of 2 tensors equal, 48 values",
+        "original file, all optimizations of ONNX Runtime: 2 of 2 tensors equal, 48 values",
+    ]
     found = accel("verify", path, "--json").json
-    assert list(found) == ["schema_version", "ok", "values", "differing", "reordered", "first", "tensors"]
+    keys = ["values", "differing", "reordered", "first", "tensors"]
+    assert list(found) == ["schema_version", "ok", *keys, "original"]
+    assert list(found["original"]) == keys
     assert (found["ok"], found["values"], found["differing"], found["first"]) == (True, 24, 0, None)
     assert found["tensors"][0] == {
         "name": "p",
@@ -62,7 +65,7 @@ def test_a_network_that_is_equal(accel: Shell, path: Path) -> None:
 
 def test_a_network_that_is_run(accel: Shell, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = accel("verify", path, "--backend", "functional", "--config", "tiny-int8").text.splitlines()
-    assert lines[-2] == "2 of 2 tensors equal, 24 values"
+    assert lines[-3] == "operators of the network: 2 of 2 tensors equal, 24 values"
     assert lines[-1] == "3 tensors on tiny-int8 (functional): 0 mismatches with numpy"
     found = accel("verify", path, "--json", "--backend", "sim").json
     assert (found["ok"], found["backend"], found["mismatches"]) == (True, "sim", 0)
@@ -71,33 +74,37 @@ def test_a_network_that_is_run(accel: Shell, path: Path, monkeypatch: pytest.Mon
     def wrong(graph: Graph, node: Node, arrays: list[Array]) -> Array:
         return changed(graph, node, arrays) + (node.output == "y")
 
-    monkeypatch.setattr("accel.graph.evaluate.evaluate_node", wrong)
+    monkeypatch.setattr("accel.graph.graph_evaluation.evaluate_node", wrong)
     message = "12 of 12 values of tensor 'y' differ from the graph's evaluation, the first of 1 such tensors"
     accel.at_fault("verify", path, "--backend", "sim", message=message)
     found = accel("verify", path, "--json", "--backend", "sim", code=1).json
     assert (found["ok"], found["first"], found["mismatches"]) == (False, None, 12)
 
 
-def test_a_network_that_differs(accel: Shell, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("function", ["compare", "compare_with_original"])
+def test_a_network_that_differs(
+    function: str, accel: Shell, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     wrong = TensorDifference(
         name="y", node="n", operator="Add", values=12, differing=2, reordered=3, largest=np.inf, place=(0, 1)
     )
-    monkeypatch.setattr("accel.cli.verify.compare", lambda *_: Comparison(tensors=(wrong,)))
+    monkeypatch.setattr(f"accel.cli.verify.{function}", lambda *_: Comparison(tensors=(wrong,)))
     message = (
         "tensor 'y' (Add of node 'n') differs from ONNX Runtime's in 2 of 12 values, by up to inf, "
         "first at (0, 1)"
     )
     outcome = accel.at_fault("verify", path, message=message)
-    last = "0 of 1 tensors equal, 12 values; 3 differ by the order of multiply-adds alone"
-    assert outcome.text.splitlines()[-1] == last
+    summary = "0 of 1 tensors equal, 12 values; 3 differ by the order of multiply-adds alone"
+    assert [line.partition(": ")[2] for line in outcome.text.splitlines()].count(summary) == 1
     found = accel("verify", path, "--json", code=1).json
-    assert (found["ok"], found["first"], found["tensors"][0]["largest"]) == (False, "y", None)
+    part = found if function == "compare" else found["original"]
+    assert (found["ok"], part["first"], part["tensors"][0]["largest"]) == (False, "y", None)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--input", "c=x.npy"], "'c' is no input of the network; valid are a, b=1"),
+        (["--input", "c=x.npy"], "'c' is not an input of the network; valid are a, b=1"),
         (["--input", "a"], "--input is given 'a'; it takes NAME=FILE.npy, as A=a.npy"),
         (["--input", "a=x.npy"], "input a from 'x.npy' cannot be read: No such file or directory"),
         (["--input", "a=a.npy"], "input 'a' has shape [3, 5]; it must be [1, 5]"),
@@ -111,5 +118,5 @@ def test_bad_input(options: list[str], message: str, accel: Shell, path: Path) -
 
 def test_files_that_are_no_models(accel: Shell) -> None:
     (accel.folder / "m.onnx").write_text("hello")
-    accel.refused("verify", "m.onnx", message="'m.onnx': this is no ONNX model; it does not parse as one")
+    accel.refused("verify", "m.onnx", message="'m.onnx': this is not an ONNX model; it does not parse as one")
     accel.refused("verify", "n.onnx", message="'n.onnx' cannot be read: No such file or directory")

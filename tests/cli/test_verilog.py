@@ -1,5 +1,3 @@
-"""``accel verilog``."""
-
 from pathlib import Path
 
 from tests.cli.conftest import Shell
@@ -41,6 +39,6 @@ def test_bad_input(accel: Shell) -> None:
     )
     accel.refused(
         *("verilog", "--config", "tinny", "-o", "core.v"),
-        message="'tinny' is no configuration; did you mean 'tiny'?; "
+        message="'tinny' is not a configuration; did you mean 'tiny'?; "
         "the path of a TOML or JSON file works too",
     )

@@ -1,7 +1,7 @@
-"""The core among cocotbext-axi's models: memory on one port, software on the other, a monitor on both.
+"""The core between cocotbext-axi's models: memory on one port, software on the other, a monitor on both.
 
-Runs inside a simulator. A bench keeps a *twin*, the functional simulator's idea of memory, scratchpads and
-tokens; whatever runs on the core runs on the twin too, and memory is compared byte by byte.
+This module runs inside a simulator. A bench keeps a *twin*: memory, scratchpads and tokens of the functional
+simulator. Each program runs on the core and on the twin, and their memories are compared byte by byte.
 """
 
 import json
@@ -21,7 +21,7 @@ from cocotb.triggers import ClockCycles, RisingEdge, with_timeout
 from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam
 
 from accel.core.config import Config, from_dict
-from accel.core.faults import Cause
+from accel.core.fault_causes import Cause
 from accel.core.registers import REGISTERS, WORD_BYTES, joined, word_addresses, word_writes
 from accel.image.dram import Dram
 from accel.run.program import Program
@@ -32,7 +32,7 @@ from tests.cocotb.protocol import OKAY, SLVERR, Axi4Monitor, Limits, Lines, Lite
 
 PERIOD_NS = 10
 PATIENCE = 40_000
-"""Cycles after which a run is given up."""
+"""Cycles after which a bench gives up a run."""
 
 _AXI4 = {
     "ar": ("addr", "len", "size", "burst", "id", "cache", "prot", "qos"),
@@ -51,11 +51,11 @@ _LITE = {
 
 
 class Refused(Exception):
-    """A register access was answered with SLVERR."""
+    """Raised when a register access is answered with SLVERR."""
 
 
 def configuration() -> Config:
-    """What the core in the simulator was built from, and where its DRAM window is."""
+    """The configuration of the core in the simulator, with its DRAM window."""
     return from_dict(json.loads(os.environ[CONFIG_VARIABLE]))
 
 
@@ -90,7 +90,8 @@ def _sampler(dut: Any, prefix: str, channel: str, names: tuple[str, ...]) -> Cal
 
 
 def _strobed(bits: str, strobes: int) -> int | None:
-    """A word's value if the bytes that matter are known; the others as zero."""
+    """A write word with the bytes without strobe set to zero, or None if a written byte has
+    unknown bits."""
     bus = len(bits) // 8
     lanes = [bits[8 * n : 8 * n + 8] if strobes >> (bus - 1 - n) & 1 else "0" * 8 for n in range(bus)]
     word = "".join(lanes)
@@ -100,7 +101,7 @@ def _strobed(bits: str, strobes: int) -> int | None:
 def samplers(
     dut: Any, prefix: str, channels: Mapping[str, tuple[str, ...]]
 ) -> Callable[[], dict[str, Lines]]:
-    """A function that gives all channels of a port as they are now."""
+    """Return a function that samples all channels of a port."""
     each = {channel: _sampler(dut, prefix, channel, names) for channel, names in channels.items()}
     return lambda: {channel: sample() for channel, sample in each.items()}
 
@@ -109,18 +110,19 @@ def samplers(
 
 
 def pauses(rng: random.Random, share: float, longest: int) -> Iterator[bool]:
-    """For ever: whether to pause in this cycle; ``share`` of the stretches of up to ``longest`` cycles."""
+    """Yield for each cycle whether to pause. Time is split into random stretches of at most ``longest``
+    cycles; ``share`` of them are pauses."""
     while True:
         paused = rng.random() < share
         for _ in range(rng.randint(1, longest)):
             yield paused
 
 
-# --- what must come out ---------------------------------------------------------------------------
+# --- expected results -----------------------------------------------------------------------------
 
 
 class Twin:
-    """Memory, scratchpads and tokens as the functional simulator has them."""
+    """Memory, scratchpads and tokens of the functional simulator."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -129,14 +131,13 @@ class Twin:
         self.tokens: tuple[int, int, int, int] = (0, 0, 0, 0)
 
     def run(self, program: Program) -> FunctionalRun:
-        """Execute a program from the state that the one before has left."""
+        """Execute a program on the state that the previous one left."""
         executor = Executor(self.config, self.dram, self.pads)
         run = run_functional(program.instructions, executor, tokens=self.tokens)
         self.tokens = run.tokens
         return run
 
     def window(self) -> npt.NDArray[np.uint8]:
-        """All bytes of the DRAM window."""
         return window(self.dram)
 
 
@@ -150,7 +151,7 @@ def window(dram: Dram) -> npt.NDArray[np.uint8]:
 
 
 def assert_equal(found: npt.NDArray[np.uint8], expected: npt.NDArray[np.uint8], base: int) -> None:
-    """Memory is as expected; the message names the first byte that is not."""
+    """Compare two memories. The message names the first byte that differs."""
     wrong = np.flatnonzero(found != expected)
     if wrong.size:
         first = int(wrong[0])
@@ -162,7 +163,7 @@ def assert_equal(found: npt.NDArray[np.uint8], expected: npt.NDArray[np.uint8], 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What the registers say of a run that has ended."""
+    """Contents of the registers after a run."""
 
     status: int
     cause: Cause
@@ -172,7 +173,6 @@ class Outcome:
     written_bytes: int
 
     def bit(self, name: str) -> bool:
-        """A named bit of ``status``."""
         return bool(self.status & REGISTERS["status"].bit(name))
 
 
@@ -180,7 +180,6 @@ class Outcome:
 
 
 def _channels(model: Any) -> dict[str, Any]:
-    """The five channels of a bus model."""
     write, read = model.write_if, model.read_if
     return {
         "ar": read.ar_channel,
@@ -195,12 +194,12 @@ class Bench:
     """Memory, software and monitors around the core.
 
     Attributes:
-        clock, dut_reset, reset_level: of the core, and at which level its reset is on.
-        sliced: the core is behind register slices.
-        thorough: more rounds, as the simulator is quick.
+        reset_level: level at which the reset is active.
+        sliced: whether the core has register slices at its ports.
+        thorough: whether to run more rounds, as the simulator is fast.
         tolerated: rules that memory breaks on purpose.
-        strict: a violation fails the test in the cycle in which it is seen; otherwise they are collected.
-        rng: seeded by ``COCOTB_RANDOM_SEED``.
+        strict: whether a violation fails the test in its cycle. Otherwise violations are collected.
+        rng: random numbers, seeded by ``COCOTB_RANDOM_SEED``.
     """
 
     def __init__(self, dut: Any, *, strict: bool = True, seed: int = 0) -> None:
@@ -224,7 +223,7 @@ class Bench:
 
     @classmethod
     async def begin(cls, dut: Any, **options: Any) -> "Bench":
-        """A bench whose core has been reset; memory holds zeros."""
+        """Return a bench after a reset, with memory of zeros."""
         bench = cls(dut, **options)
         bench.dut_reset.value = not bench.reset_level
         Clock(bench.clock, PERIOD_NS, unit="ns").start()
@@ -240,7 +239,7 @@ class Bench:
         return bench
 
     async def reset(self, cycles: int = 3) -> None:
-        """Reset the core and both models; memory keeps what it holds."""
+        """Reset the core and both models. Memory keeps its contents."""
         self.dut_reset.value = self.reset_level
         await ClockCycles(self.clock, cycles)
         self.dut_reset.value = not self.reset_level
@@ -248,7 +247,6 @@ class Bench:
         self.twin.tokens = (0, 0, 0, 0)
 
     async def cycles(self, count: int) -> None:
-        """Let time pass."""
         await ClockCycles(self.clock, count)
 
     async def _watch(self) -> None:
@@ -267,7 +265,7 @@ class Bench:
                 self.check()
 
     def check(self) -> None:
-        """No rule has been broken so far."""
+        """Check that no rule was broken so far."""
         found = self.axi.violations + self.lite.violations
         broken = [one for one in found if one.rule not in self.tolerated]
         assert not broken, "\n".join(map(str, broken[:5]))
@@ -276,16 +274,15 @@ class Bench:
 
     @property
     def memory_channels(self) -> dict[str, Any]:
-        """The memory model's five channels."""
         return _channels(self.ram)
 
     @property
     def software_channels(self) -> dict[str, Any]:
-        """The AXI4-Lite manager's five channels."""
         return _channels(self.software)
 
     def pause(self, **shares: tuple[float, int]) -> None:
-        """Pause memory's channels at random: by channel the share of stretches, and their longest."""
+        """Pause memory's channels at random. Each argument has the arguments of :func:`pauses`
+        for a channel."""
         for name, channel in self.memory_channels.items():
             channel.clear_pause_generator()
             channel.pause = False
@@ -293,7 +290,7 @@ class Bench:
                 channel.set_pause_generator(pauses(self.rng, *shares[name]))
 
     def disturb(self) -> str:
-        """Other latencies and back-pressure on every channel; returns what was chosen."""
+        """Draw latencies and back-pressure for every channel, and return them as text."""
         shares = {}
         for name in self.memory_channels:
             share = self.rng.choice((0, 0, 0.1, 0.5, 0.8))
@@ -317,23 +314,21 @@ class Bench:
         """Write registers by name.
 
         Raises:
-            Refused: one was answered with SLVERR.
+            Refused: a write was answered with SLVERR.
         """
         for address, word in word_writes(values):
             await self.write_word(address, word.to_bytes(WORD_BYTES, "little"))
 
     async def write_word(self, address: int, data: bytes) -> None:
-        """Write up to four bytes."""
+        """Write one to four bytes."""
         answer = await self._within(self.software.write(address, data))
         _check_answer(answer.resp, f"write {address:#05x}")
 
     async def read(self, *names: str) -> dict[str, int]:
-        """The values of registers."""
         words = [await self.read_word(address) for address in word_addresses(names)]
         return joined(names, words)
 
     async def read_word(self, address: int) -> int:
-        """One word."""
         answer = await self._within(self.software.read(address, WORD_BYTES))
         _check_answer(answer.resp, f"read {address:#05x}")
         return int.from_bytes(answer.data, "little")
@@ -344,31 +339,31 @@ class Bench:
     # --- memory -----------------------------------------------------------------------------------
 
     def poke(self, address: int, data: bytes) -> None:
-        """Write memory and the twin's from outside."""
+        """Write the core's and the twin's memory from outside."""
         self.ram.write(address % self.config.mem_size, data)
         self.twin.dram.write(address, data)
 
     def memory(self) -> npt.NDArray[np.uint8]:
-        """All bytes of the DRAM window."""
         return np.frombuffer(bytes(self.ram.mem), dtype=np.uint8)
 
     def compare(self) -> None:
-        """Memory is what the twin's is."""
+        """Compare memory with the twin's."""
         assert_equal(self.memory(), self.twin.window(), self.config.mem_base)
 
     def adopt(self) -> None:
-        """Have the twin's memory hold what memory holds."""
+        """Copy memory into the twin's."""
         self.twin.dram = Dram.of(self.config)
         self.twin.dram.write(self.config.mem_base, self.memory())
 
     def break_memory(self, reads: range = range(0), writes: range = range(0), answer: int = SLVERR) -> None:
-        """From now on memory answers accesses to these addresses, and no others, with an error."""
+        """Make memory answer accesses to these addresses with an error, and no others."""
         self._broken = {"read": reads, "write": writes}
         self._answer = answer
 
     def misplace_last(self, ordinal: int, *, early: bool) -> None:
-        """Have RLAST of a read burst come a beat early, with the last beat that there is, or with a beat too
-        many. It is the first of more than one beat behind so many others."""
+        """Place RLAST wrongly in one read burst of several beats: one beat early, on the last beat of a
+        shortened burst, or after an additional beat. The burst is the first one after the given number of
+        bursts."""
         channel = self.memory_channels["r"]
         send = channel.send
         others, chosen, begins = ordinal, False, True
@@ -401,12 +396,12 @@ class Bench:
         self._undo = partial(setattr, channel, "send", send)
 
     def mend_memory(self) -> None:
-        """Take back what :meth:`break_memory` and :meth:`misplace_last` did."""
+        """Undo :meth:`break_memory` and :meth:`misplace_last`."""
         self.break_memory()
         self._undo()
 
     def _install_faults(self) -> None:
-        """Have the memory model look at what is broken; an exception makes it answer SLVERR."""
+        """Let the memory model consult the broken addresses. An exception makes it answer SLVERR."""
         self.break_memory()
         for side, kind, channel, response in (
             (self.ram.read_if, "read", self.ram.read_if.r_channel, "rresp"),
@@ -467,7 +462,7 @@ class Bench:
         await self.write(control=REGISTERS["control"].bit("start"))
 
     async def finish(self, patience: int = PATIENCE) -> Outcome:
-        """Wait for the interrupt; what the registers say then."""
+        """Wait for the interrupt and return the registers."""
         if not int(self.dut.irq.value):
             await with_timeout(RisingEdge(self.dut.irq), patience * PERIOD_NS, "ns")
         names = ("status", "cause", "fault_index", "cycles", "read_bytes", "written_bytes")
@@ -495,7 +490,7 @@ class Bench:
         patience: int = PATIENCE,
         **settings: int,
     ) -> Outcome:
-        """Run a program on the core and on the twin; both must end well and with equal memory."""
+        """Run a program on the core and on the twin. Both must succeed and leave equal memory."""
         await self.launch(program, inputs, **settings)
         functional = self.twin.run(program)
         functional.raise_if_bad()
@@ -508,7 +503,7 @@ class Bench:
         return outcome
 
     async def clear(self) -> None:
-        """Clear tokens, status and interrupt by register."""
+        """Clear tokens, status and interrupt through the registers."""
         await self.write(control=REGISTERS["control"].bit("clear"))
         self.twin.tokens = (0, 0, 0, 0)
 
@@ -520,7 +515,7 @@ def _check_answer(answer: int, what: str) -> None:
 
 
 async def refused(access: Awaitable[Any]) -> None:
-    """An access must be answered with SLVERR."""
+    """Expect that an access is answered with SLVERR."""
     try:
         await access
     except Refused:

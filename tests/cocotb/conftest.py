@@ -1,5 +1,3 @@
-"""Simulators and models as fixtures."""
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +6,7 @@ import pytest
 
 from accel.core.config import NAMED, Config
 from accel.hw.core import Core
-from accel.hw.export.bordered import Bordered
+from accel.hw.export.chip_border import Bordered
 from tests.cocotb.flipped import Flipped
 from tests.cocotb.simulators import Model, model
 
@@ -32,25 +30,26 @@ CONFIGS = {
         token_bits=3,
     ),
 }
-"""Bus as narrow as it gets with long bursts; a wide one with short bursts and little of everything else,
-behind register slices and a reset that is active low."""
+"""``tiny`` has the narrowest bus and long bursts. ``wide`` has a wide bus, short bursts, small queues,
+register slices and an active-low reset."""
 
 
 def bordered(config: Config) -> Bordered:
-    """A core with all that it may have at its border."""
+    """A core with all options of its ports."""
     return Bordered(Core(config), slices=True, aresetn=True)
 
 
 @pytest.fixture
 def cache(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where models and objects are kept."""
+    """Folder of compiled models and objects."""
     kept = pytestconfig.pluginmanager.has_plugin("cacheprovider")
     return Path(pytestconfig.cache.mkdir("cocotb")) if kept else tmp_path_factory.getbasetemp()  # type: ignore[union-attr]
 
 
 @pytest.fixture
 def built(cache: Path) -> Callable[[str, str], Model]:
-    """For a simulator the core by its name in :data:`CONFIGS`, or ``flipped-`` and that name."""
+    """Return a function that builds a core's model for a simulator. The core's name is in :data:`CONFIGS`, or
+    such a name after ``flipped-``."""
 
     def build(simulator: str, name: str) -> Model:
         kind, _, config = name.rpartition("-")

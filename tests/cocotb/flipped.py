@@ -1,4 +1,4 @@
-"""The core with a mask on every output, to plant violations of the bus's rules."""
+"""The core with a mask on every output, so that tests can plant violations of bus rules."""
 
 from typing import Any
 
@@ -12,19 +12,17 @@ from accel.hw.core import Core
 
 
 def ports(config: Config) -> dict[str, Any]:
-    """The core's."""
     return manager_ports(config) | subordinate_ports() | {"irq": Out(1)}
 
 
 def outputs(config: Config) -> dict[str, int]:
-    """The core's outputs and their widths."""
     return {
         name: Shape.cast(member.shape).width for name, member in ports(config).items() if member.flow is Out
     }
 
 
 class Flipped(wiring.Component):
-    """Each output is the core's, with the bits of the input ``flip_<name>`` flipped."""
+    """The core. Each output is XORed with the input ``flip_<name>``."""
 
     def __init__(self, config: Config) -> None:
         self.config = config

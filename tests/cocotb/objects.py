@@ -1,6 +1,6 @@
-"""In front of the C++ compiler: what Verilator's own library is compiled to, once for all designs.
+"""A cache in front of the C++ compiler: objects of Verilator's own library are compiled once for all designs.
 
-As a program, ``objects.py FOLDER COMPILER ARGUMENTS...`` runs the compiler, and keeps objects in FOLDER.
+As a program, ``objects.py FOLDER COMPILER ARGUMENTS...`` runs the compiler and keeps objects in FOLDER.
 """
 
 import fcntl
@@ -13,7 +13,8 @@ from pathlib import Path
 
 
 def front(folder: Path) -> Path:
-    """A program for ``OBJCACHE`` of Verilator's Makefiles; ``folder`` is where it lies and keeps objects."""
+    """Write a compiler wrapper for ``OBJCACHE`` of Verilator's Makefiles into ``folder``,
+    which holds the cache."""
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / "compile"
     temporary = folder / f"compile.{os.getpid()}"

@@ -1,4 +1,5 @@
-"""Violations planted into the signals around a running core; the monitors must see each of them first."""
+"""Violations planted into the signals around a running core. A monitor must report each
+of them first."""
 
 from typing import Any
 
@@ -12,11 +13,11 @@ from tests.cocotb.programs import Maker
 from tests.cocotb.protocol import Rule, Violation
 
 CYCLES = 1500
-"""After which a violation has been overlooked."""
+"""Cycles after which a violation counts as missed."""
 
 
 async def begin(dut: Any) -> Bench:
-    """A bench that goes on after a violation."""
+    """Return a bench that continues after a violation."""
     for name in outputs(configuration()):
         getattr(dut, f"flip_{name}").value = 0
     bench = await Bench.begin(dut, strict=False)
@@ -30,7 +31,7 @@ async def launch(bench: Bench) -> None:
 
 
 async def flip(bench: Bench, name: str, mask: int) -> None:
-    """Bits of an output are flipped for a cycle."""
+    """Flip bits of an output for one cycle."""
     handle = getattr(bench.dut, f"flip_{name}")
     handle.value = mask
     await bench.cycles(1)
@@ -38,7 +39,7 @@ async def flip(bench: Bench, name: str, mask: int) -> None:
 
 
 async def assert_seen(bench: Bench, channel: str, rule: Rule) -> None:
-    """It is the first thing that a monitor reports, and soon."""
+    """Check that it is the first reported violation, within :data:`CYCLES`."""
     seen: list[Violation] = []
     for _ in range(CYCLES):
         seen = bench.axi.violations + bench.lite.violations

@@ -1,4 +1,5 @@
-"""Programs for the core's corners. Each has one order of execution and ends with what it did in memory."""
+"""Programs for the core's corner cases. Each has one possible order and finally stores
+its results."""
 
 import random
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ from accel.core.isa import (
     encode,
     encode_uops,
 )
-from accel.core.memories import Route
+from accel.core.scratchpad_specs import Route
 from accel.image.dram import Dram
 from accel.run.program import Program
 from accel.sim.functional.executor import Executor
@@ -31,15 +32,15 @@ from tests.strategies import random_loops, random_transfer
 
 # Offsets in the DRAM window.
 LOOSE = 3 * PAGE_BYTES
-"""Below it random programs read and write."""
+"""Random programs read and write below this offset."""
 ZERO = 0x3FF0
-"""Never written."""
+"""Memory that no program writes, so it holds zeros."""
 UOPS = 0x4FCC
 CODE = 0x6000
 DATA = 0x8000
 RESULT = 0x40000
 SHOWN = 48
-"""Accumulators that are looked at, except by ``fill``."""
+"""Number of accumulators that programs store, except ``fill``."""
 
 
 def program(
@@ -55,7 +56,8 @@ def program(
 
 
 def ordered(body: Sequence[Instruction]) -> list[Instruction]:
-    """``body`` with tokens that leave one order only, by empty LOADs of the compute unit where need be."""
+    """Add tokens to ``body`` that leave only one order, with empty LOADs of the compute unit
+    where necessary."""
     chain: list[Instruction] = []
     for instruction in body:
         if chain and abs(chain[-1].unit - instruction.unit) == 2:
@@ -70,7 +72,7 @@ _NOTHING = dict.fromkeys(("sram_base", "dram_base", "y_size", "x_size", "x_strid
 
 
 def _append(chain: list[Instruction], following: Instruction) -> None:
-    """Have ``following`` wait for the end of the chain."""
+    """Make ``following`` wait for the end of the chain."""
     if chain and chain[-1].unit < following.unit:
         chain[-1] = replace(chain[-1], push_next=True)
         following = replace(following, pop_prev=True)
@@ -84,7 +86,8 @@ def _append(chain: list[Instruction], following: Instruction) -> None:
 
 
 def _one_on(uops: tuple[int, int], steps: int) -> dict[str, int]:
-    """Fields of a loop over a range of micro-ops, ``steps`` times, each time one element on."""
+    """Loop fields for ``steps`` iterations over a range of micro-ops. Each iteration
+    advances by one element."""
     return {
         "uop_begin": uops[0],
         "uop_end": uops[1],
@@ -97,7 +100,7 @@ def _one_on(uops: tuple[int, int], steps: int) -> dict[str, int]:
 
 
 def _mover(memory: Memory) -> type[Load | Store]:
-    """What moves a memory's elements."""
+    """The LOAD or STORE route of a memory."""
     return Store if memory is Memory.OUT else Load
 
 
@@ -106,9 +109,9 @@ def _route(memory: Memory) -> Route:
 
 
 class Maker:
-    """Instructions of a machine, with places in DRAM in bytes.
+    """Builds instructions and programs of a machine; DRAM offsets are in bytes.
 
-    Its last micro-op is kept for :meth:`show`.
+    The last micro-op is reserved for :meth:`show`.
     """
 
     def __init__(self, config: Config) -> None:
@@ -117,7 +120,7 @@ class Maker:
     def move(
         self, memory: Memory, sram: int, offset: int, x: int, y: int = 1, stride: int = 0, **pads: int
     ) -> Any:
-        """A LOAD, or for OUT a STORE; the stride in elements."""
+        """A LOAD, or a STORE for OUT. The stride is in elements."""
         size = _route(memory).element_bytes(self.config)
         assert offset % size == 0
         places = {
@@ -130,7 +133,8 @@ class Maker:
         return _mover(memory)(memory=memory, **(_NOTHING | places | pads))
 
     def alu(self, op: AluOp, imm: int, uops: tuple[int, int], *, steps: int = 1) -> Alu:
-        """An immediate operation over a range of micro-ops, ``steps`` times, each time one element on."""
+        """An immediate operation over a range of micro-ops. Each of ``steps`` iterations
+        advances by one element."""
         return Alu(
             alu_op=op,
             use_imm=True,
@@ -139,7 +143,8 @@ class Maker:
         )
 
     def gemm(self, uops: tuple[int, int], *, steps: int = 1, reset: bool = False) -> Gemm:
-        """A product over a range of micro-ops, ``steps`` times, each time one element on in every memory."""
+        """A GEMM over a range of micro-ops. Each of ``steps`` iterations advances by one element
+        in every scratchpad."""
         return Gemm(
             reset=reset,
             **_one_on(uops, steps),
@@ -148,14 +153,14 @@ class Maker:
         )
 
     def uops(self, rng: np.random.Generator, count: int, span: int = 16) -> npt.NDArray[np.uint32]:
-        """Micro-ops whose indices are below ``span`` and in range."""
+        """Random micro-ops with valid indices below ``span``."""
         c = self.config
         limits = (c.acc_depth, min(c.inp_depth, c.acc_depth), c.wgt_depth)
         columns = [rng.integers(0, min(span, limit), count) for limit in limits]
         return encode_uops(np.stack(columns, axis=1), c)
 
     def show(self, target: int = RESULT, elements: int = SHOWN) -> list[Instruction]:
-        """The first accumulators to DRAM, one of their bytes after the other."""
+        """Store the first accumulators: byte 0 of each, then byte 1, and so on."""
         last = self.config.uop_depth - 1
         size = _route(Memory.OUT).element_bytes(self.config)
         body: list[Instruction] = [self.move(Memory.UOP, last, ZERO, 1)]
@@ -167,7 +172,7 @@ class Maker:
     # --- programs ---------------------------------------------------------------------------------
 
     def define(self, rng: np.random.Generator) -> Program:
-        """The first elements of every scratchpad get known values."""
+        """Set the first elements of every scratchpad to known values."""
         c = self.config
         body, segments = [], []
         for n, memory in enumerate((Memory.UOP, Memory.INP, Memory.WGT, Memory.ACC)):
@@ -178,8 +183,8 @@ class Maker:
         return program(c, body, *segments)
 
     def fill(self, rng: np.random.Generator) -> Program:
-        """Every scratchpad filled by a single LOAD, longer than a burst where the memory is; then a product
-        of all inputs with the first weights."""
+        """Fill every scratchpad with a single LOAD, which may exceed a burst. Then multiply all inputs with
+        the first weights."""
         c = self.config
         contents = {
             Memory.UOP: self.uops(rng, c.uop_depth).tobytes(),
@@ -201,7 +206,7 @@ class Maker:
         return program(c, body, *segments)
 
     def micro_ops(self, rng: np.random.Generator) -> Program:
-        """Micro-ops from odd addresses, odd counts, odd strides, to odd places; each is then used."""
+        """Load micro-ops with odd addresses, counts, strides and targets, and use each of them."""
         body: list[Instruction] = []
         for n, (start, x, y, stride, sram) in enumerate(
             [
@@ -222,8 +227,8 @@ class Maker:
         return program(self.config, [*clear, *body, *self.show()], (UOPS, uops.tobytes()), (DATA, content))
 
     def pages(self, rng: np.random.Generator) -> Program:
-        """Rows that cross 4 KiB boundaries by one element, half-way, and in every row of a strided box; of
-        every memory, in both directions; the instructions cross one, too."""
+        """Rows cross 4 KiB boundaries after one element, half-way, and in every row of a strided box. This
+        holds for every scratchpad and in both directions. The program's code crosses a boundary, too."""
         c = self.config
         body: list[Instruction] = [self.move(Memory.ACC, 0, DATA, SHOWN)]
         segments = [(DATA, rng.bytes(c.acc_bytes))]
@@ -249,8 +254,8 @@ class Maker:
         return program(c, [*body, *self.show()], *segments, code=CODE + PAGE_BYTES - 16)
 
     def nothing(self, rng: np.random.Generator) -> Program:
-        """Zero sizes of every kind between things that are done: no elements, no rows but pads, no
-        iterations, no micro-ops; an empty STORE with the memory id that TVM gives it."""
+        """Mix all kinds of empty instructions with others: no elements, only padding rows, no iterations, no
+        micro-ops, and an empty STORE with the memory id that TVM gives it."""
         c = self.config
         last = c.uop_depth - 1
         nothing = self.gemm((last, last + 1))
@@ -272,8 +277,8 @@ class Maker:
         return program(c, [*body, *self.show()], (DATA, rng.bytes(c.acc_bytes)))
 
     def lanes(self, rng: np.random.Generator) -> Program:
-        """STOREs of one to nine elements from every lane of a beat on, over memory that holds something; pads
-        around LOADs from every lane."""
+        """STOREs of one to nine elements start at each lane of a beat, over memory with other contents. LOADs
+        with padding start at each lane, too."""
         c = self.config
         size = _route(Memory.OUT).element_bytes(c)
         lanes = max(1, c.bus_bytes // size)
@@ -297,7 +302,7 @@ class Maker:
         return program(c, [*body, *self.show(RESULT + 0x8000)], *segments, before)
 
     def at_the_end(self, rng: np.random.Generator) -> Program:
-        """The last bytes of the DRAM window are read and written."""
+        """Read and write the last bytes of the DRAM window."""
         c = self.config
         size = _route(Memory.OUT).element_bytes(c)
         body = [
@@ -310,8 +315,8 @@ class Maker:
         return program(c, [*body, *self.show()], *segments)
 
     def anything(self, rng: random.Random, pads: Scratchpads, dram: Dram, size: int = 12) -> Program:
-        """Random instructions that are not at fault after what scratchpads and memory hold; neither is
-        changed."""
+        """Random instructions that cause no fault with the given scratchpads and memory, which
+        stay unchanged."""
         numbers = np.random.default_rng(rng.getrandbits(32))
         segments = (UOPS, self.uops(numbers, 64).tobytes()), (0, numbers.bytes(LOOSE))
         memory = dram.copy()

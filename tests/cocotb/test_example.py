@@ -1,4 +1,5 @@
-"""The example that users start from: the steps of its workflow, but for the installation, run as they are."""
+"""The cocotb example of the docs: the steps of its workflow, except installation, run as
+they are."""
 
 import os
 import re
@@ -19,18 +20,19 @@ from tests.thorough import first_of_each
 from tests.tools import needs
 
 ROOT = Path(__file__).parents[2]
-EXAMPLE = ROOT / "docs" / "simulation"
+EXAMPLE = ROOT / "docs" / "how-to" / "simulation"
 JOB: Any = yaml.safe_load((EXAMPLE / "workflow.yml").read_text(encoding="utf-8"))["jobs"]["simulate"]
 SIMULATORS: list[str] = JOB["strategy"]["matrix"]["simulator"]
 STEPS = {step["name"]: step["run"] for step in JOB["steps"] if "run" in step}
 
 
 _QUICK_TO_BUILD = " OPT_FAST=-O0 OPT_SLOW=-O0 OPT_GLOBAL=-O1 VM_PARALLEL_BUILDS=0"
-"""What differs from what GitHub does, besides that Verilator's library is kept: the example is short."""
+"""Compiler options that GitHub does not use: the example is short, so a quick build is
+better than fast code."""
 
 
 class Runner:
-    """What GitHub's runner does with a step that is a script."""
+    """Runs the script of a workflow step as GitHub's runner does."""
 
     def __init__(self, folder: Path, cache: Path, **variables: str) -> None:
         self.folder = folder
@@ -48,7 +50,6 @@ class Runner:
         self._variables["PATH"] = f"{programs}{os.pathsep}{os.environ['PATH']}"
 
     def run(self, script: str) -> None:
-        """A step; it must succeed."""
         added = self._path.read_text().split()
         path = os.pathsep.join([*reversed(added), self._variables["PATH"]])
         added_variables = dict(line.split("=", 1) for line in self._env.read_text().splitlines())
@@ -79,8 +80,8 @@ def test_the_workflow_simulates_the_core(simulator: str, tmp_path: Path, cache: 
     assert list(tmp_path.glob(f"build_{simulator}/*.xml"))
 
 
-def test_memories_of_ones_own(tmp_path: Path, cache: Path) -> None:
-    """The model of the black boxes does what the arrays do."""
+def test_the_example_passes_with_black_box_memories(tmp_path: Path, cache: Path) -> None:
+    """The example also passes with black boxes and their Verilog model instead of memory arrays."""
     needs(TOOLS["icarus"])
     shutil.copy(EXAMPLE / "test_core.py", tmp_path)
     shutil.copy(MEMORY_MODEL, tmp_path)
@@ -91,7 +92,7 @@ def test_memories_of_ones_own(tmp_path: Path, cache: Path) -> None:
     assert list(tmp_path.glob("build_icarus/*.xml"))
 
 
-def test_the_workflow_installs_what_the_example_imports() -> None:
+def test_the_workflow_installs_the_imports_of_the_example() -> None:
     packages = set(re.findall(r"^pip install (.*)$", STEPS["Install"], re.M)[0].replace('"', "").split())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     tested = {re.match(r"[\w-]+", text)[0] for text in project["optional-dependencies"]["test"]}  # type: ignore[index]
@@ -104,8 +105,8 @@ def test_the_workflow_installs_what_the_example_imports() -> None:
     assert {"./third_party/accel[rtl]", "cocotb", "cocotbext-axi"} <= packages
 
 
-def test_the_document_shows_what_the_workflow_does() -> None:
-    document = (ROOT / "docs" / "simulation.md").read_text(encoding="utf-8")
+def test_the_document_shows_the_workflow() -> None:
+    document = (ROOT / "docs" / "how-to" / "simulate-the-core-in-ci.md").read_text(encoding="utf-8")
     assert STEPS["Export"].strip() in document
     for simulator in SIMULATORS:
         assert f"SIM={simulator} {STEPS['Simulate'].strip()}" in document

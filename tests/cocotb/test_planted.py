@@ -1,4 +1,4 @@
-"""What the monitor sees of a simulator is what is there."""
+"""Monitors see violations that occur in a simulator."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +10,6 @@ from tests.tools import needs
 def test_violations_around_a_running_core_are_seen(
     built: Callable[[str, str], Model], tmp_path: Path
 ) -> None:
-    """In Icarus, whose models are quick to build."""
+    """It runs on Icarus, which compiles models quickly."""
     needs("iverilog")
     built("icarus", "flipped-tiny").run("tests.cocotb.planted", tmp_path)

@@ -1,4 +1,4 @@
-"""The monitors: legal traffic passes, and a violation planted in it is found."""
+"""Monitors accept legal traffic and report planted violations."""
 
 import random
 from collections import deque
@@ -16,7 +16,7 @@ from tests.strategies import examples
 LIMITS = Limits(bus_bytes=8, max_burst_beats=16, outstanding=64, base=0x4000, size=0x3000)
 Cycle = dict[str, Lines]
 Recording = list[Cycle]
-"""Of every channel in every cycle; the first two are in reset, the next and the last are silent."""
+"""Channels of each cycle. The first two cycles are in reset. The third and the last are silent."""
 SILENT: Cycle = {name: Lines(0, 0) for name in ("ar", "r", "aw", "w", "b")}
 
 
@@ -24,7 +24,7 @@ SILENT: Cycle = {name: Lines(0, 0) for name in ("ar", "r", "aw", "w", "b")}
 
 
 class Source:
-    """A channel's sender: holds each item until it is taken."""
+    """A channel's sender, which holds each item until it is accepted."""
 
     def __init__(self) -> None:
         self.items: deque[Mapping[str, int]] = deque()
@@ -52,7 +52,7 @@ def _burst(rng: random.Random) -> Mapping[str, int]:
 
 
 def traffic(seed: int) -> Recording:
-    """Random reads and writes; data of a write may come before its address."""
+    """Random reads and writes. A write's data may come before its address."""
     rng = random.Random(seed)
     sources = {name: Source() for name in SILENT}
     lengths: deque[int] = deque()
@@ -87,7 +87,7 @@ def traffic(seed: int) -> Recording:
 
 
 def observe(recording: Recording, limits: Limits = LIMITS, *, end: bool = True) -> Axi4Monitor:
-    """A monitor that has seen a recording."""
+    """Return a monitor that has seen a recording."""
     monitor = Axi4Monitor(limits)
     for number, cycle in enumerate(recording):
         monitor.step(number < 2, cycle)
@@ -98,7 +98,7 @@ def observe(recording: Recording, limits: Limits = LIMITS, *, end: bool = True) 
 
 
 def most_under_way(recording: Recording) -> dict[str, int]:
-    """The most reads, and the most writes, between address and end."""
+    """The highest numbers of reads and of writes that are in flight at once."""
     most, now = {"ar": 0, "aw": 0}, {"ar": 0, "aw": 0}
     for cycle in recording:
         for start, end in (("ar", "r"), ("aw", "b")):
@@ -124,11 +124,10 @@ def test_legal_traffic_passes(seed: int) -> None:
 # --- planted violations ---------------------------------------------------------------------------
 
 Plant = tuple[int, str, Lines]
-"""Cycle, channel, and what it shows instead."""
+"""Cycle, channel, and its replaced signals."""
 
 
 def changed(lines: Lines, **values: int | None) -> Lines:
-    """The same with other fields."""
     return lines._replace(carried=dict(lines.carried) | values)
 
 
@@ -141,7 +140,7 @@ def each(recording: Recording, *channels: str) -> Iterator[tuple[int, str, Lines
 
 
 def waiting(recording: Recording) -> Iterator[tuple[int, str, Lines]]:
-    """Every cycle of which the one before was valid and not ready."""
+    """Every cycle after one with valid and not ready."""
     for number, name, lines in each(recording, *SILENT):
         before = recording[number - 1][name]
         if before.valid and not before.ready:
@@ -149,7 +148,7 @@ def waiting(recording: Recording) -> Iterator[tuple[int, str, Lines]]:
 
 
 def in_addresses(**values: int) -> Callable[[Recording], list[Plant]]:
-    """Other fields in a read's or a write's address."""
+    """Replace fields in the address of a read or a write."""
     return lambda recording: [
         (n, c, changed(x, **values)) for n, c, x in each(recording, "ar", "aw") if x.ready
     ]
@@ -193,12 +192,11 @@ def last_beats(channel: str) -> Callable[[Recording], list[Plant]]:
 
 
 def gone(*channels: str) -> Callable[[Recording], list[Plant]]:
-    """A transfer that did not happen."""
     return lambda recording: [(n, c, Lines(0, x.ready)) for n, c, x in each(recording, *channels) if x.ready]
 
 
 def twice(channel: str, carried: Mapping[str, int]) -> Callable[[Recording], list[Plant]]:
-    """One too many: in the last cycle."""
+    """Add a transfer in the last cycle."""
     return lambda recording: [(len(recording) - 1, channel, Lines(1, 1, carried))]
 
 
@@ -282,7 +280,7 @@ def test_nothing_is_checked_before_the_first_reset() -> None:
     assert [violation.rule for violation in monitor.violations] == [Rule.RESET]
 
 
-def test_a_reset_forgets_what_is_under_way() -> None:
+def test_a_reset_clears_pending_transfers() -> None:
     recording = traffic(5)
     for length in range(3, len(recording), 7):
         monitor = observe(recording[:length], end=False)
@@ -297,7 +295,6 @@ def test_a_reset_forgets_what_is_under_way() -> None:
 
 
 def lite_traffic(seed: int) -> Recording:
-    """Random register accesses."""
     rng = random.Random(seed)
     sources = {name: Source() for name in SILENT}
     for _ in range(rng.randint(1, 9)):

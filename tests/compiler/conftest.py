@@ -1,11 +1,12 @@
-"""Golden files: ``pytest tests/compiler --update-golden`` writes them anew. Nests are verified."""
+"""Golden files, which ``pytest tests/compiler --update-golden`` rewrites, and
+verification of nests."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from accel.compiler.nest import passes
+from accel.compiler.nest import nest_passes
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -16,13 +17,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(autouse=True)
 def verified(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The nest of whatever is compiled is verified behind every pass."""
-    monkeypatch.setattr(passes, "VERIFIES", True)
+    """Verify the nest of each compiled program after every pass."""
+    monkeypatch.setattr(nest_passes, "VERIFY_AFTER_PASSES", True)
 
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
-    """Compare a text with a golden file, line by line but for the whitespace between words."""
+    """Compare a text with a golden file, line by line, ignoring whitespace between words."""
     update = request.config.getoption("--update-golden", default=False)
 
     def compare(name: str, text: str) -> None:
@@ -35,6 +36,6 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
 
 
 def words(text: str) -> list[list[str]]:
-    """The words of each line that is not empty, its depth of indentation first."""
+    """The words of each line that is not empty, after its indentation depth."""
     lines = [line for line in text.splitlines() if line.strip()]
     return [[str((len(line) - len(line.lstrip())) // 4), *line.split()] for line in lines]

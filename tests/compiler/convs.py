@@ -15,7 +15,7 @@ Array = npt.NDArray[Any]
 
 
 def expected(workload: accel.Workload, inputs: Mapping[str, Array]) -> Array:
-    """The result of a convolution or a dense layer, by numpy's windows and int64 sums."""
+    """Compute a convolution or dense layer with numpy's windows and int64 sums."""
     sizes = workload.parameters
     data, weight = (inputs[name].astype(np.int64) for name in ("data", "weight"))
     if workload.name == "dense":
@@ -36,7 +36,8 @@ def expected(workload: accel.Workload, inputs: Mapping[str, Array]) -> Array:
 
 
 def scattered(data: Array, weight: Array, sizes: Mapping[str, Any]) -> Array:
-    """Each input's multiple of the kernel added to the output, of which then the padding is cut off."""
+    """Compute a transposed convolution: add multiples of the kernel to the output, then cut
+    off the padding."""
     (N, _, H, W), (_, OC, KH, KW) = data.shape, weight.shape
     (SY, SX), (below, beside) = sizes["stride"], sizes["output_padding"]
     top, left, bottom, right = sizes["padding"]
@@ -50,7 +51,7 @@ def scattered(data: Array, weight: Array, sizes: Mapping[str, Any]) -> Array:
 def epilogue(
     sums: Array, bias: Array | None, sizes: Mapping[str, Any], residual: Array | None = None
 ) -> Array:
-    """What follows the sums, whose second dimension is the channels'."""
+    """Apply the epilogue to sums whose second dimension is the channels."""
     value = sums.astype(np.int32).astype(np.int64)
     if bias is not None:
         value = value + bias.reshape((1, -1) + (1,) * (sums.ndim - 2))
@@ -67,7 +68,7 @@ def epilogue(
 
 
 def any_inputs(workload: accel.Workload, seed: int, bias: int = 1 << 20) -> dict[str, Array]:
-    """Operands over all of int8, and a bias of up to so much."""
+    """Operands of all int8 values, and a bias of limited size."""
     rng = np.random.default_rng(seed)
     shapes = {read.tensor.name: read.tensor.shape for read in workload.factors}
     if "data" not in shapes:
@@ -97,7 +98,7 @@ epilogues = st.fixed_dictionaries(
 
 
 def _taps(draw: st.DrawFn, size: int) -> tuple[int, int]:
-    """Length and dilation of a kernel along a dimension of the padded input."""
+    """Draw length and dilation of a kernel along a dimension of the padded input."""
     taps = draw(st.integers(1, min(5, size)))
     most = (size - 1) // (taps - 1) if taps > 1 else 2
     return taps, draw(st.just(1) | st.integers(1, min(3, most)))
@@ -105,7 +106,7 @@ def _taps(draw: st.DrawFn, size: int) -> tuple[int, int]:
 
 @st.composite
 def convolutions(draw: st.DrawFn, config: Config, most: int = 3) -> accel.Workload:
-    """Up to ``most`` blocks of channels, and kernels that may be larger than the input without padding."""
+    """Draw up to ``most`` blocks of channels, and kernels that may exceed the unpadded input."""
     height, width = draw(st.integers(1, 9)), draw(st.integers(1, 9))
     top, left, bottom, right = (draw(st.integers(0, 3)) for _ in range(4))
     kernel, dilation = zip(
@@ -132,11 +133,14 @@ def convolutions(draw: st.DrawFn, config: Config, most: int = 3) -> accel.Worklo
 
 
 @st.composite
-def transposed(draw: st.DrawFn, config: Config, most: int = 2) -> accel.Workload:
-    """Up to ``most`` blocks of channels; strides may be larger than the kernel."""
+def transposed(
+    draw: st.DrawFn, config: Config, most: int = 2, *, longest: int = 5, strides: tuple[int, int] = (1, 3)
+) -> accel.Workload:
+    """Draw up to ``most`` blocks of channels and kernels up to ``longest``. Strides may
+    exceed the kernel."""
 
     def line() -> tuple[int, ...]:
-        size, kernel, stride = draw(st.integers(1, 5)), draw(st.integers(1, 5)), draw(st.integers(1, 3))
+        size, kernel, stride = (draw(st.integers(*ends)) for ends in ((1, 5), (1, longest), strides))
         added = draw(st.integers(0, stride - 1))
         whole = (size - 1) * stride + kernel + added
         before = draw(st.integers(0, min(kernel - 1, whole - 1)))

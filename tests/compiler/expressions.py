@@ -5,21 +5,21 @@ from math import prod
 from random import Random
 
 from accel import te
-from accel.compiler.expr.scalar import Const, Expr, Read
+from accel.compiler.expr.scalar_expressions import Const, Expr, Read
 from accel.te import IterVar, Tensor
 
 LARGEST_EXTENT = 64
 LARGEST_GRID = 1500
-"""Iterations of one computation."""
+"""Maximum number of iterations of one computation."""
 
 
 def random_expression(rng: Random, stages: int = 3) -> Tensor:
-    """The output of up to ``stages`` computations."""
+    """Return the output of up to ``stages`` computations."""
     return _Builder(rng, stages).computed(_extents(rng, rng.randint(1, 3), LARGEST_GRID))
 
 
 def _extents(rng: Random, count: int, most: int) -> tuple[int, ...]:
-    """``count`` extents with a product of at most ``most``, many of them awkward."""
+    """Return ``count`` extents with a product of at most ``most``. Many are not powers of two."""
     extents: list[int] = []
     for _ in range(count):
         room = min(LARGEST_EXTENT, most // prod(extents))
@@ -35,7 +35,7 @@ class _Builder:
         self.number = 0
 
     def computed(self, shape: Sequence[int]) -> Tensor:
-        """A computation of this shape; what it reads is made on the way."""
+        """Return a computation of this shape. The tensors that it reads are made first."""
         rng = self.rng
         self.left -= 1
         name = self._name("T")
@@ -58,7 +58,7 @@ class _Builder:
     # --- reads -----------------------------------------------------------------------------------
 
     def _reads(self, axes: Sequence[IterVar]) -> list[Read]:
-        """One or two reads of one tensor, which is just as large as they need, or a little larger."""
+        """Return one or two reads of one tensor, which is exactly large enough or slightly larger."""
         rng = self.rng
         rank = rng.randint(1, 3)
         forms = [self._index(axes) for _ in range(rank)]
@@ -82,14 +82,13 @@ class _Builder:
         return te.placeholder(shape, self.rng.choice(("int8", "int8", "int32")), name=self._name("P"))
 
     def _padded(self, shape: Sequence[int]) -> Tensor:
-        """A tensor of this shape that is zero towards its ends."""
+        """Return a tensor of this shape that is zero towards its ends."""
         before = [self.rng.randint(0, min(3, n - 1)) for n in shape]
         after = [self.rng.randint(0, min(3, n - 1 - b)) for n, b in zip(shape, before, strict=True)]
         inner = [n - b - a for n, b, a in zip(shape, before, after, strict=True)]
         return te.pad(self._tensor(inner), before, after, name=self._name("Z"))
 
     def _index(self, axes: Sequence[IterVar]) -> tuple[Expr, int]:
-        """An index and its largest value."""
         rng = self.rng
         axis = rng.choice(axes)
         high = axis.extent - 1
@@ -114,7 +113,7 @@ class _Builder:
     # --- values ----------------------------------------------------------------------------------
 
     def _value(self, reads: list[Read], axes: Sequence[IterVar], depth: int) -> Expr:
-        """A term that uses all of ``reads``."""
+        """Return a term that uses all of ``reads``."""
         rng = self.rng
         if len(reads) > 1:
             cut = rng.randint(1, len(reads) - 1)

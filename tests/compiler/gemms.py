@@ -1,4 +1,4 @@
-"""GEMM as the literature schedules it: tiled to the block, cached, tensorized."""
+"""A matrix product with its textbook schedule: tiled to the block, cached, tensorized."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -17,7 +17,7 @@ TRANSPOSITIONS = [(False, False), (False, True), (True, False), (True, True)]
 
 
 class Gemm(NamedTuple):
-    """The tensors of ``C = A @ B``, either operand stored transposed."""
+    """The tensors of ``C = A @ B``; either operand may be transposed."""
 
     A: Tensor
     B: Tensor
@@ -41,18 +41,18 @@ def gemm(M: int, N: int, K: int, transpose_a: bool = False, transpose_b: bool = 
 
 
 def block(config: Config) -> tuple[int, int, int]:
-    """Rows, columns and depth of one GEMM."""
+    """Rows, columns and depth of one GEMM block."""
     return config.batch, config.block_out, config.block_in
 
 
 def tile(s: Schedule, g: Gemm, machine: Machine) -> None:
-    """Loop tiling to the machine's block."""
+    """Tile the loops to the machine's block."""
     y, x = s[g.C].op.axis
     s[g.C].tile(y, x, g.k, *block(machine.config))
 
 
 def cache(s: Schedule, g: Gemm, machine: Machine) -> Tensor:
-    """Operands and sums in the scratchpads; returns the sums."""
+    """Cache operands and sums in the scratchpads, and return the sums."""
     sums = s.cache_write(g.C, machine.acc_buffer)
     s.cache_read(g.A, machine.inp_buffer)
     s.cache_read(g.B, machine.wgt_buffer)
@@ -68,7 +68,7 @@ def tensorized(g: Gemm, machine: Machine) -> Schedule:
 
 
 def stages(g: Gemm, machine: Machine) -> Iterator[tuple[str, Nest]]:
-    """The nests on the way."""
+    """The nests between the schedule's steps."""
     s = te.create_schedule(g.C)
     yield "naive", te.lower(s)
     tile(s, g, machine)
@@ -81,7 +81,6 @@ def stages(g: Gemm, machine: Machine) -> Iterator[tuple[str, Nest]]:
 
 
 def operands(g: Gemm, seed: int = 0) -> dict[str, npt.NDArray[np.int8]]:
-    """Any int8 values."""
     rng = np.random.default_rng(seed)
     return {t.name: rng.integers(-128, 128, t.shape, dtype=np.int8) for t in (g.A, g.B)}
 
@@ -108,15 +107,15 @@ def two_stages(
     tiles: tuple[int, int] = (1, 1),
     more_rows: int = 0,
 ) -> Schedule:
-    """``D = (A @ B) @ E``, the first product going through DRAM.
+    """``D = (A @ B) @ E``, with the first product stored in DRAM.
 
     Args:
-        machine: its elements of inp and acc must be alike.
+        machine: a machine whose elements of inp and acc have the same shape.
         M, K, N, L: A is (M, K), B is (K, N), E is (N, L).
-        early: load what the second product reads before its sums are set to zero, so that nothing happens
-            in the compute unit between the last STORE of the first and the first LOAD of the second.
+        early: load the second product's operands before its sums are set to zero. Then the compute unit has
+            no instruction between the last STORE of the first product and the first LOAD of the second.
         tiles: rows and columns of blocks in a tile of the first product.
-        more_rows: of E, which nobody reads.
+        more_rows: additional rows of E, which no stage reads.
     """
     A, B = te.placeholder((M, K), name="A"), te.placeholder((K, N), name="B")
     E = te.placeholder((N + more_rows, L), name="E")
@@ -143,10 +142,10 @@ def two_stages(
 
 
 def random_schedule(rng: Random, g: Gemm, machine: Machine) -> Schedule:
-    """A schedule that some would write: tiles of tiles, loops in any order, copies anywhere outside.
+    """A random schedule: tiles of tiles, loops in any order, copies attached anywhere outside.
 
-    Tiles are whole blocks, but for the last ones. Building it may be refused, since scratchpads are small
-    and a loop in which a copy is attached may be none that its readers share.
+    Tiles are whole blocks, except the last ones. Building the schedule may fail: scratchpads are small, and
+    the readers of a copy may not share the loop that it is attached to.
     """
     s = te.create_schedule(g.C)
     C, sums = s[g.C], s[s.cache_write(g.C, machine.acc_buffer)]

@@ -1,5 +1,3 @@
-"""Nests that are compared with their text."""
-
 from collections.abc import Callable
 from textwrap import dedent
 
@@ -20,7 +18,7 @@ def chain(read: Callable[[Tensor, te.IterVar], object], size: int) -> tuple[Tens
 
 
 def matrix(rows: int, columns: int) -> tuple[Schedule, Stage]:
-    """One more than each element of a matrix."""
+    """Return a computation that adds one to each element of a matrix."""
     A = te.placeholder((rows, columns), name="A")
     C = te.compute((rows, columns), lambda y, x: A[y, x] + 1, name="C")
     s = te.create_schedule(C)

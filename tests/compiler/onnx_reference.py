@@ -1,7 +1,8 @@
-"""Layers as ONNX Runtime computes them, with which this compiler and numpy share nothing.
+"""Layers computed by ONNX Runtime, as a reference that shares no code with the compiler and numpy.
 
-ConvInteger and MatMulInteger sum up, on uint8 operands with a zero point of 128: with int8 weights
-some machines saturate in between. What follows is done in float64, which holds every int32 exactly.
+ConvInteger and MatMulInteger compute the sums on uint8 operands with a zero point of 128, since some machines
+saturate intermediate sums of int8 weights. The epilogue is computed in float64, which holds every int32
+exactly.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _OPSET, _IR = 13, 8
 
 
 class Graph:
-    """A model that grows operator by operator; values have names."""
+    """A model that grows operator by operator. Values have names."""
 
     def __init__(self) -> None:
         self._nodes: list[Any] = []
@@ -31,29 +32,26 @@ class Graph:
         self._inputs: dict[str, Array] = {}
 
     def input(self, name: str, value: Array) -> str:
-        """A value that is given when the model is run."""
         self._inputs[name] = value
         return name
 
     def constant(self, value: Array) -> str:
-        """A value that is part of the model."""
         name = f"constant{len(self._constants)}"
         self._constants.append(onnx.numpy_helper.from_array(value, name))
         return name
 
     def node(self, operator: str, *operands: str | float, **attributes: Any) -> str:
-        """An operator on values by name; numbers are float64 constants."""
+        """Add an operator on named values. Numbers become float64 constants."""
         names = [o if isinstance(o, str) else self.constant(np.array(o, np.float64)) for o in operands]
         result = f"value{len(self._nodes)}"
         self._nodes.append(onnx.helper.make_node(operator, names, [result], **attributes))
         return result
 
     def cast(self, value: str, dtype: str) -> str:
-        """The value in another type."""
         return self.node("Cast", value, to=onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
     def run(self, result: str) -> Array:
-        """The value of a name."""
+        """Run the model and return a value by name."""
         info = onnx.helper.make_tensor_value_info
         inputs = [
             info(name, onnx.helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
@@ -99,7 +97,6 @@ def onnx_result(workload: accel.Workload, inputs: Mapping[str, Array]) -> Array:
 
 
 def _finished(graph: Graph, sums: str, workload: accel.Workload, inputs: Mapping[str, Array]) -> Array:
-    """What follows the sums."""
     sizes = workload.parameters
     if workload.bias is not None:
         bias = inputs["bias"].reshape((1, -1) + (1,) * (len(workload.output.shape) - 2))
@@ -114,7 +111,7 @@ def _finished(graph: Graph, sums: str, workload: accel.Workload, inputs: Mapping
 
 
 def onnx_transposed(workload: accel.Workload, inputs: Mapping[str, Array]) -> Array:
-    """The output of a transposed convolution, whose sums float32 holds exactly if they are short."""
+    """The output of a transposed convolution. Its sums are short enough to be exact in float32."""
     graph = Graph()
     sizes = workload.parameters
     operands = (graph.cast(graph.input(name, inputs[name]), "float32") for name in ("data", "weight"))
@@ -136,7 +133,7 @@ def onnx_maxima(workload: accel.Workload, data: Array) -> Array:
 
 
 def onnx_means(workload: accel.Workload, data: Array) -> Array:
-    """The exact means, as float32 holds them, of windows without dilation."""
+    """The exact float32 means of windows without dilation."""
     graph = Graph()
     attributes = _window(workload)
     del attributes["dilations"]
@@ -152,12 +149,12 @@ def _window(workload: accel.Workload) -> dict[str, list[int]]:
 
 
 def _unsigned(values: Array) -> Array:
-    """int8 as uint8 around 128."""
+    """int8 values as uint8 with a zero point of 128."""
     return np.ascontiguousarray(values).view(np.uint8) ^ np.uint8(0x80)
 
 
 def _clipped(graph: Graph, value: str, sizes: Mapping[str, Any]) -> str:
-    """What is left of a value in a byte: the nearest, or the low 8 bits."""
+    """Apply ReLU, and convert to a byte: saturate, or take the low 8 bits."""
     if sizes["relu"]:
         value = graph.node("Max", value, 0.0)
     if sizes["relu"] or sizes["residual"] or sizes["shift"] is not None or sizes["clip"] is not None:

@@ -1,6 +1,7 @@
-"""What a tensor expression means, over the whole grid of its axes in int64; shares no code with the compiler.
+"""The value of a tensor expression over the whole grid of its axes, in int64. It shares no code with the
+compiler.
 
-Every operation's result is brought back to int32, every tensor's to its dtype.
+Each operation's result wraps to int32, and each tensor's to its dtype.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accel.compiler.expr.scalar import Binary, Cast, Const, Expr, Guarded, IterVar, Read, Sum
-from accel.compiler.expr.tensor import Compute, Tensor
+from accel.compiler.expr.scalar_expressions import Binary, Cast, Const, Expr, Guarded, IterVar, Read, Sum
+from accel.compiler.expr.tensor_expressions import Compute, Tensor
 
 Array = npt.NDArray[Any]
 
@@ -56,7 +57,7 @@ def _compute(op: Compute, inputs: Mapping[str, Array], known: dict[Tensor, Array
         return wrapped(operated(expr.op, value(expr.a), value(expr.b)), "int32")
 
     def guarded(expr: Guarded) -> Array:
-        """Point by point, so that nothing is read where it must not be."""
+        """Evaluate point by point, so that guarded reads outside a tensor do not happen."""
         result = np.full(shape, expr.otherwise, dtype=np.int64)
         holds = [np.broadcast_to(value(a) < value(b), shape) for a, b in expr.conditions]
         for point in np.argwhere(np.logical_and.reduce(holds)):
@@ -77,7 +78,7 @@ def wrapped(value: Array, dtype: str) -> Array:
 
 
 def operated(op: str, a: Array, b: Array) -> Array:
-    """``a op b`` on numbers of int32's range, before it wraps."""
+    """``a op b`` on int32 values, before it wraps."""
     if op == "<<":
         op, b = ">>", -b
     if op == ">>":
@@ -97,7 +98,7 @@ def operated(op: str, a: Array, b: Array) -> Array:
 
 
 def some_inputs(outputs: Sequence[Tensor], seed: int) -> dict[str, Array]:
-    """Any values at all for every placeholder."""
+    """Random values for every placeholder."""
     rng = np.random.default_rng(seed)
     found: dict[str, Array] = {}
 

@@ -1,4 +1,4 @@
-"""Pooling computed without the compiler, and random ones."""
+"""Pooling computed without the compiler, and random workloads."""
 
 from itertools import product
 from typing import Any
@@ -14,7 +14,7 @@ Array = npt.NDArray[Any]
 
 
 def windows(workload: accel.Workload, data: Array) -> list[list[Array]]:
-    """For each window, row by row, what it sees of the input: an array (N, C, elements)."""
+    """Values of the input in each window, row by row: arrays (N, C, elements)."""
     sizes = workload.parameters
     (KH, KW), (SY, SX), (DY, DX) = sizes["kernel"], sizes["stride"], sizes["dilation"]
     top, left, bottom, right = sizes["padding"]
@@ -52,7 +52,7 @@ def sums_and_counts(workload: accel.Workload, data: Array) -> tuple[Array, Array
 
 
 def some_data(workload: accel.Workload, seed: int) -> Array:
-    """Over all of int8, its ends in plenty."""
+    """Random int8 values with many extremes."""
     sizes = workload.parameters
     rng = np.random.default_rng(seed)
     data = rng.integers(-128, 128, [sizes[n] for n in "NCHW"], dtype=np.int8)
@@ -62,7 +62,7 @@ def some_data(workload: accel.Workload, seed: int) -> Array:
 
 
 def is_seen(size: int, kernel: int, stride: int, dilation: int, before: int, after: int) -> bool:
-    """Whether there is a window, and each sees some of the input."""
+    """Whether at least one window exists, and each contains some of the input."""
     reach = (kernel - 1) * dilation + 1
     starts = range(-before, size + after - reach + 1, stride)
     return len(starts) > 0 and all(
@@ -72,7 +72,7 @@ def is_seen(size: int, kernel: int, stride: int, dilation: int, before: int, aft
 
 @st.composite
 def pools(draw: st.DrawFn, config: Config, kind: str, most: int = 2) -> accel.Workload:
-    """Up to ``most`` blocks of channels, any windows of which each sees some of the input."""
+    """Draw up to ``most`` blocks of channels, and windows that each contain some of the input."""
 
     def line() -> tuple[int, ...]:
         numbers = st.tuples(

@@ -1,4 +1,4 @@
-"""Quantized layers as ONNX Runtime computes them, in numpy, and random ones."""
+"""Quantized layers with ONNX Runtime's semantics, in numpy, and random ones."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 import accel
 from accel.base.errors import ShapeError
-from accel.compiler.expr.quantized import float_add
+from accel.compiler.expr.quantized_expressions import float_add
 
 Array = npt.NDArray[Any]
 
 
 def finished(sums: Array, inputs: Mapping[str, Array], quantized: accel.Quantized) -> Array:
-    """What becomes of exact sums, whose channels are their second dimension."""
+    """Requantize exact sums whose second dimension is the channels."""
     along = (1, -1, *[1] * (sums.ndim - 2))
     x = sums + inputs["bias"].astype(np.int64).reshape(along) if "bias" in inputs else sums
     scale = np.broadcast_to(np.array(quantized.scales, np.float32), sums.shape[1]).reshape(along)
@@ -31,13 +31,12 @@ def finished(sums: Array, inputs: Mapping[str, Array], quantized: accel.Quantize
 
 
 def products(a: Array, b: Array, quantized: accel.Quantized) -> Array:
-    """Sums of a matrix product."""
     found: Array = (a.astype(np.int64) - quantized.input_zero) @ b.astype(np.int64)
     return found
 
 
 def convolved(workload: accel.Workload, inputs: Mapping[str, Array], quantized: accel.Quantized) -> Array:
-    """Sums of a convolution: padding has the zero point's value."""
+    """Sums of a convolution, with the zero point as padding."""
     p = workload.parameters
     (top, left, bottom, right), (sy, sx), (dy, dx) = p["padding"], p["stride"], p["dilation"]
     around = ((0, 0), (0, 0), (top, bottom), (left, right))
@@ -57,7 +56,8 @@ def convolved(workload: accel.Workload, inputs: Mapping[str, Array], quantized: 
 
 
 def any_inputs(workload: accel.Workload, seed: int) -> dict[str, Array]:
-    """Values of all inputs, all of their types equally likely; a bias is small or as large as can be."""
+    """Random values for all inputs, uniform over their types. A bias is small or as large as
+    possible."""
     rng = np.random.default_rng(seed)
     source = accel.te.create_schedule(workload.output).inputs
     found = {}
@@ -76,7 +76,7 @@ def _zero(draw: st.DrawFn, dtype: str) -> int:
 
 @st.composite
 def epilogues(draw: st.DrawFn, channels: int, *, residual: bool = True) -> accel.Quantized:
-    """Any scales, types, zero points and bounds, with a residual or without one."""
+    """Draw scales, types, zero points and bounds, with or without a residual."""
     types = st.sampled_from(["int8", "uint8"])
     count = draw(st.sampled_from([1, channels]))
     exponents = st.floats(-4, 1) | st.floats(-11, 3)
@@ -109,6 +109,6 @@ def epilogues(draw: st.DrawFn, channels: int, *, residual: bool = True) -> accel
         )
         try:
             return accel.Quantized(**values, residual=added)
-        except ShapeError:  # no integers do that exactly
+        except ShapeError:  # no exact integer form exists
             continue
     return accel.Quantized(**values)

@@ -1,4 +1,4 @@
-"""Emitted instructions on the functional machine, and the micro-ops that they run one by one."""
+"""Emitted instructions run on the functional machine, and their micro-ops one by one."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 import accel
-from accel.compiler.codegen.emit import Emission
-from accel.compiler.codegen.uops import place_uops
-from accel.compiler.mappings.mapping import tensors_of
-from accel.compiler.target.registry import Emitted
+from accel.compiler.codegen.micro_op_placement import place_uops
+from accel.compiler.codegen.nest_emission import Emission
+from accel.compiler.codegen.reorder_passes import reorder
+from accel.compiler.mappings.mapping import workload_tensors
+from accel.compiler.target.emitter_registry import Emitted
 from accel.core.config import UOP_BYTES, Config
 from accel.core.isa import Alu, Gemm, Instruction, Load, Loops, Mac, Memory
 from accel.image.dram import Dram
@@ -19,14 +20,14 @@ from accel.sim.functional.executor import Executor
 from accel.sim.functional.scratchpads import Scratchpads
 
 UOP_OFFSET = 1 << 20
-"""Bytes from the start of DRAM at which micro-ops are put."""
+"""Offset of the micro-ops in DRAM, in bytes."""
 
 Indices = tuple[int, int, int]
 """dst, src and wgt of a micro-op."""
 
 
 def run(emitted: Sequence[Emitted], config: Config, pads: Scratchpads, dram: Dram | None = None) -> None:
-    """Execute instructions in order; ``pads`` and ``dram`` are changed."""
+    """Execute instructions in order; update ``pads`` and ``dram``."""
     dram = Dram.of(config) if dram is None else dram
     placed = place_uops(emitted, config)
     dram.write(config.mem_base + UOP_OFFSET, placed.words.astype("<u4").tobytes())
@@ -37,14 +38,14 @@ def run(emitted: Sequence[Emitted], config: Config, pads: Scratchpads, dram: Dra
 
 
 def _placed(instruction: Instruction) -> Instruction:
-    """A LOAD of micro-ops whose ``dram_base`` counts from the window's start, not from the words'."""
+    """A LOAD of micro-ops with ``dram_base`` relative to the window instead of the micro-ops."""
     if isinstance(instruction, Load) and instruction.memory == Memory.UOP:
         return replace(instruction, dram_base=instruction.dram_base + UOP_OFFSET // UOP_BYTES)
     return instruction
 
 
 def steps(emitted: Sequence[Emitted]) -> Iterator[Indices]:
-    """The micro-ops that GEMM, MAC and ALU instructions run, loops included."""
+    """The micro-ops that GEMM, MAC and ALU instructions run, with all loop iterations."""
     for item in emitted:
         loops = item.instruction
         assert isinstance(loops, Gemm | Mac | Alu)
@@ -59,17 +60,17 @@ def steps(emitted: Sequence[Emitted]) -> Iterator[Indices]:
 
 
 def instructions(emission: Emission) -> list[Instruction]:
-    """What a nest became, without micro-ops."""
-    return [item.instruction for item in emission.emitted]
+    """The instructions of a nest after all reorder passes, without LOADs of micro-ops."""
+    return [item.instruction for item in reorder(emission.program()).emitted]
 
 
 def loops(emission: Emission) -> list[Emitted]:
-    """GEMM and ALU among it."""
-    return [item for item in emission.emitted if isinstance(item.instruction, Loops)]
+    """The GEMM, MAC and ALU instructions among them."""
+    return [item for item in reorder(emission.program()).emitted if isinstance(item.instruction, Loops)]
 
 
 def as_it_is(target: Any, on: Any, **options: Any) -> accel.Program:
-    """Build a workload as the operator that it is, or a schedule."""
+    """Build a workload without a mapping, or a schedule."""
     return accel.build(target, on, mapping="plain", **options)
 
 
@@ -79,7 +80,9 @@ def mapped_and_loaded(workload: accel.Workload, config: str, mapping: str, path:
     program.save(path)
     loaded = accel.Program.load(path)
     assert loaded.mapping == mapping
-    assert {one.name: one.shape for one in tensors_of(workload)} == {t.name: t.shape for t in loaded.tensors}
+    assert {one.name: one.shape for one in workload_tensors(workload)} == {
+        t.name: t.shape for t in loaded.tensors
+    }
     for one in (program, loaded):
         assert one.run(seed=2).mismatches == 0
     return program

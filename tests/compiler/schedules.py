@@ -1,4 +1,4 @@
-"""Random schedules: any legal operators in any order."""
+"""Random schedules: any valid operators in any order."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -9,9 +9,9 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from accel.base.errors import ScheduleError
-from accel.compiler.expr.linear import bounds
-from accel.compiler.expr.scalar import IterVar
-from accel.compiler.nest.lower import lower
+from accel.compiler.expr.linear_expressions import bounds
+from accel.compiler.expr.scalar_expressions import IterVar
+from accel.compiler.nest.loop_nest_lowering import lower
 from accel.compiler.nest.nest import For, Guard, Node
 from accel.compiler.schedule.schedule import Schedule, Stage
 from accel.compiler.target.machine import machine
@@ -20,11 +20,11 @@ MACHINE = machine("tiny")
 SCOPES = (MACHINE.inp_buffer, MACHINE.wgt_buffer, MACHINE.acc_buffer)
 LARGEST_UNROLLED = 64
 MOST_ITERATIONS = 8000
-"""Of all statements together, when stages are recomputed inside loops."""
+"""Maximum number of executed statements when loops compute stages again."""
 
 
 class Choice(NamedTuple):
-    """One operator; the numbers choose among what it may be applied to."""
+    """Apply one operator. The numbers select its arguments."""
 
     operator: str
     stage: int
@@ -44,7 +44,7 @@ choices = st.lists(
 
 
 def apply(schedule: Schedule, chosen: Sequence[Choice]) -> list[str]:
-    """Apply what can be applied; returns the operators that were."""
+    """Apply all operators that are valid, and return them."""
     return [choice.operator for choice in chosen if _apply(schedule, choice)]
 
 
@@ -104,13 +104,13 @@ def _apply(schedule: Schedule, choice: Choice) -> bool:
 
 
 def _free(schedule: Schedule, stage: Stage) -> list[IterVar]:
-    """The loops that no other operator refers to."""
+    """Return the loops that no other operator refers to."""
     taken = {s.attach[1] for s in schedule.stages if s.attach is not None} | stage.unrolled
     return [leaf for leaf in stage.leaves if leaf not in taken]
 
 
 def _compute_at(schedule: Schedule, stage: Stage, choice: Choice) -> bool:
-    """Attach a stage, unless a reader of it would then be elsewhere, which only lowering finds."""
+    """Attach a stage, unless one of its readers would then be outside the loop, which only lowering finds."""
     consumers = [s for s in schedule.stages if s is not stage and schedule.depends(s, stage.tensor)]
     if not consumers:
         return False
@@ -120,19 +120,19 @@ def _compute_at(schedule: Schedule, stage: Stage, choice: Choice) -> bool:
 
 
 def _moved(schedule: Schedule, stage: Stage, move: Callable[[], None]) -> bool:
-    """Move a stage, unless what it needs or who needs it would then be elsewhere."""
-    before = stage.attach, stage.rooted
+    """Move a stage, unless its producers or readers would then be outside the loop."""
+    before = stage.attach, stage.is_root
     move()
     with suppress(ScheduleError):
         if iterations(lower(schedule).body) <= MOST_ITERATIONS:
             return True
-    stage.attach, stage.rooted = before
+    stage.attach, stage.is_root = before
     schedule.steps.pop()
     return False
 
 
 def iterations(nodes: Sequence[Node]) -> int:
-    """Statements that nodes execute at most."""
+    """Return the maximum number of executed statements."""
     count = 0
     for node in nodes:
         if isinstance(node, For):

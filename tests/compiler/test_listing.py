@@ -1,4 +1,4 @@
-"""The published listing: it runs, prints the published nests and is the published code."""
+"""The published listing runs, prints the published nests, and equals the published code."""
 
 import contextlib
 import io
@@ -22,12 +22,12 @@ LEFT_OUT = [
     "y, x = s[C].op.axis",
     "BL = s.cache_read(B, vdla.wgt_buffer)",
 ]
-"""What the slides leave out."""
+"""Lines that the slides leave out."""
 
 
 @pytest.fixture(scope="module")
 def listing() -> tuple[dict[str, Any], str]:
-    """The listing's names when it has run, and what it has printed."""
+    """Run the listing; return its names and its output."""
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         names = runpy.run_path(str(LISTING))
     return names, printed.getvalue()
@@ -42,7 +42,7 @@ def test_it_prints_the_published_nests(
     golden(heading.lower().replace(" ", "_") + ".txt", sections[heading])
 
 
-def test_it_is_the_published_code_but_for_what_its_docstring_says() -> None:
+def test_it_is_the_published_code_except_for_documented_changes() -> None:
     code = LISTING.read_text(encoding="utf-8").split('"""', 2)[2]
     code = re.sub(r'"""(.|\n)*?"""|, (name|dtype)="\w+"', "", code)
     lines = [line.split("  #")[0].rstrip() for line in code.splitlines()]
@@ -54,7 +54,7 @@ def test_it_is_the_published_code_but_for_what_its_docstring_says() -> None:
 
 
 def test_the_declared_intrinsic_gives_the_same_nest(listing: tuple[dict[str, Any], str]) -> None:
-    """The order of its operands follows from what its emitters expect, since it names no scopes."""
+    """It names no scopes, so its operands have the order that its emitters expect."""
     names, _ = listing
     s, vdla = names["s"], names["vdla"]
     with_machines_own = te.format_nest(te.tensorize(s))

@@ -1,4 +1,4 @@
-"""When a program, or a stage of its compilation, counts as right."""
+"""Checks that a program, or a stage of its compilation, is correct."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,8 +13,10 @@ Array = npt.NDArray[Any]
 
 
 def program_is_right(program: accel.Program, inputs: Mapping[str, Array], want: Array) -> None:
-    """Its only output is ``want``, in another order of execution than the program's, too; its tokens are
-    proven, none is left over, and it reads nothing that it has not written."""
+    """Check that its only output is ``want``, also in another order of execution.
+
+    The check also proves the tokens, and that none is left over and no unwritten data are read.
+    """
     (name,) = (t.name for t in program.tensors if t.role == "output")
     np.testing.assert_array_equal(program.reference(inputs)[name], want)
     for order in ("program", "random"):
@@ -27,6 +29,6 @@ def program_is_right(program: accel.Program, inputs: Mapping[str, Array], want: 
 
 
 def stages_are_right(schedule: te.Schedule, inputs: Mapping[str, Array], want: Array) -> None:
-    """Before and after tensorization, loops that are interpreted give ``want`` as the output ``out``."""
+    """Interpret the loops before and after tensorization, and compare ``out`` with ``want``."""
     for nest in (te.lower(schedule), te.tensorize(schedule)):
         np.testing.assert_array_equal(te.interpret(nest, inputs)["out"], want)

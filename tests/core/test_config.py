@@ -1,4 +1,4 @@
-"""Configurations: named ones, files of both kinds, overrides, and what is refused in which words."""
+"""Configurations: the named ones, JSON files of both kinds, overrides, and the messages of refused ones."""
 
 import json
 from dataclasses import FrozenInstanceError, replace
@@ -27,7 +27,7 @@ STOCK = {
     "LOG_WGT_BUFF_SIZE": 18,
     "LOG_ACC_BUFF_SIZE": 17,
 }
-"""VTA's own file."""
+"""VTA's own ``vta_config.json``."""
 
 
 # --- named configurations ------------------------------------------------------------------------
@@ -75,7 +75,7 @@ def test_every_field_is_documented_and_its_default_is_legal() -> None:
         assert spec.low <= getattr(Config(), name) <= spec.high
 
 
-def test_geometry_is_what_programs_are_bound_to() -> None:
+def test_programs_depend_on_the_geometry_only() -> None:
     geometry = {name for name, spec in SPECS.items() if spec.kind == "geometry"}
     sizes = {"batch", "block_in", "block_out", "uop_bytes", "inp_bytes", "wgt_bytes", "acc_bytes"}
     assert geometry == sizes | {"post", "par_bytes", "res_bytes", "inp_banks"}
@@ -115,7 +115,7 @@ def test_block_in_and_out_win_over_block() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"LOG_BLOK": 4}, "'LOG_BLOK' is no VTA configuration key; did you mean 'LOG_BLOCK'?"),
+        ({"LOG_BLOK": 4}, "'LOG_BLOK' is not a VTA configuration key; did you mean 'LOG_BLOCK'?"),
         ({"LOG_BLOCK": "4"}, "LOG_BLOCK is '4'; it must be an integer logarithm in 0..40"),
         ({"LOG_BLOCK": True}, "LOG_BLOCK is true; it must be an integer logarithm in 0..40"),
         ({"LOG_BLOCK": -1}, "LOG_BLOCK is -1; it must be an integer logarithm in 0..40"),
@@ -142,7 +142,7 @@ def test_block_in_and_out_win_over_block() -> None:
         ),
     ],
 )
-def test_what_is_refused_of_a_vta_file(data: dict[str, Any], message: str) -> None:
+def test_invalid_vta_files_are_refused(data: dict[str, Any], message: str) -> None:
     with refused(ConfigError, message):
         from_vta(data)
 
@@ -162,7 +162,7 @@ def test_a_file_of_our_own(tmp_path: Path) -> None:
     assert load_config(path) == Config(name="mine", batch=4, acc_bytes=32 << 10, serial=1)
     path.write_text('{"name": "yours"}')
     assert load_config(path) == Config(name="yours")
-    with refused(ConfigError, "'bach' is no configuration field; did you mean 'batch'?"):
+    with refused(ConfigError, "'bach' is not a configuration field; did you mean 'batch'?"):
         from_dict({"bach": 4})
 
 
@@ -184,7 +184,7 @@ def test_a_file_in_toml(content: str, config: Config, tmp_path: Path) -> None:
     assert load_config(path) == config
 
 
-def test_what_is_printed_reads_back(tmp_path: Path) -> None:
+def test_printed_configurations_can_be_read(tmp_path: Path) -> None:
     path = tmp_path / "printed.json"
     one, two = NAMED["tiny"].to_dict(), NAMED["ecp5"].override({"batch": 2}).to_dict()
     for data in (one, two):
@@ -243,7 +243,7 @@ def test_files_that_cannot_be_read(content: bytes | None, message: str, tmp_path
         (b"batch = ", "configuration '{path}' is not TOML: Invalid value (at end of document)"),
         (b"\xff", "configuration '{path}' is not TOML: " + NOT_TEXT),
         (b"batch = 1.5", "batch is 1.5; it must be an integer, as 64, 0x40 or 64KiB"),
-        (b"[machine]\nbatch = 1", "'machine' is no configuration field; did you mean 'batch'?"),
+        (b"[machine]\nbatch = 1", "'machine' is not a configuration field; did you mean 'batch'?"),
     ],
 )
 def test_toml_that_cannot_be_read(content: bytes, message: str, tmp_path: Path) -> None:
@@ -257,14 +257,13 @@ def test_toml_that_cannot_be_read(content: bytes, message: str, tmp_path: Path) 
 def test_unknown_names() -> None:
     with refused(
         ConfigError,
-        "'gem8x8' is no configuration; did you mean 'gemm8x8'?; the path of a TOML or JSON file works too",
+        "'gem8x8' is not a configuration; did you mean 'gemm8x8'?; the path of a TOML or JSON file works too",
     ):
         load_config("gem8x8")
     with refused(
         ConfigError,
-        "'xyz' is no configuration; valid are ecp5, ecp5-int8, gemm8x8, gemm8x8-int8, tiny, tiny-int8, vta, "
-        "vta-int8; "
-        "the path of a TOML or JSON file works too",
+        "'xyz' is not a configuration; valid are ecp5, ecp5-int8, gemm8x8, gemm8x8-int8, tiny, tiny-int8, "
+        "vta, vta-int8; the path of a TOML or JSON file works too",
     ):
         load_config("xyz")
 
@@ -293,7 +292,7 @@ def test_quantities(text: str | int, value: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "KiB", "1.5", "64KB", "six", "0xg", "1e3"])
-def test_what_is_no_quantity(text: str) -> None:
+def test_invalid_quantities_are_refused(text: str) -> None:
     with refused(ConfigError, f"acc_bytes is {text!r}; it must be an integer, as 64, 0x40 or 64KiB"):
         NAMED["vta"].override({"acc_bytes": text})
 
@@ -308,8 +307,8 @@ def test_what_is_no_quantity(text: str) -> None:
         ("[1]", "configuration {} holds a list; a JSON object is needed"),
     ],
 )
-def test_files_are_told_of_in_their_own_words(content: str, message: str, tmp_path: Path) -> None:
-    """And only flags are true or false."""
+def test_errors_quote_json_values(content: str, message: str, tmp_path: Path) -> None:
+    """JSON values are quoted as JSON spells them, and only flags accept true and false."""
     path = tmp_path / "c.json"
     path.write_text(content)
     with refused(ConfigError, message.format(repr(str(path)))):
@@ -322,7 +321,7 @@ def test_overrides_replace_fields_of_both_kinds() -> None:
     assert found == replace(NAMED["vta"], acc_bytes=1 << 16, read_latency=20, serial=1)
 
 
-# --- what a machine is called --------------------------------------------------------------------
+# --- labels of machines --------------------------------------------------------------------------
 
 
 def test_a_machine_that_was_changed_says_so() -> None:
@@ -339,7 +338,7 @@ def test_a_machine_that_was_changed_says_so() -> None:
     assert vta.variant({"read_latency": 100}) == changed
 
 
-def test_a_machine_of_ones_own_is_called_by_its_changes() -> None:
+def test_a_changed_machine_is_labelled_with_its_changes() -> None:
     mine = Config(name="mine", read_latency=100)
     assert mine.label == "mine"
     found = mine.variant({"read_latency": 50, "batch": 2})
@@ -350,9 +349,9 @@ def test_a_machine_of_ones_own_is_called_by_its_changes() -> None:
 
 
 def test_unknown_fields_name_the_nearest() -> None:
-    with refused(ConfigError, "'read_latncy' is no configuration field; did you mean 'read_latency'?"):
+    with refused(ConfigError, "'read_latncy' is not a configuration field; did you mean 'read_latency'?"):
         NAMED["vta"].override({"read_latncy": 1})
-    with pytest.raises(ConfigError, match=r"^'name' is no configuration field"):
+    with pytest.raises(ConfigError, match=r"^'name' is not a configuration field"):
         NAMED["vta"].override({"name": 1})
 
 
@@ -404,7 +403,7 @@ def test_values_that_do_not_hold_together(values: dict[str, Any], message: str) 
 
 
 @given(st.data())
-def test_every_field_refuses_what_its_declaration_excludes(data: st.DataObject) -> None:
+def test_every_field_refuses_values_outside_its_declared_range(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(SPECS)))
     spec = SPECS[name]
     value: Any = data.draw(st.sampled_from([spec.low - 1, spec.high + 1]))
@@ -413,7 +412,7 @@ def test_every_field_refuses_what_its_declaration_excludes(data: st.DataObject) 
 
 
 @pytest.mark.parametrize("name", ["vta", "gemm8x8", "ecp5", "tiny"])
-def test_every_named_machine_has_a_namesake_of_the_second_generation(name: str) -> None:
+def test_every_named_machine_has_an_int8_variant(name: str) -> None:
     first, second = NAMED[name], NAMED[f"{name}-int8"]
     special: dict[str, dict[str, int]] = {
         "tiny": {
@@ -434,7 +433,7 @@ def test_every_named_machine_has_a_namesake_of_the_second_generation(name: str) 
     assert from_dict(second.to_dict()) == second
 
 
-def test_what_only_the_second_generation_has_is_refused_elsewhere() -> None:
+def test_fields_of_post_1_are_refused_with_post_0() -> None:
     with refused(ConfigError, "post_stages is 3 in configuration 'vta'; only machines with post=1 have it"):
         NAMED["vta"].override({"post_stages": 3})
     changed = NAMED["vta-int8"].override({"post_stages": 3})
@@ -444,7 +443,7 @@ def test_what_only_the_second_generation_has_is_refused_elsewhere() -> None:
     assert changed.with_geometry_of(NAMED["gemm8x8-int8"]).post_stages == 3
 
 
-def test_lanes_are_as_many_as_a_beat_and_an_out_element_have_values() -> None:
+def test_post_lanes_fit_a_beat_and_an_out_element() -> None:
     lanes = {name: config.lanes for name, config in NAMED.items() if config.post}
     assert lanes == {"vta-int8": 8, "gemm8x8-int8": 16, "tiny-int8": 4, "ecp5-int8": 2}
     vta = NAMED["vta-int8"]

@@ -1,4 +1,4 @@
-"""The instruction set: VTA's bits, round trips through bits and text, and what is refused."""
+"""The instruction set: VTA's bits, round trips through bits and text, and refused instructions."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -52,7 +52,7 @@ from accel.core.isa import (
     routes_of,
     variants_of,
 )
-from accel.core.isa.fields import FieldSpec, field, pack_slots
+from accel.core.isa.instruction_fields import FieldSpec, field, pack_slots
 from tests.expect import refused
 from tests.strategies import any_instructions, examples, machines
 
@@ -125,7 +125,7 @@ STOCK = {
     Alu: LOOPS | {"alu_op": (108, 3), "use_imm": (111, 1), "imm": (112, 16)},
     MicroOp: {"dst": (0, 11), "src": (11, 11), "wgt": (22, 10)},
 }
-"""First bit and width of each field in the stock configuration, by hand."""
+"""Offset and width of each field in the stock configuration, written by hand."""
 
 
 # --- bits ----------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def test_each_field_lands_in_its_bits(cls: type[Instruction]) -> None:
         values |= {} if cls.MEMORY is None else {"memory": cls.MEMORY}
         values |= {} if cls.PART is None else {"part": cls.PART}
         signed = name in ("imm", "zero", "low", "high", "left_zero", "right_zero", "offset")
-        ones = 5 if name == "memory" else (1 << width) - 1  # other ids may mean other classes
+        ones = 5 if name == "memory" else (1 << width) - 1  # other ids may belong to other classes
         values[name] = -1 if signed else ones
         word = int.from_bytes(encode([cls(**values)], VTA_INT8), "little")
         assert word == always | ones << offset
@@ -162,8 +162,8 @@ def test_numbers_of_opcodes_memories_and_operations() -> None:
     assert {op.name: op.value for op in AluOp} == {"MIN": 0, "MAX": 1, "ADD": 2, "SHR": 3, "MUL": 4}
 
 
-def test_what_only_the_second_generation_has() -> None:
-    """It is refused in text and in code, and what another machine has written is unknown."""
+def test_instructions_of_post_1_are_refused_with_post_0() -> None:
+    """Machines with ``post=0`` refuse it as text and as an instruction, and decode its word as unknown."""
     word = encode([Mac(overwrite=True)], VTA_INT8)
     assert decode(word, VTA_INT8) == [Mac(overwrite=True)]
     assert decode(word, VTA) == [Unknown(opcode=5)]
@@ -173,12 +173,12 @@ def test_what_only_the_second_generation_has() -> None:
         encode([Finish(), Mac()], VTA)
     with refused(ProgramError, f"'mac' exists on machines with post=1; {lacks}"):
         parse_instruction("mac", VTA)
-    with pytest.raises(ProgramError, match=r"^'UNKNOWN5' is no mnemonic"):
+    with pytest.raises(ProgramError, match=r"^'UNKNOWN5' is not a mnemonic"):
         parse_instruction("UNKNOWN5", VTA_INT8)
 
 
-def test_a_memory_id_may_mean_an_instruction_of_the_second_generation() -> None:
-    """In code of the first it stays what it was; a word never means another class than what it is made of."""
+def test_a_memory_id_may_select_an_instruction_of_post_1() -> None:
+    """A machine with ``post=0`` decodes the same word as a plain STORE."""
     store = StoreAcc(sram_base=1, y_size=1, x_size=1)
     word = encode([store], VTA_INT8)
     other = Store(memory=Memory.ACC, sram_base=1, y_size=1, x_size=1)
@@ -206,11 +206,11 @@ def test_a_memory_id_may_mean_an_instruction_of_the_second_generation() -> None:
         encode([store], VTA)
 
 
-def test_two_sets_with_one_memory_id_differ_in_the_bit_behind_it() -> None:
+def test_two_sets_with_one_memory_id_differ_in_the_next_bit() -> None:
     words = [int.from_bytes(encode([one], VTA_INT8), "little") for one in (SetOut(), SetSum())]
     assert words == [6 | 4 << 7, 6 | 4 << 7 | 1 << 10]
     assert parse_instruction("SET.MEM4", VTA_INT8) == SetOut()
-    # the same bit is another field's where an id stands for one class
+    # where a memory id stands for one class only, the same bit belongs to another field
     assert decode(encode([SetInp(zero=1)], VTA_INT8), VTA_INT8) == [SetInp(zero=1)]
     with refused(
         ProgramError,
@@ -269,7 +269,7 @@ def test_factors_are_as_wide_as_their_scratchpads_addresses() -> None:
 
 
 def _layout(config: Config, cls: type[Any]) -> Iterator[tuple[str, int, int]]:
-    """Fields packed upward from bit 0; one that would cross a 64-bit boundary starts at it."""
+    """Pack fields upward from bit 0. A field that would cross bit 64 starts there."""
     position = 0
     for name, spec in field_specs(cls).items():
         if spec.at is not None:
@@ -365,7 +365,7 @@ def test_unknown_opcodes_decode() -> None:
     assert (found.unit, found.mnemonic) == (Unit.FETCH, "UNKNOWN7")
 
 
-# --- what is refused -----------------------------------------------------------------------------
+# --- errors --------------------------------------------------------------------------------------
 
 
 @examples(200)
@@ -413,7 +413,7 @@ def test_micro_ops_beyond_a_field_are_refused(row: tuple[int, int, int], message
 @examples(100)
 @given(machines, st.data())
 def test_adding_to_a_field_of_encoded_instructions(config: Config, data: st.DataObject) -> None:
-    """Of those of one class, each by its own number; the fields around it stay."""
+    """Add a step to one field of each instruction of a class. All other fields stay the same."""
     program = data.draw(st.lists(any_instructions(config), min_size=1, max_size=8))
     cls = type(data.draw(st.sampled_from(program)))
     slots = [s for s in class_slots(cls, config) if s.name not in ("opcode", "memory")]
@@ -525,21 +525,24 @@ TRANSFER_OPERANDS = "dram_base, sram_base, x_pad_0, x_pad_1, x_size, x_stride, y
     ("text", "message"),
     [
         ("  ", "the line is empty; an instruction starts with its mnemonic"),
-        ("LOAD.IMP", "'LOAD.IMP' is no mnemonic; did you mean 'LOAD.INP'?"),
-        ("LOAD", "'LOAD' is no mnemonic; did you mean 'LOAD.WGT'?"),
-        ("GEM", "'GEM' is no mnemonic; did you mean 'GEMM'?"),
-        ("GEMM.ADD", "'GEMM.ADD' is no mnemonic; did you mean 'GEMM'?"),
-        ("ALU.OP8", "'ALU.OP8' is no mnemonic; valid are " + ", ".join(sorted(mnemonics(VTA)))),
-        ("UNKNOWN4", "'UNKNOWN4' is no mnemonic; valid are " + ", ".join(sorted(mnemonics(VTA)))),
-        ("GEMM uop_ed=3", "'uop_ed=3' is no operand of GEMM; did you mean 'uop_end'?"),
-        ("GEMM uop_end", "'uop_end' is no operand of GEMM; did you mean 'uop_end'?"),
-        ("FINISH imm=3", "'imm=3' is no operand of FINISH; it takes none"),
-        ("STORE.OUT iter_in=3", "'iter_in=3' is no operand of STORE.OUT; valid are " + TRANSFER_OPERANDS),
-        ("LOAD.INP memory=3", "'memory=3' is no operand of LOAD.INP; valid are " + TRANSFER_OPERANDS),
+        ("LOAD.IMP", "'LOAD.IMP' is not a mnemonic; did you mean 'LOAD.INP'?"),
+        ("LOAD", "'LOAD' is not a mnemonic; did you mean 'LOAD.WGT'?"),
+        ("GEM", "'GEM' is not a mnemonic; did you mean 'GEMM'?"),
+        ("GEMM.ADD", "'GEMM.ADD' is not a mnemonic; did you mean 'GEMM'?"),
+        ("ALU.OP8", "'ALU.OP8' is not a mnemonic; valid are " + ", ".join(sorted(mnemonics(VTA)))),
+        ("UNKNOWN4", "'UNKNOWN4' is not a mnemonic; valid are " + ", ".join(sorted(mnemonics(VTA)))),
+        ("GEMM uop_ed=3", "'uop_ed=3' is not an operand of GEMM; did you mean 'uop_end'?"),
+        ("GEMM uop_end", "'uop_end' is not an operand of GEMM; did you mean 'uop_end'?"),
+        ("FINISH imm=3", "'imm=3' is not an operand of FINISH; it takes none"),
+        ("STORE.OUT iter_in=3", "'iter_in=3' is not an operand of STORE.OUT; valid are " + TRANSFER_OPERANDS),
+        ("LOAD.INP memory=3", "'memory=3' is not an operand of LOAD.INP; valid are " + TRANSFER_OPERANDS),
         ("GEMM uop_end=x", "uop_end is 'x'; it must be an integer"),
         ("GEMM reset=2", "reset is 2; it has 1 bits (0..1) in configuration 'vta'"),
         ("ALU.ADD imm=40000", "imm is 40000; it has 16 bits (-32768..32767) in configuration 'vta'"),
-        ("LOAD.INP <store", "'<store' is no token of LOAD.INP; valid are <compute, <prev, >compute, >prev"),
+        (
+            "LOAD.INP <store",
+            "'<store' is not a token of LOAD.INP; valid are <compute, <prev, >compute, >prev",
+        ),
     ],
 )
 def test_text_that_is_no_instruction(text: str, message: str) -> None:
@@ -557,7 +560,7 @@ def test_every_mnemonic_parses(mnemonic: str) -> None:
 # --- units ---------------------------------------------------------------------
 
 
-def test_who_executes_what() -> None:
+def test_each_instruction_has_its_unit() -> None:
     loads = {memory: Load(memory=memory).unit for memory in range(8)}
     assert [m for m, unit in loads.items() if unit is Unit.LOAD] == [Memory.WGT, Memory.INP]
     assert [m for m, unit in loads.items() if unit is Unit.COMPUTE] == [0, 3, 4, 5, 6, 7]
@@ -576,15 +579,15 @@ def test_neighbours_in_the_token_chain() -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Marked(Gemm):
-    """A GEMM with a flag in bit 63 and a number in bits 124 to 127, and one behind the rest."""
+    """A GEMM with a flag at bit 63, a number at bits 124 to 127, and a field after all others."""
 
     flag: bool = field(1, "a flag", default=False, at=63)
     high: int = field(4, "a number", at=124)
     behind: int = field(0, "nothing")
 
 
-def test_a_field_may_have_a_place_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the widths of the others, and without moving any of them."""
+def test_a_field_may_have_a_fixed_offset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its place does not depend on the widths of the other fields and moves none of them."""
     for config in (TINY, NAMED["gemm8x8"], NAMED["ecp5"]):
         slots = {slot.name: (slot.offset, slot.width) for slot in class_slots(Marked, config)}
         plain = {slot.name: (slot.offset, slot.width) for slot in class_slots(Gemm, config)}

@@ -1,19 +1,19 @@
-"""The reference of the instruction set."""
-
 from pathlib import Path
 
 import pytest
 
 from accel.core.config import NAMED
-from accel.core.faults import Cause
-from accel.core.isa import MicroOp, class_slots, classes_of, variants_of
+from accel.core.fault_causes import Cause
+from accel.core.fault_conditions import conditions_of
+from accel.core.isa import Instruction, MicroOp, class_slots, classes_of, variants_of
 from accel.core.isa_manual import isa_manual
+from tests.core.test_fault_causes import FAULTS, FINISHING
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "isa.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "isa.md"
 
 
 def test_the_document_is_up_to_date() -> None:
-    """``make golden`` writes it anew."""
+    """``make golden`` regenerates the document."""
     assert DOCUMENT.read_text(encoding="utf-8") == isa_manual(NAMED["vta-int8"])
 
 
@@ -44,7 +44,7 @@ def test_every_error_is_there(name: str) -> None:
         assert cause.doc
 
 
-def test_machines_of_the_first_generation_lack_what_the_second_adds() -> None:
+def test_machines_with_post_0_omit_the_additions_of_post_1() -> None:
     first, second = isa_manual(NAMED["vta"]), isa_manual(NAMED["vta-int8"])
     assert "post" not in first
     assert "### MAC" not in first
@@ -58,3 +58,10 @@ def test_memories_have_the_shapes_of_the_machine() -> None:
     assert "| 2 | INP | int8[8][8] | inp | 1024 | LOAD, in the load unit |" in manual
     assert "| 4 | OUT | int8[8][8]: the low bytes of acc | acc | 512 | STORE, in the store unit |" in manual
     assert "| 3 | ACC | int32[8][8] | acc | 512 | LOAD, in the compute unit |" in manual
+
+
+@pytest.mark.parametrize(("instruction", "cause", "message"), FAULTS + FINISHING)
+def test_every_error_that_a_unit_reports_stands_at_its_instruction(
+    instruction: Instruction, cause: Cause, message: str
+) -> None:
+    assert cause in {one.cause for one in conditions_of(type(instruction))}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from accel.core.config import NAMED, RUN_FIELDS
-from accel.core.faults import Cause
+from accel.core.fault_causes import Cause
 from accel.core.isa import Unit
 from accel.core.register_manual import c_header, registers_manual
 from accel.core.registers import (
@@ -22,11 +22,11 @@ from accel.core.registers import (
     word_writes,
 )
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "registers.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "registers.md"
 
 
 def test_the_document_is_up_to_date() -> None:
-    """``make golden`` writes it anew."""
+    """``make golden`` regenerates the document."""
     assert DOCUMENT.read_text(encoding="utf-8") == registers_manual()
 
 
@@ -38,7 +38,7 @@ def test_words_do_not_overlap() -> None:
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_everything_that_hardware_is_built_from_can_be_read(name: str) -> None:
+def test_every_hardware_parameter_has_a_register(name: str) -> None:
     values = constants(NAMED[name])
     fixed = {field: getattr(NAMED[name].hardware, field) for field in NAMED[name].fields}
     fixed = {field: value for field, value in fixed.items() if field not in RUN_FIELDS}
@@ -47,8 +47,8 @@ def test_everything_that_hardware_is_built_from_can_be_read(name: str) -> None:
     assert all(0 <= value < 1 << 32 for value in values.values())
 
 
-def test_registers_of_the_second_generation_come_behind_all_others() -> None:
-    """So that no address moves; on machines of the first there is nothing."""
+def test_registers_of_post_1_come_last() -> None:
+    """So no address moves. Machines with ``post=0`` do not have these registers."""
     everywhere = registers_of(NAMED["vta"])
     assert list(registers_of(NAMED["vta-int8"])) == list(REGISTERS)
     assert list(REGISTERS)[: len(everywhere)] == list(everywhere)

@@ -1,4 +1,4 @@
-"""Requantization in integers, against floating point: scales of all sizes, thresholds, sums of 32 bits."""
+"""Integer requantization compared with floating point: scales of all sizes, thresholds, 32-bit sums."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ _LOW, _HIGH = -(1 << (RESULT_BITS - 1)), (1 << (RESULT_BITS - 1)) - 1
 
 
 def differing(sums: Any, bias: Any, scales: npt.NDArray[np.float32], zero: int = 0) -> int:
-    """Results that are not those of floating point, of all that can be told apart."""
+    """Number of results that differ from floating point."""
     known = [Scale.of(scale) for scale in scales]
     found = requantize(
         sums,
@@ -33,7 +33,7 @@ def differing(sums: Any, bias: Any, scales: npt.NDArray[np.float32], zero: int =
 
 
 def some_scales(rng: np.random.Generator, count: int) -> npt.NDArray[np.float32]:
-    """As networks have them, and far beyond."""
+    """Random scales, log-uniform over a far wider range than networks have."""
     return np.exp(rng.uniform(np.log(1e-12), np.log(10), count)).astype(np.float32)
 
 
@@ -83,7 +83,7 @@ def test_a_scale_is_its_number() -> None:
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
-def test_what_is_no_scale(value: float) -> None:
+def test_invalid_scales_are_refused(value: float) -> None:
     with refused(ConfigError, f"a scale is {value!r}; it must be a positive finite number"):
         Scale.of(value)
 

@@ -1,11 +1,11 @@
-"""How transfers and fetch split into bursts, against a walk over single beats."""
+"""The bursts of transfers and instruction fetch, compared with a walk over single beats."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.core.access import DramRows
 from accel.core.config import NAMED, Config
+from accel.core.instruction_access import DramRows
 from accel.core.timing_rules import (
     Burst,
     burst_beats,
@@ -20,8 +20,8 @@ buses = timings(NAMED["tiny"])
 
 
 def walk(address: int, length: int, config: Config) -> list[tuple[int, list[int]]]:
-    """Bursts as (first byte, bus words), one bus word after the other: a new burst starts at a 4 KiB
-    boundary and when the one before has ``max_burst_beats`` beats."""
+    """Bursts as (first byte, beats), found beat by beat. A new burst starts at a 4 KiB boundary, and when the
+    current one has ``max_burst_beats`` beats."""
     bus = config.bus_bits // 8
     bursts: list[tuple[int, list[int]]] = []
     for byte in range(address, address + length):
@@ -115,5 +115,5 @@ def test_fetch_asks_in_chunks_and_knows_when_each_instruction_is_complete(
 
 @given(timings(NAMED["tiny"]))
 def test_a_micro_ops_way_through_the_pipeline(config: Config) -> None:
-    """Sequencer, micro-op read, index add, operand read, the adder tree, operate, write."""
+    """The stages: sequencer, micro-op read, index addition, operand read, adder tree, operate, write."""
     assert compute_depth(config) == 4 + config.tree_stages + 2

@@ -1,4 +1,5 @@
-"""The token machine: which flags mean which counters, what may run next, and deadlocks in words."""
+"""Token rules: the counters that each flag changes, the instructions that may run next, and deadlock
+messages."""
 
 from itertools import product
 
@@ -113,7 +114,7 @@ def test_serial_mode_hands_out_one_at_a_time() -> None:
     assert Stepper(program, TINY.override({"serial": 1}), bounded=False).heads() == [0, 1, 2]
 
 
-def test_a_blocked_unit_runs_nothing_more() -> None:
+def test_a_blocked_unit_runs_no_further_instruction() -> None:
     stepper = Stepper([LOAD, Store(), Finish()], TINY)
     stepper.block(Unit.LOAD)
     assert stepper.heads() == [1, 2]
@@ -129,7 +130,7 @@ def test_copies_are_independent() -> None:
     assert (stepper.executed, twin.executed) == (0, 1)
 
 
-def test_who_waits_for_which_token() -> None:
+def test_waiting_units_and_their_tokens() -> None:
     program = [
         Load(memory=Memory.INP, pop_next=True, push_next=True),
         Alu(pop_prev=True, pop_next=True, push_prev=True),
@@ -151,8 +152,8 @@ def test_who_waits_for_which_token() -> None:
     )
 
 
-def test_a_pusher_that_fetch_cannot_reach_is_named() -> None:
-    """The queue is full of instructions that wait for one behind them."""
+def test_a_pushing_instruction_that_fetch_cannot_reach_is_named() -> None:
+    """The compute queue is full of instructions that wait for a later one."""
     program = [Alu(pop_prev=True), Alu(), Load(memory=Memory.INP, push_next=True), Finish()]
     stepper = Stepper(program, TINY.override({"compute_queue": 1}))
     assert stepper.heads() == []

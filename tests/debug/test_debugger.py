@@ -1,4 +1,4 @@
-"""Moving through runs: what has happened, what memory holds, who waits for what."""
+"""Debugging a run: events, memory and waits at every cycle."""
 
 from functools import cache
 from pathlib import Path
@@ -12,15 +12,15 @@ from accel.core.events import EventKind
 from accel.core.token_rules import WORKERS, Counter, pops, pushes
 from accel.debug import Debugger
 from accel.debug.breakpoints import Breakpoint
-from accel.debug.commands import Session
-from accel.debug.places import Place, parse_place
+from accel.debug.debugger_commands import Session
+from accel.debug.memory_locations import MemoryLocation, parse_location
 from accel.run.program import Program, as_program
 from accel.run.replay import load_test
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.expect import refused
 from tests.programs import gemm_program
 from tests.test_directed import FILES
-from tests.views.runs import FINISHED
+from tests.views.runs import EPILOGUES
 
 PROGRAMS = {
     "gemm": lambda: gemm_program(20, 16, 40, shift=3),
@@ -43,7 +43,7 @@ def scratchpads(one: Scratchpads) -> list[np.ndarray]:
 @pytest.mark.parametrize("backend", ["sim", "functional"])
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_memory_at_the_end_is_that_of_a_run(path: Path, backend: str) -> None:
-    """Also where the run ends with an error."""
+    """This also holds if an error ends the run."""
     one = load_test(path)
     assert one.expected is not None
     if one.expected.racy:
@@ -66,7 +66,7 @@ def test_every_instruction_is_stepped_over_once_and_the_output_is_right(name: st
     retired: list[int] = []
     before = -1
     while (halt := debugger.step()).end is None:
-        events = debugger.between(before, halt.cycle)
+        events = debugger.events_between(before, halt.cycle)
         retired += [e.instruction for e in events if e.kind is EventKind.RETIRE]
         before = halt.cycle
     assert sorted(retired) == list(range(len(one.instructions)))
@@ -78,8 +78,8 @@ def test_every_instruction_is_stepped_over_once_and_the_output_is_right(name: st
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_memory_never_runs_ahead_of_retirement(name: str) -> None:
-    """The sums of a GEMM are there in the cycle in which it retires, and not in the one before."""
+def test_memory_changes_when_instructions_retire(name: str) -> None:
+    """The sums of a GEMM appear in the cycle in which it retires, not in the cycle before."""
     debugger = Debugger(program(name))
     for index, instruction in enumerate(debugger.instructions):
         if instruction.mnemonic != "STORE.OUT":
@@ -87,7 +87,7 @@ def test_memory_never_runs_ahead_of_retirement(name: str) -> None:
         debugger.restart()
         retired = next(
             e.cycle
-            for e in debugger.between(-1, 1 << 40)
+            for e in debugger.events_between(-1, 1 << 40)
             if e.kind is EventKind.RETIRE and e.instruction == index
         )
         debugger.run_to(retired - 1)
@@ -98,15 +98,19 @@ def test_memory_never_runs_ahead_of_retirement(name: str) -> None:
 
 @pytest.mark.parametrize("backend", ["sim", "functional"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_state_at_every_moment(name: str, backend: str) -> None:
-    """Tokens are what was pushed less what was popped; whoever waits waits for an instruction that is not
-    done, and starts when it is."""
+def test_state_in_every_cycle(name: str, backend: str) -> None:
+    """Tokens are pushes minus pops. A waiting unit waits for an instruction that has not retired, and starts
+    its own one after that."""
     one = program(name)
     debugger = Debugger(one, backend=backend)
     state = debugger.state
     waited = 0
     while (halt := debugger.run_to(debugger.cycle + 1)).end is None:
-        done = [e for e in debugger.between(-1, halt.cycle) if e.kind in (EventKind.START, EventKind.RETIRE)]
+        done = [
+            e
+            for e in debugger.events_between(-1, halt.cycle)
+            if e.kind in (EventKind.START, EventKind.RETIRE)
+        ]
         started = {e.instruction for e in done if e.kind is EventKind.START}
         retired = {e.instruction for e in done if e.kind is EventKind.RETIRE}
         for counter in Counter:
@@ -118,29 +122,29 @@ def test_state_at_every_moment(name: str, backend: str) -> None:
                 i for i in started - retired if one.instructions[i].unit is unit
             }
             head = state.head(unit)
-            for counter, sender in state.lacking(head) if head is not None else ():
+            for counter, sender in state.missing_tokens(head) if head is not None else ():
                 waited += 1
                 assert sender is not None
                 assert sender not in retired
                 assert counter in pushes(one.instructions[sender])
     assert waited
-    assert not any(state.units[unit].ahead for unit in WORKERS)
+    assert not any(state.units[unit].unstarted for unit in WORKERS)
 
 
-def test_nobody_sends_what_a_deadlock_waits_for() -> None:
+def test_no_instruction_sends_the_token_of_a_deadlock() -> None:
     debugger = Debugger(load_test(Path(__file__).parents[1] / "programs" / "fault_deadlock.s"))
     halt = debugger.run_to()
     assert halt.end is not None
     assert "deadlock" in halt.end
-    assert debugger.state.lacking(1) == [(Counter.STORE_TO_COMPUTE, None)]
-    [(counter, sender)] = debugger.state.lacking(2)
+    assert debugger.state.missing_tokens(1) == [(Counter.STORE_TO_COMPUTE, None)]
+    [(counter, sender)] = debugger.state.missing_tokens(2)
     assert (counter, sender) == (Counter.COMPUTE_TO_STORE, None)
 
 
 # --- moving --------------------------------------------------------------------------------------------
 
 
-def test_any_way_leads_to_the_same_place() -> None:
+def test_any_sequence_of_moves_reaches_the_same_state() -> None:
     one = program("gemm")
     straight, stepped = Debugger(one), Debugger(one)
     last = Debugger(one).run_to().cycle
@@ -169,7 +173,7 @@ def test_the_end_is_the_end() -> None:
 
 
 def stops(debugger: Debugger, breakpoint: Breakpoint) -> list[tuple[int, int | None]]:
-    """Cycles at which a breakpoint stops the run, and the instruction."""
+    """Return the cycles and instructions at which a breakpoint stops the run."""
     debugger.restart()
     debugger.breakpoints.clear()
     debugger.add(breakpoint)
@@ -180,10 +184,10 @@ def stops(debugger: Debugger, breakpoint: Breakpoint) -> list[tuple[int, int | N
     return found
 
 
-def test_breakpoints_stop_wherever_they_are_met() -> None:
+def test_breakpoints_stop_at_every_hit() -> None:
     one = program("bias")
     debugger = Debugger(one)
-    events = debugger.between(-1, 1 << 40)
+    events = debugger.events_between(-1, 1 << 40)
     starts = {e.instruction: e.cycle for e in events if e.kind is EventKind.START}
     for index in range(len(one.instructions)):
         assert stops(debugger, Breakpoint(index=index)) == [(starts[index], index)]
@@ -197,15 +201,15 @@ def test_breakpoints_stop_wherever_they_are_met() -> None:
     assert stops(debugger, Breakpoint(cycle=last + 10)) == []
 
 
-def test_access_to_memory_is_seen_before_it_shows() -> None:
+def test_a_run_stops_before_an_access_changes_memory() -> None:
     one = program("bias")
     debugger = Debugger(one)
-    out = parse_place("C", one)
+    out = parse_location("C", one)
     stores = [i for i, x in enumerate(one.instructions) if x.mnemonic == "STORE.OUT"]
-    assert [index for _, index in stops(debugger, Breakpoint(place=out, reads=False))] == stores
-    assert stops(debugger, Breakpoint(place=out, writes=False)) == []
+    assert [index for _, index in stops(debugger, Breakpoint(location=out, reads=False))] == stores
+    assert stops(debugger, Breakpoint(location=out, writes=False)) == []
     loads = [i for i, x in enumerate(one.instructions) if x.mnemonic == "LOAD.INP"]
-    found = [index for _, index in stops(debugger, Breakpoint(place=parse_place("A", one)))]
+    found = [index for _, index in stops(debugger, Breakpoint(location=parse_location("A", one)))]
     assert found == loads
 
 
@@ -213,8 +217,11 @@ def test_access_to_scratchpads() -> None:
     one = load_test(Path(__file__).parents[1] / "programs" / "tokens_war.s")
     debugger = Debugger(one)
 
-    def indices(place: str, **options: bool) -> list[int | None]:
-        return [index for _, index in stops(debugger, Breakpoint(place=parse_place(place, one), **options))]
+    def indices(location: str, **options: bool) -> list[int | None]:
+        return [
+            index
+            for _, index in stops(debugger, Breakpoint(location=parse_location(location, one), **options))
+        ]
 
     assert indices("inp[0]") == [0, 1, 3, 4, 6, 7]
     assert indices("inp[0]", reads=False) == [0, 3, 6]
@@ -241,11 +248,11 @@ def test_several_breakpoints_the_nearest_first() -> None:
     assert debugger.cycle == 99
 
 
-# --- places --------------------------------------------------------------------------------------------
+# --- locations -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("text", "place"),
+    ("text", "location"),
     [
         ("acc", ("acc", 0, 128)),
         ("acc[3]", ("acc", 3, 4)),
@@ -259,34 +266,34 @@ def test_several_breakpoints_the_nearest_first() -> None:
         ("y", ("dram", 4112, 4136)),
     ],
 )
-def test_places(text: str, place: tuple[str, int, int]) -> None:
+def test_locations(text: str, location: tuple[str, int, int]) -> None:
     one = load_test(Path(__file__).parents[1] / "programs" / "tokens_war.s")
-    memory, first, stop = place
-    assert parse_place(text, one) == Place(memory=memory, first=first, stop=stop)
-    assert parse_place(str(parse_place(text, one)), one) == parse_place(text, one)
+    memory, first, stop = location
+    assert parse_location(text, one) == MemoryLocation(memory=memory, first=first, stop=stop)
+    assert parse_location(str(parse_location(text, one)), one) == parse_location(text, one)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "'' is no place; it reads acc[3], acc[3:8], dram[0x1000:0x1040], or a name"),
-        ("acc[3", "'acc[3' is no place; it reads acc[3], acc[3:8], dram[0x1000:0x1040], or a name"),
-        ("ac[3]", "'ac[3]' is no place; did you mean 'acc'?"),
-        ("x[3]", "'x[3]' is no place; did you mean 'x'?"),
-        ("acc[128]", "'acc[128]' names nothing in acc, which has 128 elements"),
-        ("acc[8:8]", "'acc[8:8]' names nothing in acc, which has 128 elements"),
-        ("acc[4:200]", "'acc[4:200]' names nothing in acc, which has 128 elements"),
-        ("acc[q]", "'q' is no name; valid are x, y"),
-        ("acc[1+2]", "'1+2' is no number"),
-        ("acc[09]", "'09' is no number"),
-        ("dram", "all of DRAM is too much; dram[FIRST:STOP] names some bytes of it"),
-        ("dram[x+:y]", "'x+' is no number"),
+        ("", "'' is not a location; write acc[3], acc[3:8], dram[0x1000:0x1040] or a name"),
+        ("acc[3", "'acc[3' is not a location; write acc[3], acc[3:8], dram[0x1000:0x1040] or a name"),
+        ("ac[3]", "'ac[3]' is not a location; did you mean 'acc'?"),
+        ("x[3]", "'x[3]' is not a location; did you mean 'x'?"),
+        ("acc[128]", "'acc[128]' is empty or outside of acc, which has 128 elements"),
+        ("acc[8:8]", "'acc[8:8]' is empty or outside of acc, which has 128 elements"),
+        ("acc[4:200]", "'acc[4:200]' is empty or outside of acc, which has 128 elements"),
+        ("acc[q]", "'q' is not a name; valid are x, y"),
+        ("acc[1+2]", "'1+2' is not a number"),
+        ("acc[09]", "'09' is not a number"),
+        ("dram", "all of DRAM is too large; dram[FIRST:STOP] names a part of it"),
+        ("dram[x+:y]", "'x+' is not a number"),
     ],
 )
-def test_texts_that_are_no_places(text: str, message: str) -> None:
+def test_texts_that_are_not_locations(text: str, message: str) -> None:
     one = load_test(Path(__file__).parents[1] / "programs" / "tokens_war.s")
     with refused(AccelError, message):
-        parse_place(text, one)
+        parse_location(text, one)
 
 
 def test_bad_input() -> None:
@@ -297,8 +304,8 @@ def test_bad_input() -> None:
         Debugger(program("gemm"), seed=-1)
 
 
-def test_where_says_what_the_store_unit_waits_for_besides_tokens() -> None:
-    session = Session(Debugger(as_program(assemble(FINISHED))))
+def test_where_names_the_waits_of_the_store_unit_other_than_tokens() -> None:
+    session = Session(Debugger(as_program(assemble(EPILOGUES))))
     found = {}
     for cycle in (65, 85, 102, 125, 144):
         session.run(f"goto {cycle}")

@@ -1,6 +1,7 @@
-"""Networks as people build them, small, in float: for ONNX Runtime's quantizer to quantize.
+"""Small float networks of known architectures, as input for ONNX Runtime's quantizer.
 
-Each keeps what is particular of an architecture: its blocks, how they join, and how exporters write it.
+Each keeps the characteristics of one architecture: its blocks, their connections, and the nodes that
+exporters write for them.
 """
 
 from __future__ import annotations
@@ -13,17 +14,11 @@ from tests.formats.float_network import FloatNetwork
 
 Architecture = Callable[[FloatNetwork], str | list[str]]
 ARCHITECTURES: dict[str, Architecture] = {}
-"""What adds the layers and returns the outputs, by name."""
+"""Functions that add an architecture's layers and return its outputs."""
 
 
 def build(name: str, opset: int, seed: int = 0) -> FloatNetwork:
-    """An architecture with weights.
-
-    Args:
-        name: of :data:`ARCHITECTURES`.
-        opset: of ONNX's operators.
-        seed: of the weights.
-    """
+    """Build an architecture with random weights."""
     network = FloatNetwork(seed, opset)
     outputs = ARCHITECTURES[name](network)
     network.outputs = [outputs] if isinstance(outputs, str) else outputs
@@ -40,7 +35,7 @@ def _architecture(layers: Architecture) -> Architecture:
 
 @_architecture
 def lenet(net: FloatNetwork) -> str:
-    """Both pools, Gemms with weights both ways round, a Softmax."""
+    """Both kinds of pooling, Gemms with and without transposed weights, a Softmax."""
     x = net.conv_relu(net.input(1, 1, 20, 20), 1, 6, 5)
     x = net.pool("AveragePool", x, 2, 2)
     x = net.conv_relu(x, 6, 16, 5, pads=0)
@@ -52,7 +47,7 @@ def lenet(net: FloatNetwork) -> str:
 
 @_architecture
 def lenet_tanh(net: FloatNetwork) -> str:
-    """As it was at first: functions with tables, means that count the padding."""
+    """The original LeNet: Tanh instead of Relu, average pooling that counts the padding."""
     x = net.add("Tanh", net.conv(net.input(1, 1, 16, 16), 1, 6, 3))
     x = net.pool("AveragePool", x, 2, 2, pads=[1] * 4, count_include_pad=1)
     x = net.add("Sigmoid", net.conv(x, 6, 8, 3))
@@ -61,7 +56,7 @@ def lenet_tanh(net: FloatNetwork) -> str:
 
 @_architecture
 def vgg(net: FloatNetwork) -> str:
-    """Convolutions in pairs, a large dense layer, a Dropout."""
+    """Pairs of convolutions, a large dense layer, a Dropout."""
     x = net.input(1, 3, 16, 16)
     for inner, outer in ((3, 16), (16, 32)):
         x = net.conv_relu(net.conv_relu(x, inner, outer, 3), outer, outer, 3)
@@ -72,7 +67,8 @@ def vgg(net: FloatNetwork) -> str:
 
 @_architecture
 def mobilenet_v1(net: FloatNetwork) -> str:
-    """Depthwise and pointwise in turn, with ReLU6; a 1x1 convolution as classifier."""
+    """Alternating depthwise and pointwise convolutions with ReLU6, and a 1x1 convolution as
+    classifier."""
     x = net.conv_relu6(net.input(1, 3, 16, 16), 3, 8, 3, 2)
     for inner, outer, stride in ((8, 16, 1), (16, 24, 2)):
         x = net.conv_relu6(x, inner, inner, 3, stride, group=inner)
@@ -83,7 +79,8 @@ def mobilenet_v1(net: FloatNetwork) -> str:
 
 @_architecture
 def from_tensorflow(net: FloatNetwork) -> str:
-    """Channels last outside, a Pad apart, SAME_UPPER: what converters from TensorFlow write."""
+    """Nodes that converters from TensorFlow write: channels last at the border, a separate
+    Pad, SAME_UPPER."""
     x = net.transpose(net.input(1, 12, 12, 3), 0, 3, 1, 2)
     x = net.conv_relu6(net.pad(x, 0, 0, 0, 0, 0, 0, 1, 1), 3, 16, 3, 2, pads=0)
     x = net.conv_relu6(x, 16, 16, 3, 2, group=16, auto_pad="SAME_UPPER")
@@ -93,7 +90,7 @@ def from_tensorflow(net: FloatNetwork) -> str:
 
 @_architecture
 def normalized(net: FloatNetwork) -> str:
-    """An input that the network itself normalizes; a global maximum."""
+    """An input that the network itself normalizes, and a global maximum."""
     x = net.add("Sub", net.input(1, 3, 10, 10), net.floats([0.4, 0.5, 0.6], 1, 3, 1, 1))
     x = net.add("Div", x, net.floats([0.2, 0.25, 0.3], 1, 3, 1, 1))
     x = net.add("GlobalMaxPool", net.conv_relu(x, 3, 8, 3))
@@ -102,7 +99,7 @@ def normalized(net: FloatNetwork) -> str:
 
 @_architecture
 def dynamic_batch(net: FloatNetwork) -> str:
-    """A batch of any size, and a Reshape to what Shape gives: PyTorch's view."""
+    """A batch of any size, and a Reshape to a computed shape, as PyTorch's ``view`` exports it."""
     x = net.conv_relu(net.input("N", 3, 8, 8), 3, 16, 3, 2)
     size = net.add("Gather", net.add("Shape", x), net.constant(np.int64(0)), axis=0)
     shape = net.add("Concat", net.squeeze(size, [0], "Unsqueeze"), net.integers(-1), axis=0)
@@ -111,7 +108,6 @@ def dynamic_batch(net: FloatNetwork) -> str:
 
 @_architecture
 def activations(net: FloatNetwork) -> str:
-    """A convolution before each function."""
     x = net.add("LeakyRelu", net.conv(net.input(1, 3, 10, 10), 3, 16, 3), alpha=0.1)
     x = net.add("Elu", net.conv(x, 16, 16, 3))
     x = net.add("PRelu", net.conv(x, 16, 16, 3), net.floats([0.2] * 16, 16, 1, 1))
@@ -122,20 +118,20 @@ def activations(net: FloatNetwork) -> str:
 
 @_architecture
 def depthwise_only(net: FloatNetwork) -> str:
-    """Depthwise with large and uneven windows, and with two channels for each."""
+    """Depthwise convolutions with large and uneven windows, and with two output channels per
+    input channel."""
     x = net.conv_relu(net.input(1, 20, 9, 9), 20, 20, 5, 2, group=20, pads=[2, 1, 1, 2])
     return net.conv(net.conv_relu(x, 20, 40, 3, group=20), 40, 4, 1)
 
 
 @_architecture
 def one_channel(net: FloatNetwork) -> str:
-    """One channel, in and out."""
     return net.conv(net.conv_relu(net.input(1, 1, 6, 9), 1, 1, 3), 1, 1, 1)
 
 
 @_architecture
 def odd_sizes(net: FloatNetwork) -> str:
-    """Nothing a multiple of anything; a Gemm with factors."""
+    """No size is a multiple of another. The Gemm has alpha and beta."""
     x = net.conv_relu(net.input(3, 5, 7, 11), 5, 17, 3, pads=[0, 1, 2, 0])
     x = net.conv_relu(x, 17, 33, 1, 3, pads=0)
     return net.gemm(net.add("Flatten", x), 33 * 12, 9, alpha=0.5, beta=2.0)
@@ -143,7 +139,7 @@ def odd_sizes(net: FloatNetwork) -> str:
 
 @_architecture
 def scaled(net: FloatNetwork) -> str:
-    """Factors and terms for each channel, as left by a BatchNormalization that nobody folded."""
+    """Mul and Add with a constant per channel, which an unfolded BatchNormalization leaves."""
     x = net.conv(net.input(1, 8, 8, 8), 8, 16, 3)
     x = net.relu(net.add("Add", net.add("Mul", x, net.scales(1, 16, 1, 1)), net.scales(1, 16, 1, 1)))
     x = net.add("Add", net.conv(x, 16, 16, 1), net.floats(1))
@@ -155,7 +151,7 @@ def scaled(net: FloatNetwork) -> str:
 
 @_architecture
 def resnet(net: FloatNetwork) -> str:
-    """Two residual blocks, one of them with a convolution beside it."""
+    """Two residual blocks, one with a convolution in its shortcut."""
     x = net.relu(net.batch_norm(net.conv(net.input(1, 3, 16, 16), 3, 16, 3, bias=False), 16))
     x = net.pool("MaxPool", x, 3, 2, pads=[1] * 4)
     y = net.conv(net.conv_relu(x, 16, 16, 3), 16, 16, 3)
@@ -167,7 +163,7 @@ def resnet(net: FloatNetwork) -> str:
 
 @_architecture
 def resnet_preact(net: FloatNetwork) -> str:
-    """Residual blocks that begin with a BatchNormalization, which nothing can fold."""
+    """Residual blocks that begin with a BatchNormalization, which no convolution can absorb."""
     x = net.conv(net.input(1, 3, 12, 12), 3, 16, 3)
     for _ in range(2):
         y = net.conv(net.relu(net.batch_norm(x, 16)), 16, 16, 3, bias=False)
@@ -179,7 +175,7 @@ def resnet_preact(net: FloatNetwork) -> str:
 
 @_architecture
 def resnext(net: FloatNetwork) -> str:
-    """A residual block with a convolution in groups, for a batch of two."""
+    """A residual block with a grouped convolution, for a batch of two."""
     x = net.conv_relu(net.input(2, 3, 10, 10), 3, 32, 3)
     y = net.conv_relu(net.conv_relu(x, 32, 32, 1), 32, 32, 3, group=4)
     x = net.relu(net.add("Add", net.conv(y, 32, 32, 1), x))
@@ -188,7 +184,6 @@ def resnext(net: FloatNetwork) -> str:
 
 @_architecture
 def mobilenet_v2(net: FloatNetwork) -> str:
-    """Inverted residuals."""
     x = net.conv_relu6(net.input(1, 3, 16, 16), 3, 8, 3, 2)
     for _ in range(2):
         y = net.conv_relu6(net.conv_relu6(x, 8, 48, 1), 48, 48, 3, group=48)
@@ -198,7 +193,6 @@ def mobilenet_v2(net: FloatNetwork) -> str:
 
 @_architecture
 def mobilenet_v3(net: FloatNetwork) -> str:
-    """Hard swish, squeeze and excitation."""
     x = net.hard_swish(net.conv(net.input(1, 3, 16, 16), 3, 16, 3, 2))
     y = net.conv_relu(x, 16, 16, 3, group=16)
     gate = net.conv_relu(net.add("GlobalAveragePool", y), 16, 8, 1)
@@ -221,7 +215,7 @@ def efficientnet(net: FloatNetwork) -> str:
 
 @_architecture
 def additions(net: FloatNetwork) -> str:
-    """Sums of sums of what several take."""
+    """Additions whose operands are additions, with operands that other nodes also read."""
     a = net.conv_relu(net.input(1, 3, 8, 8), 3, 16, 3)
     b = net.conv_relu(a, 16, 16, 3)
     c = net.add("Add", a, b)
@@ -232,7 +226,8 @@ def additions(net: FloatNetwork) -> str:
 
 @_architecture
 def relu_apart(net: FloatNetwork) -> str:
-    """A Relu that no convolution can take in, as others want its operand."""
+    """A Relu that cannot fuse with its convolution, since another node reads the
+    convolution's result."""
     a = net.conv(net.input(1, 16, 8, 8), 16, 16, 3)
     b = net.conv(net.relu(a), 16, 16, 1)
     x = net.relu(net.add("Add", a, b))
@@ -244,7 +239,7 @@ def relu_apart(net: FloatNetwork) -> str:
 
 @_architecture
 def squeezenet(net: FloatNetwork) -> str:
-    """Fire blocks; a pool that rounds up; a mean of the last convolution."""
+    """Fire blocks, a MaxPool with ``ceil_mode``, and a global mean after the last convolution."""
     x = net.conv_relu(net.input(1, 3, 16, 16), 3, 16, 3, 2)
     s = net.conv_relu(x, 16, 8, 1)
     x = net.add("Concat", net.conv_relu(s, 8, 16, 1), net.conv_relu(s, 8, 16, 3), axis=1)
@@ -257,7 +252,6 @@ def squeezenet(net: FloatNetwork) -> str:
 
 @_architecture
 def densenet(net: FloatNetwork) -> str:
-    """Layers that take all before them."""
     x, channels = net.conv(net.input(1, 3, 12, 12), 3, 16, 3), 16
     for _ in range(3):
         y = net.conv(net.relu(net.batch_norm(x, channels)), channels, 16, 1, bias=False)
@@ -269,7 +263,7 @@ def densenet(net: FloatNetwork) -> str:
 
 @_architecture
 def inception(net: FloatNetwork) -> str:
-    """Four branches, one with a mean, then two with strides."""
+    """Four branches, one with average pooling, then two branches with strides."""
     x = net.conv_relu(net.input(1, 3, 14, 14), 3, 16, 3, 2)
     branches = [
         net.conv_relu(x, 16, 16, 1),
@@ -284,7 +278,7 @@ def inception(net: FloatNetwork) -> str:
 
 @_architecture
 def dilated(net: FloatNetwork) -> str:
-    """Growing dilations, joined as in a U-Net: a mask of the size of the picture."""
+    """Growing dilations, joined as in a U-Net. The output is a mask of the picture's size."""
     a = net.conv_relu(net.input(1, 2, 16, 16), 2, 16, 3)
     b = net.conv_relu(a, 16, 24, 3, dilation=2)
     c = net.conv_relu(b, 24, 16, 3, dilation=4)
@@ -293,7 +287,7 @@ def dilated(net: FloatNetwork) -> str:
 
 @_architecture
 def shufflenet(net: FloatNetwork) -> str:
-    """Pointwise convolutions in groups, and a shuffle of channels."""
+    """Grouped pointwise convolutions and a channel shuffle."""
     x = net.conv_relu(net.input(1, 3, 12, 12), 3, 24, 3, 2)
     y = net.shuffle(net.conv_relu(x, 24, 24, 1, group=3), 3, 24, 6, 6)
     y = net.conv(net.conv(y, 24, 24, 3, group=24), 24, 24, 1, group=3)
@@ -303,7 +297,7 @@ def shufflenet(net: FloatNetwork) -> str:
 
 @_architecture
 def shufflenet_v2(net: FloatNetwork) -> str:
-    """Channels split in two, joined and shuffled."""
+    """Channels are split in two, joined again and shuffled."""
     x = net.conv_relu(net.input(1, 3, 12, 12), 3, 32, 3, 2)
     a, b = net.split(x, 1, 16, 16)
     b = net.conv(net.conv_relu(b, 16, 16, 1), 16, 16, 3, group=16)
@@ -313,7 +307,7 @@ def shufflenet_v2(net: FloatNetwork) -> str:
 
 @_architecture
 def two_heads(net: FloatNetwork) -> list[str]:
-    """Classes and boxes, as detectors give them."""
+    """Classes and boxes, as detectors output them."""
     x = net.conv_relu(net.input(1, 3, 16, 16), 3, 16, 3, 2)
     classes = net.transpose(net.conv(x, 16, 4, 1), 0, 2, 3, 1)
     boxes = net.transpose(net.conv(x, 16, 8, 1), 0, 2, 3, 1)
@@ -322,7 +316,7 @@ def two_heads(net: FloatNetwork) -> list[str]:
 
 @_architecture
 def two_inputs(net: FloatNetwork) -> str:
-    """Two inputs, whose names are no identifiers."""
+    """Two inputs with names that are no identifiers."""
     a = net.conv(net.input(1, 8, 8, 8, name="left:0"), 8, 16, 3)
     b = net.conv(net.input(1, 8, 8, 8, name="right.in/b"), 8, 16, 3)
     return net.conv(net.add("Concat", net.add("Add", a, b), net.add("Mul", a, b), axis=1), 32, 4, 1)
@@ -330,7 +324,8 @@ def two_inputs(net: FloatNetwork) -> str:
 
 @_architecture
 def pools(net: FloatNetwork) -> list[str]:
-    """Means that round up or leave out the padding; a maximum over large windows."""
+    """AveragePool with ``ceil_mode`` and without the padding in its count. MaxPool with
+    large windows."""
     x = net.conv_relu(net.input(1, 8, 13, 13), 8, 16, 3)
     a = net.conv(net.pool("AveragePool", x, 3, 2, ceil_mode=1), 16, 8, 1)
     b = net.pool("AveragePool", x, 2, 2, pads=[0, 0, 1, 1], count_include_pad=0)
@@ -341,7 +336,7 @@ def pools(net: FloatNetwork) -> list[str]:
 
 @_architecture
 def rolled(net: FloatNetwork) -> str:
-    """A picture rolled by slices, as in a Swin transformer."""
+    """A picture rolled with slices, as in a Swin transformer."""
     x = net.conv(net.input(1, 8, 8, 8), 8, 16, 3)
     halves = [
         net.add("Slice", x, net.integers(begin), net.integers(end), net.integers(2))
@@ -363,7 +358,7 @@ def extremes(net: FloatNetwork) -> str:
 
 @_architecture
 def keywords(net: FloatNetwork) -> str:
-    """Key words in sound: convolutions on one axis."""
+    """Keyword spotting in audio: convolutions along one axis."""
     x = net.conv_relu(net.input(1, 10, 49), 10, 16, 5, 2, rank=1)
     x = net.conv_relu(x, 16, 16, 3, group=16, rank=1)
     x = net.conv_relu(x, 16, 32, 1, rank=1)
@@ -383,7 +378,7 @@ def temporal(net: FloatNetwork) -> str:
 
 @_architecture
 def mixer(net: FloatNetwork) -> str:
-    """Patches of a picture, mixed along both axes by dense layers."""
+    """Patches of a picture. Dense layers mix them along both axes."""
     x = net.conv(net.input(1, 3, 16, 16), 3, 32, 4, 4, pads=0)
     x = net.transpose(net.reshape(x, 1, 32, 16), 0, 2, 1)
     y = net.relu(net.dense(net.transpose(x, 0, 2, 1), 16, 24))
@@ -395,7 +390,7 @@ def mixer(net: FloatNetwork) -> str:
 
 @_architecture
 def gated_mixer(net: FloatNetwork) -> str:
-    """Gelu, and a gate that one half of the channels is for the other."""
+    """Gelu, and one half of the channels as a gate for the other."""
     x = net.input(1, 12, 16)
     u, v = net.split(net.gelu(net.dense(x, 16, 32)), 2, 16, 16)
     v = net.transpose(net.dense(net.transpose(v, 0, 2, 1), 12, 12), 0, 2, 1)
@@ -404,7 +399,7 @@ def gated_mixer(net: FloatNetwork) -> str:
 
 @_architecture
 def autoencoder(net: FloatNetwork) -> str:
-    """Dense layers, for a batch of four."""
+    """Dense layers with a batch of four."""
     x = net.input(4, 64)
     for inner, outer in ((64, 32), (32, 8), (8, 32)):
         x = net.relu(net.dense(x, inner, outer))
@@ -413,7 +408,7 @@ def autoencoder(net: FloatNetwork) -> str:
 
 @_architecture
 def scores(net: FloatNetwork) -> str:
-    """Products of two tensors that a run gives, as in attention."""
+    """Products of two computed tensors, as in attention."""
     x = net.input(2, 6, 16)
     queries, keys = net.matmul(x, 16, 16), net.matmul(x, 16, 16)
     found = net.add("MatMul", queries, net.transpose(keys, 0, 2, 1))

@@ -1,12 +1,12 @@
-"""Networks as people build them, quantized by ONNX Runtime in many settings, against ONNX Runtime.
+"""Small architectures, quantized by ONNX Runtime with many settings and compared with ONNX Runtime.
 
     python -m tests.formats.architectures_campaign [--count 15] [--seed 0] [--only NAME,...]
         [--machine vta-int8]
 
-Each of `tests/formats/architectures.py` is quantized in so many random settings, read, and compared tensor by
-tensor; its outputs are also compared with those that ONNX Runtime computes of the quantized file itself. With
-a machine it is compiled and run on the simulator, too. What ONNX Runtime does not quantize, or quantizes and
-then refuses to run, is counted apart.
+Each network of `tests/formats/architectures.py` is quantized with `count` random settings, read, and compared
+tensor by tensor. Its outputs are also compared with ONNX Runtime's outputs for the quantized file itself.
+With a machine it is also compiled and run on the simulator. Networks that ONNX Runtime does not quantize, or
+quantizes and then refuses to run, are counted separately.
 """
 
 import argparse
@@ -17,11 +17,11 @@ from zlib import crc32
 import numpy as np
 
 from accel.base.errors import AccelError
-from accel.formats.comparison import compare
+from accel.formats.compare_with_runtime import compare
 from accel.formats.onnx_file import OLDEST_OPSET
 from accel.formats.onnx_import import import_model
 from accel.formats.onnx_runtime import open_onnx_runtime
-from accel.graph.evaluate import evaluate
+from accel.graph.graph_evaluation import evaluate
 from accel.network.network import Network
 from tests.formats.architectures import ARCHITECTURES, build
 from tests.formats.quantizer import Setting, quantize
@@ -29,23 +29,16 @@ from tests.formats.runtime import Array, onnx
 
 TYPES = ("QInt8", "QUInt8")
 CALIBRATION = range(3)
-"""Seeds of the inputs to calibrate by."""
 RUN = 5
-"""Seed of the input to compare."""
+"""Seed of the compared input."""
 CLOSE = 0.1
-"""How far outputs may be from those of the file in ONNX Runtime, of the largest of their tensor, where parts
-of it are float32 or not exact. In QDQ a mean right between two integers may be rounded either way; that goes
-through the rest of the network, and Softmax enlarges it."""
+"""Allowed distance from ONNX Runtime's outputs for the file, relative to the largest value of the output,
+where parts of the network are float32 or not exact. In QDQ, ONNX Runtime may round a mean halfway between
+two integers in either direction. Later layers carry the difference on, and Softmax enlarges it."""
 
 
 def draw(name: str, count: int, seed: int) -> list[tuple[int, Setting]]:
-    """Opsets and settings for an architecture, the same for the same seed.
-
-    Args:
-        name: the architecture's.
-        count: how many.
-        seed: of what is drawn.
-    """
+    """Draw opsets and settings for an architecture. They depend on nothing but the arguments."""
     rng = np.random.default_rng([seed, crc32(name.encode())])
 
     def chance(share: float) -> bool:
@@ -54,7 +47,7 @@ def draw(name: str, count: int, seed: int) -> list[tuple[int, Setting]]:
     def one() -> tuple[int, Setting]:
         opset = int(rng.integers(OLDEST_OPSET, onnx.defs.onnx_opset_version() + 1))
         data = str(rng.choice(TYPES))
-        same = data == "QInt8" and not chance(0.1)  # the quantizer refuses int8 with weights of uint8
+        same = data == "QInt8" and not chance(0.1)  # the quantizer refuses int8 data with uint8 weights
         return opset, Setting(
             form=str(rng.choice(["QDQ", "QOperator"])),
             data=data,
@@ -69,26 +62,18 @@ def draw(name: str, count: int, seed: int) -> list[tuple[int, Setting]]:
 
 
 def check(name: str, opset: int, setting: Setting, machine: str | None = None) -> Counter[str]:
-    """One architecture in one setting.
-
-    Args:
-        name: the architecture's.
-        opset: of ONNX's operators.
-        setting: how it is quantized.
-        machine: what it is compiled for; none, if not given.
-
-    Returns:
-        What there was to count.
+    """Check one architecture with one setting, and on a machine if one is given. Return counts of the
+    results.
 
     Raises:
-        AccelError: it cannot be read, or something differs.
+        AccelError: the network cannot be read, or a value differs.
     """
     network = build(name, opset)
     source = network.model()
     (feeds,) = network.samples([RUN])
     try:
         content = quantize(source, network.samples(CALIBRATION), setting)
-    except ValueError:  # of types that it does not combine
+    except ValueError:  # the quantizer does not combine these types
         return Counter({"refused by ONNX Runtime's quantizer": 1})
     try:
         theirs = open_onnx_runtime(content)(feeds)
@@ -117,10 +102,10 @@ def check(name: str, opset: int, setting: Setting, machine: str | None = None) -
 
 
 def _outputs(found: dict[str, Array], theirs: dict[str, Array], *, exact: bool) -> Counter[str]:
-    """Outputs against those of the quantized file.
+    """Compare the outputs with those of the quantized file.
 
     Raises:
-        AccelError: they are further away than they may be.
+        AccelError: they differ by more than is allowed.
     """
     differing = 0
     for name, wanted in theirs.items():
@@ -144,16 +129,10 @@ def _outputs(found: dict[str, Array], theirs: dict[str, Array], *, exact: bool) 
 def campaign(
     names: list[str], count: int, seed: int, machine: str | None = None
 ) -> tuple[Counter[str], list[str]]:
-    """So many settings of each architecture.
-
-    Args:
-        names: of architectures.
-        count: of settings for each.
-        seed: of what is drawn.
-        machine: what they are compiled for; none, if not given.
+    """Check `count` settings of each architecture.
 
     Returns:
-        What there was to count, and of each that failed what it is and why.
+        Counts of the results, and one message for each failure.
     """
     found: Counter[str] = Counter()
     failures = []
@@ -169,17 +148,16 @@ def campaign(
 
 
 def main() -> None:
-    """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--count", type=int, default=15, help="of settings for each architecture")
-    parser.add_argument("--seed", type=int, default=0, help="of what is drawn")
-    parser.add_argument("--only", metavar="NAME,...", help="these architectures")
-    parser.add_argument("--machine", help="what they are compiled for, too")
+    parser.add_argument("--count", type=int, default=15, help="number of settings for each architecture")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the random choices")
+    parser.add_argument("--only", metavar="NAME,...", help="check only these architectures")
+    parser.add_argument("--machine", help="also compile for this configuration and simulate")
     chosen = parser.parse_args()
     names = chosen.only.split(",") if chosen.only else list(ARCHITECTURES)
     for name in names:
         if name not in ARCHITECTURES:
-            parser.error(f"{name!r} is no architecture; there are {', '.join(ARCHITECTURES)}")
+            parser.error(f"{name!r} is not an architecture; there are {', '.join(ARCHITECTURES)}")
     found, failures = campaign(names, chosen.count, chosen.seed, chosen.machine)
     print(f"architectures: {len(names)}")
     for what, number in sorted(found.items()):

@@ -1,9 +1,9 @@
-"""Random quantized networks against ONNX Runtime, as many as wanted; what differs is made small and printed.
+"""Random quantized networks compared with ONNX Runtime. A failing network is minimized and printed.
 
     python -m tests.formats.campaign [--count 2000] [--seed 0] [--machine vta-int8]
 
-Each network is read as QOperator and as QDQ, computed in numpy, written again, and compared tensor by tensor;
-with a machine it is also compiled and run on the simulator.
+Each network is read as QOperator and as QDQ, evaluated in numpy, exported again, and compared tensor by
+tensor. With a machine it is also compiled and run on the simulator.
 """
 
 import argparse
@@ -19,16 +19,13 @@ from tests.formats.test_generated import NETWORKS, assert_equal
 
 
 def campaign(count: int, seed: int, machine: str | None = None) -> Counter[str]:
-    """Run so many networks; what there was of each kind, and values that differ by the order of
-    multiply-adds.
+    """Check `count` random networks.
 
-    Args:
-        count: of networks.
-        seed: of what is drawn.
-        machine: what they are compiled for; none, if not given.
+    Returns:
+        How often each operator occurred, and the number of values that differ by the order of multiply-adds.
 
     Raises:
-        Exception: a network differs, or cannot be read; the smallest such.
+        Exception: a network differs or cannot be read; raised for the smallest one found.
     """
     found: Counter[str] = Counter()
 
@@ -58,11 +55,10 @@ def campaign(count: int, seed: int, machine: str | None = None) -> Counter[str]:
 
 
 def main() -> None:
-    """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--count", type=int, default=2000, help="of networks")
-    parser.add_argument("--seed", type=int, default=0, help="of what is drawn")
-    parser.add_argument("--machine", help="what they are compiled for, too")
+    parser.add_argument("--count", type=int, default=2000, help="number of networks")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the random choices")
+    parser.add_argument("--machine", help="also compile for this configuration and simulate")
     chosen = parser.parse_args()
     found = campaign(chosen.count, chosen.seed, chosen.machine)
     for name in ("networks", "reordered values"):

@@ -1,6 +1,6 @@
 """Random quantized networks, each as two models: in QOperator and in QDQ format.
 
-Tensors have the same names in both. Scales, zero points, sizes and attributes come from a seed.
+Tensors have the same names in both. A seed determines scales, zero points, sizes and attributes.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from tests.formats.runtime import model, node
 
 Array = npt.NDArray[Any]
 FUNCTIONS = ("Abs", "Elu", "Exp", "HardSigmoid", "HardSwish", "Softplus", "Tanh")
-"""Between a Dequantize and a Quantize in both formats."""
+"""Float operators that stand between Dequantize and Quantize in both formats."""
 
 
 MEANS = (2.0**-30, 2.0**7)
-"""Scales that ONNX Runtime takes global means with, with something to spare."""
+"""Range of scale ratios that ONNX Runtime accepts for global means, with a margin."""
 
 LEAST = 2.0**-28
-"""Of the largest numbers, a scale. ONNX Runtime's additions, products and means saturate as integers, and
-come out at the wrong end where these overflow 32 bits."""
+"""Least scale, relative to the largest numbers. ONNX Runtime saturates its sums, products and means as
+integers; where these exceed 32 bits, the result wraps to the wrong end."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Made:
 
     @property
     def real(self) -> float:
-        """The size of its largest numbers, roughly."""
+        """The rough size of its largest numbers."""
         return float(self.scale) * 128
 
 
@@ -49,8 +49,6 @@ def _takes_mean(data: Made, made: Made) -> bool:
 
 @dataclass
 class Network:
-    """A network under construction."""
-
     rng: np.random.Generator
     dtype: str
     inputs: dict[str, tuple[str, Sequence[int]]] = field(default_factory=dict)
@@ -82,7 +80,7 @@ class Network:
         return name
 
     def scale_near(self, real: float) -> np.float32:
-        """A scale for numbers of a size; now and then one that is far off."""
+        """Choose a scale for numbers of this size, or rarely one that is far too large or small."""
         spread = 4.0 if self.chance(0.1) else 0.7
         found = real / 128 * 10 ** self.rng.uniform(-spread, spread)
         return np.float32(min(max(found, 1e-12), 1e6))
@@ -96,7 +94,8 @@ class Network:
     def new(
         self, shape: Sequence[int], real: float, like: Made | None = None, name: str | None = None
     ) -> Made:
-        """A tensor: with another's scale, or with one that fits numbers of a size."""
+        """Add a tensor with the scale of another one, or with a scale that fits numbers of the
+        given size."""
         if like is not None:
             return Made(name or self.name("t"), tuple(shape), like.dtype, like.scale, like.zero)
         scale = np.float32(max(self.scale_near(real), real * LEAST))
@@ -114,18 +113,18 @@ class Network:
         self.live.append(made)
 
     def pair(self, made: Made) -> list[str]:
-        """Scale and zero point."""
+        """Add constants for scale and zero point."""
         names = [f"{made.name}.scale", f"{made.name}.zero"]
         self.constants[names[0]] = made.scale
         self.constants[names[1]] = np.array(made.zero, made.dtype)
         return names
 
     def three(self, made: Made) -> list[str]:
-        """Tensor, scale and zero point, as QOperators take them."""
+        """Tensor, scale and zero point, as QOperators read them."""
         return [made.name, *self.pair(made)]
 
     def float_of(self, made: Made) -> str:
-        """What a Dequantize makes of a tensor in QDQ format; one for all who take it, mostly."""
+        """Return the tensor's Dequantize in the QDQ model. Its readers usually share one."""
         name = f"{made.name}.dq"
         if name in self.floats:
             if self.chance(0.8):
@@ -136,27 +135,27 @@ class Network:
         return name
 
     def quantize(self, name: str, made: Made) -> None:
-        """End a region in QDQ format, through a bound now and then."""
+        """End a region of the QDQ model with a Quantize."""
         self.qdq.append(node("QuantizeLinear", [name, *self.pair(made)], made.name))
 
     def region(
         self, kind: str, operands: Sequence[Made], made: Made, *others: str, **attributes: Any
     ) -> None:
-        """An operator between Dequantizes and a Quantize."""
+        """Add an operator between Dequantizes and a Quantize to the QDQ model."""
         inner = self.name(f"{made.name}.float")
         names = [self.float_of(one) for one in operands]
         self.qdq.append(node(kind, [*names, *others], inner, **attributes))
         self.quantize(inner, made)
 
     def moved(self, kind: str, source: Made, shape: Sequence[int], *others: str, **attributes: Any) -> None:
-        """An operator that works on integers as they are."""
+        """Add an operator that moves integers without arithmetic."""
         made = self.new(shape, 0, like=source)
         self.qoperator.append(node(kind, [source.name, *others], made.name, **attributes))
         self.region(kind, [source], made, *others, **attributes)
         self.live.append(made)
 
     def pick(self, ranks: Sequence[int]) -> Made | None:
-        """A tensor with one of so many axes, a late one rather than an early one."""
+        """Pick a tensor whose number of axes is in `ranks`, preferably a late one."""
         options = [one for one in self.live if len(one.shape) in ranks]
         if not options:
             return None
@@ -166,12 +165,11 @@ class Network:
     # --- operators ---------------------------------------------------------------------------------
 
     def weights(self, shape: Sequence[int], axis: int, zeros: str) -> tuple[list[str], Array, Array]:
-        """Weights with scales and zero points; what is returned second are the scales, one for each channel.
+        """Add constant weights with scales and zero points. The second result is the scales of the channels.
 
         Args:
-            shape: theirs.
-            axis: that of the output channels.
-            zeros: "one", or "each" where channels may have different ones.
+            axis: axis of the output channels.
+            zeros: "one", or "each" where channels may have different zero points.
         """
         dtype = "int8" if self.dtype == "int8" or self.chance(0.7) else "uint8"
         bounds = np.iinfo(dtype)
@@ -191,7 +189,6 @@ class Network:
         return names, np.broadcast_to(scales, (channels,)), real
 
     def bias(self, data: Made, scales: Array, real: float, alpha: float = 1.0) -> tuple[str, str]:
-        """An int32 bias, and what a Dequantize makes of it."""
         unit = (np.float32(alpha) * data.scale) * scales
         with np.errstate(all="ignore"):
             values = np.rint(self.rng.normal(0, 1, len(scales)) * real / unit)
@@ -213,7 +210,7 @@ class Network:
         return made
 
     def finish(self, inner: str, made: Made, qoperator: Any) -> None:
-        """End a region with a Relu or a Clip before the Quantize, now and then."""
+        """End a region with a Quantize, sometimes after a Relu or Clip."""
         if not self.chance(0.3):
             self.qoperator.append(qoperator(made.name))
             self.quantize(inner, made)
@@ -414,7 +411,7 @@ class Network:
         self.live.append(made)
 
     def function(self) -> None:
-        """One that ONNX Runtime has no quantized form of, or none at all: a requantization."""
+        """Add a function that ONNX Runtime has no quantized operator for, or only a requantization."""
         data = self.pick([2, 3, 4])
         assert data is not None
         kind = self.choice(["", *FUNCTIONS])
@@ -432,7 +429,8 @@ class Network:
         self.live.append(made)
 
     def clip(self) -> None:
-        """Relu or bounds on integers, between Quantizes of one scale."""
+        """Add a bound at zero: a Clip of integers as QOperator, and a region with Relu and one
+        scale as QDQ."""
         data = self.pick([2, 3, 4])
         assert data is not None
         made = self.new(data.shape, 0, like=data)
@@ -554,13 +552,13 @@ KINDS: Mapping[str, Callable[[Network], None]] = {
     "pad": Network.pad,
     "identity": Network.identity,
 }
-"""Operators, and what adds one."""
+"""Functions that add an operator, by kind."""
 LARGEST = 20_000
-"""Values of a tensor beyond which a network does not grow."""
+"""Number of values in a tensor at which a network stops growing."""
 
 
 def generate(kinds: Sequence[str], seed: int) -> Network:
-    """A network of operators in order; those that no tensor fits are left out."""
+    """Generate a network of these kinds of operators in order. Kinds that fit no tensor are skipped."""
     rng = np.random.default_rng(seed)
     network = Network(rng, dtype="int8" if rng.random() < 0.5 else "uint8")
     batch, channels = network.integer(1, 2), network.integer(1, 6)
@@ -580,7 +578,7 @@ def generate(kinds: Sequence[str], seed: int) -> Network:
 
 
 def models(network: Network) -> tuple[bytes, bytes, list[str]]:
-    """In QOperator and in QDQ format, and the names of all tensors that both have as outputs."""
+    """Return the QOperator model, the QDQ model, and the names of the tensors that both output."""
     made = [one.name for one in network.live if one.name not in network.inputs]
     used = {name for nodes in (network.qoperator, network.qdq) for one in nodes for name in one.input}
     constants = {name: value for name, value in network.constants.items() if name in used}
@@ -589,7 +587,6 @@ def models(network: Network) -> tuple[bytes, bytes, list[str]]:
 
 
 def feeds(network: Network) -> dict[str, Array]:
-    """Inputs for a run."""
     found: dict[str, Array] = {}
     for name, (dtype, shape) in network.inputs.items():
         if dtype == "float32":

@@ -1,4 +1,4 @@
-"""ONNX Runtime's own quantizer, in memory and quiet."""
+"""ONNX Runtime's own quantizer, run in memory and without messages."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ quantization = pytest.importorskip("onnxruntime.quantization", reason="onnxrunti
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """How a network is quantized.
+    """Settings of the quantizer.
 
     Attributes:
         form: QOperator or QDQ.
-        data, weights: their types, QInt8 or QUInt8.
+        data, weights: types of activations and weights, QInt8 or QUInt8.
         per_channel: whether each channel of weights has its own scale.
         reduce_range: whether weights have 7 bits.
-        symmetric_data, symmetric_weights: whether zero points are in the middle; None leaves it to the
-            quantizer.
+        symmetric_data, symmetric_weights: whether zero points are in the middle. None: the quantizer decides.
     """
 
     form: str
@@ -47,8 +46,6 @@ class Setting:
 
 
 class _Samples(quantization.CalibrationDataReader):  # type: ignore[misc, name-defined]
-    """What the quantizer calibrates by."""
-
     def __init__(self, samples: Sequence[Mapping[str, Array]]) -> None:
         self._left = iter(samples)
 
@@ -58,7 +55,6 @@ class _Samples(quantization.CalibrationDataReader):  # type: ignore[misc, name-d
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Neither warnings nor log."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -70,16 +66,7 @@ def _quiet() -> Iterator[None]:
 
 
 def quantize(content: bytes, samples: Sequence[Mapping[str, Array]], setting: Setting) -> bytes:
-    """A float model, quantized.
-
-    Args:
-        content: a ModelProto.
-        samples: inputs to calibrate by.
-        setting: how.
-
-    Raises:
-        Exception: whatever the quantizer raises of what it does not take.
-    """
+    """Quantize a float model with these calibration inputs. Errors of the quantizer are not caught."""
     chosen = {"ActivationSymmetric": setting.symmetric_data, "WeightSymmetric": setting.symmetric_weights}
     with TemporaryDirectory() as folder, _quiet():
         target = Path(folder) / "quantized.onnx"

@@ -1,4 +1,4 @@
-"""Models made here, and what ONNX Runtime computes of them."""
+"""Builders of small ONNX models, and their results in ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MICROSOFT = "com.microsoft"
 
 
 def node(kind: str, inputs: Sequence[str], *outputs: str, domain: str = "", **attributes: Any) -> Any:
-    """A node of a model, of com.microsoft where only that has the operator."""
+    """A node of a model. Its domain is com.microsoft if only that domain has the operator."""
     if kind.startswith("Q") and not onnx.defs.has(kind, domain):
         domain = MICROSOFT
     name = attributes.pop("name", f"{kind} of {outputs[0]}")
@@ -36,14 +36,12 @@ def model(
     opset: int = OPSET,
     opsets: Mapping[str, int] | None = None,
 ) -> bytes:
-    """A model.
+    """Build a model from nodes made by :func:`node`. Types and shapes of its outputs stay open.
 
     Args:
-        nodes: from :func:`node`.
-        inputs: types and sizes, by name.
-        outputs: names; their types and shapes are left open.
         constants: initializers by name.
-        opset, opsets: of ONNX's own operators, and of further domains.
+        opset: version of ONNX's own operators.
+        opsets: versions of other domains.
     """
     typed = onnx.helper.np_dtype_to_tensor_dtype
     graph = onnx.helper.make_graph(
@@ -65,5 +63,5 @@ def model(
 
 
 def run(content: bytes, feeds: Mapping[str, Array], outputs: Sequence[str] | None = None) -> dict[str, Array]:
-    """A model's outputs, without optimizations."""
+    """Run a model without optimizations, and return its outputs."""
     return run_onnx_runtime(content, feeds, list(outputs) if outputs else None)

@@ -1,11 +1,11 @@
-"""Networks as people build them, quantized by ONNX Runtime; `architectures_campaign.py` has them all."""
+"""Small architectures quantized by ONNX Runtime. `architectures_campaign.py` runs all of them."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from accel.formats import comparison
+from accel.formats import compare_with_runtime
 from tests.formats import architectures_campaign as campaign
 from tests.formats.architectures import ARCHITECTURES
 from tests.formats.quantizer import Setting
@@ -33,14 +33,16 @@ def test_an_architecture(
     assert found["compiled and run"] == (machine is not None)
 
 
-def test_a_difference_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    real = comparison.evaluate_node
+def test_a_difference_is_reported(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = compare_with_runtime.evaluate_node
 
     def wrong(graph, node, operands):  # type: ignore[no-untyped-def]
         found = real(graph, node, operands)
         return np.flip(found) if node.operator.kind == "Conv" else found
 
-    monkeypatch.setattr(comparison, "evaluate_node", wrong)
+    monkeypatch.setattr(compare_with_runtime, "evaluate_node", wrong)
     monkeypatch.setattr(
         campaign,
         "draw",

@@ -1,4 +1,4 @@
-"""Damaged models: each is read, or refused in one line."""
+"""Damaged models: each is read, or refused with a one-line error."""
 
 from __future__ import annotations
 
@@ -8,23 +8,22 @@ import numpy as np
 import pytest
 
 from accel.base.errors import AccelError
-from accel.formats.comparison import random_inputs
+from accel.formats.compare_with_runtime import random_inputs
 from accel.formats.onnx_import import import_model
-from accel.formats.onnx_rules import RULES
-from accel.graph.evaluate import evaluate
+from accel.formats.onnx_operator_rules import RULES
+from accel.graph.graph_evaluation import evaluate
 from tests.formats.generated import KINDS, generate, models
 from tests.formats.runtime import onnx
 
 COUNT = 400
-"""Models in each of the tests."""
+"""Damaged models per test."""
 WORK = 10**7
-"""MACs and values up to which a model that was read is computed, too."""
+"""Models with at most this many MACs and values are also evaluated."""
 NUMBERS = (-2, -1, 0, 1, 2, 3, 100, 2**31, 2**62, -(2**62))
 DTYPES = ("int64", "int8", "uint8", "int32", "float32", "float64", "bool")
 
 
 def sources(rng: np.random.Generator) -> list[bytes]:
-    """Models that are right."""
     kinds = sorted(KINDS)
     found: list[bytes] = []
     for _ in range(20):
@@ -34,7 +33,7 @@ def sources(rng: np.random.Generator) -> list[bytes]:
 
 
 def outcome(content: bytes) -> str:
-    """Read it, and compute it; what it is refused with, or nothing."""
+    """Read and evaluate a model; return the error message, if any."""
     try:
         graph = import_model(content)
         if sum(map(graph.macs, graph.nodes)) + sum(one.size for one in graph.tensors.values()) < WORK:
@@ -45,7 +44,6 @@ def outcome(content: bytes) -> str:
 
 
 def changed(made: Any, rng: np.random.Generator) -> None:
-    """Change something of a model."""
 
     def one_of(options: Any) -> Any:
         return options[int(rng.integers(len(options)))]
@@ -81,7 +79,7 @@ def changed(made: Any, rng: np.random.Generator) -> None:
 
 
 def damage_attribute(attribute: Any, one_of: Any, rng: np.random.Generator) -> None:
-    """Another value, one more or less, or another type."""
+    """Change an attribute: another value, one value more or less, or another type."""
     kinds = onnx.AttributeProto
     if attribute.type == kinds.INT:
         attribute.i = one_of(NUMBERS)

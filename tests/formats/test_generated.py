@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accel.formats.comparison import compare
+from accel.formats.compare_with_runtime import compare
 from accel.formats.onnx_import import import_model
-from accel.graph.evaluate import evaluate
+from accel.graph.graph_evaluation import evaluate
 from tests.formats.generated import KINDS, feeds, generate, models
 from tests.formats.runtime import run
 
@@ -19,11 +19,11 @@ NETWORKS = st.tuples(
 
 
 def assert_equal(kinds: list[str], seed: int) -> int:
-    """One network, three ways: as QOperator against ONNX Runtime, as QDQ against that, and its graph written
-    as a model and run tensor by tensor.
+    """Compare one network in three forms: QOperator with ONNX Runtime, QDQ with QOperator, and the graph's
+    own export with ONNX Runtime, tensor by tensor.
 
     Returns:
-        How many values differ by the order of an addition's multiply-adds.
+        Number of values that differ by the order of an addition's multiply-adds.
     """
     network = generate(kinds, seed)
     qoperator, qdq, names = models(network)

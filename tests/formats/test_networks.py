@@ -1,23 +1,23 @@
-"""Real networks, equal to ONNX Runtime in every quantized output; see ``--models``."""
+"""Real networks, equal to ONNX Runtime in every quantized output; ``--models`` names
+their folder."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from accel.formats.comparison import compare, random_inputs
+from accel.formats.compare_with_runtime import compare, random_inputs
 from accel.formats.onnx_import import load_onnx
 from accel.formats.tflite_import import load_tflite
-from accel.graph.evaluate import evaluate
 from accel.graph.graph import Graph
-from accel.graph.tensor import QUANTIZED
+from accel.graph.graph_evaluation import evaluate
+from accel.graph.graph_tensor import QUANTIZED
 
 SOFTMAX = 1
-"""How far a quantized softmax may be off."""
+"""Allowed difference of a quantized softmax."""
 
 
 def runs(folder: Path, file: str) -> dict[str, dict[str, np.ndarray]]:
-    """Arrays by run and name."""
     found: dict[str, dict[str, np.ndarray]] = {}
     with np.load(folder / file) as arrays:
         for key in arrays:
@@ -27,7 +27,6 @@ def runs(folder: Path, file: str) -> dict[str, dict[str, np.ndarray]]:
 
 
 def from_softmax(graph: Graph, name: str) -> bool:
-    """Whether a tensor is a softmax, quantized."""
     node = graph.producers.get(name)
     return node is not None and (
         node.operator.kind == "Softmax"
@@ -36,7 +35,8 @@ def from_softmax(graph: Graph, name: str) -> bool:
 
 
 def test_both_formats_are_one_graph(model: Path) -> None:
-    """Of networks that are there as QDQ and as QOperator: the same operators on tensors of the same names."""
+    """For networks with both files, the QDQ and QOperator graphs have equal operators and
+    tensor names."""
     other = model.with_name(model.name.removesuffix("_qdq") + "_qop")
     if not model.name.endswith("_qdq") or not other.exists():
         pytest.skip("there is one format of it only")
@@ -50,7 +50,7 @@ def test_both_formats_are_one_graph(model: Path) -> None:
 
 
 def test_tensorflow_lite_files_are_the_same_network(model: Path) -> None:
-    """Those that a graph was converted from: pictures have their channels last."""
+    """This compares with the ONNX file of the same network. TensorFlow Lite has channels last."""
     path = model / "model.tflite"
     if not path.exists():
         pytest.skip("there is no TensorFlow Lite file of it")
@@ -70,7 +70,7 @@ def test_tensorflow_lite_files_are_the_same_network(model: Path) -> None:
 
 
 def test_every_tensor_is_that_of_onnx_runtime(model: Path) -> None:
-    """Of the graph, written as a model with all of them as outputs."""
+    """The graph is exported as a model that outputs all of its tensors."""
     graph = load_onnx(model / "model.onnx")
     for inputs in [*runs(model, "inputs.npz").values(), random_inputs(graph)]:
         comparison = compare(graph, inputs)

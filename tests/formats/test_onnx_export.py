@@ -1,4 +1,4 @@
-"""What ONNX Runtime has no single operator for, in a form that it computes alike."""
+"""Export of operators that ONNX Runtime does not have, as equivalent nodes."""
 
 from typing import Any
 
@@ -6,22 +6,22 @@ import numpy as np
 import pytest
 
 from accel.base.errors import GraphError
-from accel.formats.comparison import compare, random_inputs
+from accel.formats.compare_with_runtime import compare, random_inputs
 from accel.formats.onnx_export import export_onnx
-from accel.graph.builder import Builder
 from accel.graph.graph import Graph
-from accel.graph.operator import Operator
-from accel.graph.pools import AveragePool
-from accel.graph.products import Conv, MatMul
-from accel.graph.tensor import Quantization, Tensor
-from accel.graph.windows import Windows
+from accel.graph.graph_builder import Builder
+from accel.graph.graph_operator import Operator
+from accel.graph.graph_tensor import Quantization, Tensor
+from accel.graph.pooling_operators import AveragePool
+from accel.graph.product_operators import Conv, MatMul
+from accel.graph.window_geometry import Windows
 from tests.expect import refused
 
 RNG = np.random.default_rng(0)
 
 
 def graph_of(operator: Operator, shape: tuple[int, ...], *constants: tuple[Any, Any], dtype: str) -> Graph:
-    """One node, of uint8 values and constants with their quantizations."""
+    """A graph of one node: uint8 operands and constants, with their quantization."""
     made = Builder()
     made.input(Tensor(name="x", shape=shape, dtype="uint8", quantization=Quantization.of(0.03, 119)))
     names = [made.constant(f"c{n}", values, known) for n, (values, known) in enumerate(constants)]
@@ -71,6 +71,6 @@ def test_averages_with_dilations(pad: int, size: int) -> None:
 
 def test_averages_that_are_not_compared() -> None:
     graph = graph_of(AveragePool(windows=plane(3, 1, dilation=2)), (1, 3, 9, 9), dtype="uint8")
-    message = "node 'y': ONNX Runtime has no average with dilations and padding left out"
+    message = "node 'y': ONNX Runtime has no average pool with dilations that excludes padding"
     with refused(GraphError, message):
         export_onnx(graph)

@@ -1,4 +1,4 @@
-"""ONNX models as graphs: what is read, how, and what is refused."""
+"""Reading ONNX models as graphs, and the models that are refused."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from accel.base.errors import GraphError, ShapeError
-from accel.formats.comparison import compare
+from accel.formats.compare_with_runtime import compare
 from accel.formats.onnx_import import import_model, load_onnx
-from accel.graph.evaluate import evaluate
 from accel.graph.graph import Graph
-from accel.graph.products import Conv
-from accel.graph.tensor import Quantization
+from accel.graph.graph_evaluation import evaluate
+from accel.graph.graph_tensor import Quantization
+from accel.graph.product_operators import Conv
 from tests.expect import refused
 from tests.formats.runtime import Array, model, node, onnx, run
 
@@ -40,7 +40,7 @@ def image(shape: tuple[int, ...] = (1, 3, 8, 7), dtype: str = "int8") -> Array:
 def assert_as_onnx_runtime(
     content: bytes, feeds: dict[str, Array], *, batch: int | None = None, tolerance: float = 0
 ) -> Graph:
-    """A model's outputs, here and there, and each tensor of its graph."""
+    """Compare the outputs, and each tensor of the graph, with ONNX Runtime."""
     graph = import_model(content, batch=batch)
     found, wanted = evaluate(graph, feeds), run(content, feeds)
     for name, array in wanted.items():
@@ -70,8 +70,9 @@ def test_names_are_those_of_the_file() -> None:
     assert [one.name for one in graph.nodes] == ["QLinearConv of layer/1:0", "MaxPool of out.b=c"]
 
 
-def test_quantizations_reach_what_only_moves_values() -> None:
-    """An input's scale is that of the first operator that has one, back through those that have none."""
+def test_quantizations_propagate_through_operators_that_move_values() -> None:
+    """The input gets the scale of the first operator that has one, back through operators
+    that only move values."""
     nodes = [
         node("MaxPool", ["x"], "m", kernel_shape=[2, 2], pads=[0, 0, 1, 1]),
         node("QLinearConv", ["m", *CONV[1:]], "y"),
@@ -131,9 +132,7 @@ def test_a_batch_without_a_name_is_refused() -> None:
     content = model(
         [node("QLinearConv", CONV, "y")], {"x": ("int8", ("n", 3, "height", None))}, ["y"], CONSTANTS
     )
-    message = (
-        "axis 2 of input 'x' is 'height', of a size that only a run knows; only the first may be, the batch"
-    )
+    message = "axis 2 of input 'x' has an open size 'height'; only the first axis, the batch, may be open"
     with refused(GraphError, message):
         import_model(content)
     with refused(ShapeError, "the batch is 0; it must be in 1..65536"):
@@ -148,7 +147,7 @@ def test_a_fixed_batch_that_disagrees() -> None:
 
 
 def test_shapes_are_computed() -> None:
-    """What exporters write for a view: Shape, Gather, Unsqueeze, Concat, Reshape."""
+    """Exporters write a view as Shape, Gather, Unsqueeze, Concat, Reshape."""
     nodes = [
         node("Shape", ["x"], "shape"),
         node("Gather", ["shape", "first"], "n", axis=0),
@@ -177,7 +176,7 @@ def test_nodes_may_come_in_any_order() -> None:
     assert kinds(graph) == ["Conv", "MaxPool"]
 
 
-def test_what_no_output_needs_is_left_out() -> None:
+def test_nodes_that_no_output_needs_are_dropped() -> None:
     nodes = [node("QLinearConv", CONV, "y"), node("MaxPool", ["x"], "m", kernel_shape=[2, 2])]
     graph = import_model(model(nodes, IMAGE, ["y"], CONSTANTS | {"unused": np.zeros(9, np.float32)}))
     assert kinds(graph) == ["Conv"]
@@ -213,7 +212,8 @@ def test_functions_of_the_model_are_inlined() -> None:
 
 
 def test_weights_have_zero_points_of_their_own() -> None:
-    """ONNX Runtime takes one for all channels; what is written for it takes each channel by itself."""
+    """ONNX Runtime uses one zero point for all channels, so the export computes each channel
+    separately."""
     for dtype, groups in (("int8", 1), ("uint8", 1), ("uint8", 3)):
         bounds = np.iinfo(dtype)
         weights = RNG.integers(bounds.min, bounds.max + 1, (6, 3 // groups, 2, 2)).astype(dtype)
@@ -229,7 +229,7 @@ def test_weights_have_zero_points_of_their_own() -> None:
 
 @pytest.mark.parametrize(("data", "weights", "out"), [("int8", "uint8", "int8"), ("uint8", "int8", "int8")])
 def test_types_that_onnx_runtime_does_not_pair(data: str, weights: str, out: str) -> None:
-    """They are written as the same numbers in types that it takes."""
+    """The export writes the same numbers in types that it accepts."""
     bounds = np.iinfo(weights)
     constants = {
         "s": np.float32(0.1),
@@ -386,8 +386,34 @@ def test_operators_on_floats(
     assert_as_onnx_runtime(content, feeds, tolerance=tolerance)
 
 
+@pytest.mark.parametrize("kind", ["Min", "Max"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32"])
+@pytest.mark.parametrize("shape", [(1, 3, 8, 7), (3, 1, 1)])
+def test_extremes_of_integers(kind: str, dtype: str, shape: tuple[int, ...]) -> None:
+    """Operands are two inputs and a constant. A Dequantize may follow."""
+    bounds = np.iinfo(dtype)
+    constants = {"c": np.array(bounds.min + 40, dtype=dtype), "s": np.float32(0.1), "z": np.zeros((), dtype)}
+    nodes = [node(kind, ["x", "b", "c"], "y")]
+    if dtype != "int32":
+        nodes.append(node("DequantizeLinear", ["y", "s", "z"], "numbers"))
+    sizes: dict[str, tuple[int, ...]] = {"x": (1, 3, 8, 7), "b": shape}
+    outputs = ["y"] if dtype == "int32" else ["y", "numbers"]
+    content = model(nodes, {name: (dtype, size) for name, size in sizes.items()}, outputs, constants)
+    feeds = {
+        name: RNG.integers(bounds.min, bounds.max, size, dtype=dtype, endpoint=True)
+        for name, size in sizes.items()
+    }
+    assert_as_onnx_runtime(content, feeds)
+
+
+def test_extremes_of_two_types_are_refused() -> None:
+    content = model([node("Max", ["x", "b"], "y")], {"x": ("int8", (3,)), "b": ("uint8", (3,))}, ["y"], {})
+    with pytest.raises(GraphError, match="Max"):
+        import_model(content)
+
+
 def test_a_batch_normalization_whose_constants_are_quantized() -> None:
-    """As ONNX Runtime's quantizer leaves one that is not folded."""
+    """ONNX Runtime's quantizer leaves it so if it is not folded."""
     parts = ("scale", "bias", "mean", "variance")
     values: dict[str, Any] = {"by": np.float32(0.013), "zero": np.uint8(3)}
     values |= {f"{name}.q": RNG.integers(40, 255, 3).astype(np.uint8) for name in parts}
@@ -427,7 +453,7 @@ def test_float_products() -> None:
     )
 
 
-# --- what is refused -------------------------------------------------------------------------------
+# --- errors ----------------------------------------------------------------------------------------
 
 
 def test_unknown_operators_are_named_all_at_once() -> None:
@@ -438,8 +464,8 @@ def test_unknown_operators_are_named_all_at_once() -> None:
         node("Odd", ["l"], "o", name="last", domain="com.microsoft"),
     ]
     message = (
-        "the model has operators that cannot be imported: NonZero of node 'first' is not known; LSTM of node "
-        "'state' has a state or a body of its own; com.microsoft.Odd of node 'last' is not known"
+        "the model has operators that cannot be imported: NonZero of node 'first' is not supported; LSTM of "
+        "node 'state' has state or a subgraph; com.microsoft.Odd of node 'last' is not supported"
     )
     with refused(GraphError, message):
         import_model(model(nodes, IMAGE, ["o"], CONSTANTS))
@@ -490,17 +516,17 @@ def test_tensors_that_do_not_fit(changed: dict[str, Any], message: str) -> None:
 def test_cycles_and_gaps() -> None:
     cycle = [node("Add", ["x", "b"], "a", name="one"), node("Add", ["x", "a"], "b", name="two")]
     floats = {"x": ("float32", (2,))}
-    with pytest.raises(GraphError, match=r"^nodes '(one', 'two|two', 'one)' wait for one another"):
+    with pytest.raises(GraphError, match=r"^nodes '(one', 'two|two', 'one)' form a cycle"):
         import_model(model(cycle, floats, ["b"], {}))
-    message = "node 'one' takes 'b', which is no input, no initializer and no node's result"
+    message = "node 'one' reads 'b', which is neither an input nor an initializer nor a node's output"
     with refused(GraphError, message):
         import_model(model(cycle[:1], floats, ["a"], {}))
     twice = [node("Relu", ["x"], "a"), node("Relu", ["x"], "a")]
-    with refused(GraphError, "tensor 'a' comes from two places; each must have one"):
+    with refused(GraphError, "tensor 'a' has two producers; it must have one"):
         import_model(model(twice, floats, ["a"], {}))
-    with refused(GraphError, "output 'q' is no node's result"):
+    with refused(GraphError, "output 'q' has no producer; a node must compute it"):
         import_model(model(twice[:1], floats, ["q"], {}))
-    with refused(GraphError, "it has no outputs, so that there is nothing to compute"):
+    with refused(GraphError, "the model has no outputs; there is nothing to compute"):
         import_model(model(twice[:1], floats, [], {}))
 
 
@@ -532,26 +558,27 @@ def test_inputs_that_no_graph_has(dtype: str, sizes: tuple[int, ...], message: s
         ),
         (
             [node("ConstantOfShape", ["large"], "y")],
-            "node 'ConstantOfShape of y': a constant of shape (1000000, 1000000) is to be made; it may take "
+            "node 'ConstantOfShape of y': a constant would have the shape (1000000, 1000000); it may take "
             "1073741824 bytes",
         ),
         (
             [node("Range", ["zero", "most", "one"], "y")],
-            "node 'Range of y': a constant of shape (1099511627776,) is to be made; it may take "
+            "node 'Range of y': a constant would have the shape (1099511627776,); it may take "
             "1073741824 bytes",
         ),
         (
             [node("Reshape", ["x", "x"], "y")],
-            "node 'Reshape of y': the shape is 'x', which only a run knows; it must be a constant",
+            "node 'Reshape of y': the shape is 'x', which is only known at run time; it must be a constant",
         ),
         (
             [node("Gather", ["x", "zero"], "y")],
-            "node 'Gather of y': its input 'x' is known in a run only; Gather is computed on constants alone",
+            "node 'Gather of y': its input 'x' is only known at run time; Gather is supported on constants "
+            "only",
         ),
         ([node("Div", ["one", "zero"], "y")], "node 'Div of y': a constant is divided by zero"),
         (
             [node("MaxPool", ["x"], "y", kernel_shape=[1])],
-            "node 'MaxPool of y': its kernel is (1,) and its pads are [0, 0]; the tensor has 0 axes for them",
+            "node 'MaxPool of y': its kernel is (1,) and its pads are [0, 0]; the tensor has 0 spatial axes",
         ),
         ([node("MaxPool", ["x"], "y")], "node 'MaxPool of y': its kernel_shape is missing"),
         (
@@ -564,7 +591,8 @@ def test_inputs_that_no_graph_has(dtype: str, sizes: tuple[int, ...], message: s
         ),
         (
             [node("Split", ["x", "most"], "y", "z")],
-            "node 'Split of y': it makes [1099511627776] of 3 for 2 outputs; they must add up, one for each",
+            "node 'Split of y': it splits 3 into [1099511627776] for 2 outputs; the parts must add up, one "
+            "for each",
         ),
     ],
 )
@@ -586,15 +614,15 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
         load_onnx(path)
     for content in (b"PK\3\4" * 9, b"\xff" * 40):
         path.write_bytes(content)
-        with refused(GraphError, f"{str(path)!r}: this is no ONNX model; it does not parse as one"):
+        with refused(GraphError, f"{str(path)!r}: this is not an ONNX model; it does not parse as one"):
             load_onnx(path)
     path.write_bytes(b"")
-    with refused(GraphError, f"{str(path)!r}: this is no ONNX model; it has no graph or no opset"):
+    with refused(GraphError, f"{str(path)!r}: this is not an ONNX model; it has no graph or no opset"):
         load_onnx(path)
 
 
 def external(content: bytes, name: str, **entries: object) -> bytes:
-    """With an initializer's values in another file."""
+    """Move an initializer's values to another file."""
     made = onnx.ModelProto.FromString(content)
     tensor = next(one for one in made.graph.initializer if one.name == name)
     tensor.ClearField("raw_data")
@@ -662,7 +690,7 @@ def test_initializers_that_lie_about_their_size() -> None:
             import_model(made.SerializeToString())
 
 
-# --- what quantizers and exporters write in QDQ format ---------------------------------------------
+# --- QDQ models of quantizers and exporters --------------------------------------------------------
 
 QDQ: dict[str, Any] = {
     "ws": RNG.uniform(0.001, 0.01, 6).astype(np.float32),

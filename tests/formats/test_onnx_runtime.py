@@ -1,4 +1,4 @@
-"""What ONNX Runtime computes is exact on every processor."""
+"""ONNX Runtime's results are exact on every processor."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_zero_points() -> None:
 
 @pytest.mark.parametrize("kind", ["QLinearMatMul", "QGemm", "QLinearConv"])
 def test_requantized_sums(kind: str) -> None:
-    """Weights that two operators share, and zero points for each channel."""
+    """Two operators share weights, and channels have different zero points."""
     zeros = np.zeros(5, np.int8) if kind == "QLinearConv" else ZEROS
     constants = {
         "b": WEIGHT.T[..., None, None] if kind == "QLinearConv" else WEIGHT,

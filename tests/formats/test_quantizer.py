@@ -1,4 +1,5 @@
-"""What ONNX Runtime's own quantizer makes of a float network: read, and equal to ONNX Runtime."""
+"""Float networks quantized by ONNX Runtime's own quantizer: they are read, and equal
+ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -7,20 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.formats.comparison import compare
+from accel.formats.compare_with_runtime import compare
 from accel.formats.onnx_import import import_model
 from accel.formats.onnx_runtime import run_onnx_runtime
-from accel.graph.evaluate import evaluate
+from accel.graph.graph_evaluation import evaluate
 from tests.formats.quantizer import Setting, quantize
 from tests.formats.runtime import Array, model, node
 
 SHAPE = (1, 3, 17, 15)
 CLOSE = 0.02
-"""How far a quantized output may be from the float network's."""
+"""Allowed distance of a quantized output from the float network's."""
 
 
 def network() -> bytes:
-    """A float network with most of what networks of pictures have."""
+    """A float network with most of the operators of image networks."""
     rng = np.random.default_rng(0)
     constants: dict[str, Any] = {
         "low": np.float32(0),
@@ -73,7 +74,9 @@ def picture(seed: int) -> dict[str, Array]:
         ("QOperator", "QInt8", "QInt8", False),
     ],
 )
-def test_what_the_quantizer_writes(form: str, data: str, weights: str, per_channel: bool) -> None:
+def test_networks_of_the_quantizer_equal_onnx_runtime(
+    form: str, data: str, weights: str, per_channel: bool
+) -> None:
     content = network()
     setting = Setting(form=form, data=data, weights=weights, per_channel=per_channel)
     quantized = quantize(content, [picture(seed) for seed in range(8)], setting)
@@ -82,7 +85,7 @@ def test_what_the_quantizer_writes(form: str, data: str, weights: str, per_chann
     compare(graph, feeds).raise_if_bad()
     floats = [one for one in graph.nodes if graph.tensors[one.output].dtype == "float32"]
     assert not any(map(graph.macs, floats))
-    if form == "QDQ":  # as QOperator it leaves more of them
+    if form == "QDQ":  # as QOperator, more of them stay float
         assert {one.operator.kind for one in floats} == {"Dequantize", "Softmax"}
     found, wanted = evaluate(graph, feeds), run_onnx_runtime(content, feeds)
     assert np.abs(found["y"] - wanted["y"]).max() < CLOSE

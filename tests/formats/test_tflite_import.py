@@ -1,4 +1,4 @@
-"""TensorFlow Lite models as graphs: layouts, rules, and what is refused."""
+"""TensorFlow Lite models as graphs: layouts, rules, and refused models."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import numpy as np
 import pytest
 
 from accel.base.errors import AccelError, GraphError
-from accel.formats.comparison import compare, random_inputs
+from accel.formats.compare_with_runtime import compare, random_inputs
 from accel.formats.tflite_file import FileOperator, FileTensor, TfliteFile, read_tflite_model
 from accel.formats.tflite_import import import_tflite_file, import_tflite_model, load_tflite
-from accel.graph.evaluate import evaluate
 from accel.graph.graph import Graph
-from accel.graph.tensor import Array
+from accel.graph.graph_evaluation import evaluate
+from accel.graph.graph_tensor import Array
 from tests.expect import refused
 
 RNG = np.random.default_rng(0)
 WORK = 10**6
-"""Values up to which a damaged model that was read is computed, too."""
+"""Damaged models with at most this many values are also evaluated."""
 WINDOW = {"activation": 0, "padding": 0, "strides": (1, 1)}
 
 
 class Model:
-    """A model as its reader gives it."""
+    """A model in the form that the file reader returns."""
 
     def __init__(self) -> None:
         self.tensors: list[FileTensor] = []
@@ -41,7 +41,7 @@ class Model:
         values: Array | None = None,
         axis: int = 0,
     ) -> int:
-        """A tensor's place."""
+        """Add a tensor and return its index."""
         made = FileTensor(
             name=f"t{len(self.tensors)}",
             shape=tuple(shape),
@@ -80,7 +80,7 @@ def weights(*shape: int) -> Array:
 
 
 def computed(graph: Graph) -> tuple[Array, list[Array]]:
-    """A random input and the outputs, each operator held against ONNX Runtime."""
+    """Return a random input and the outputs. Each operator is compared with ONNX Runtime."""
     tensor = graph.tensors[graph.inputs[0]]
     feeds = {tensor.name: RNG.integers(-128, 128, tensor.shape).astype(tensor.dtype)}
     compare(graph, feeds).raise_if_bad()
@@ -89,7 +89,7 @@ def computed(graph: Graph) -> tuple[Array, list[Array]]:
 
 
 def padded(image: Array, kernel: Sequence[int], strides: Sequence[int]) -> Array:
-    """SAME, channels last."""
+    """Pad as SAME does, with channels last."""
     around = [(0, 0)]
     for size, k, s in zip(image.shape[1:3], kernel, strides, strict=True):
         need = max(0, (-(-size // s) - 1) * s + k - size)
@@ -106,7 +106,8 @@ def quantized(numbers: Array, model: Model, place: int) -> Array:
 @pytest.mark.parametrize("strides", [(1, 1), (2, 3)])
 @pytest.mark.parametrize("activation", [0, 1, 3])
 def test_convolutions(deep: bool, strides: tuple[int, int], activation: int) -> None:
-    """Of pictures with channels last, in numbers, within one of the integers."""
+    """Compare with a convolution of real numbers with channels last, within one step of the
+    integers."""
     model = Model()
     x = model.tensor((1, 7, 8, 3))
     scales = [0.01, 0.02, 0.03, 0.015, 0.01, 0.02]
@@ -190,7 +191,7 @@ def test_other_operators() -> None:
     assert halves.dtype == np.float32
 
 
-def test_what_cannot_be_imported() -> None:
+def test_unsupported_models_are_refused() -> None:
     model = Model()
     x = model.tensor((2, 3))
     y = model.tensor((2, 3))
@@ -238,7 +239,7 @@ def test_operators_that_do_not_fit(
 
 
 def written(values: Array) -> bytes:
-    """A file of one addition: of its input and a constant."""
+    """A file with one addition of its input and a constant."""
     flatbuffers = pytest.importorskip("flatbuffers")
     lite: Any = pytest.importorskip("tflite")
     out = flatbuffers.Builder(1024)
@@ -334,15 +335,16 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
     with refused(GraphError, f"{str(path)!r} cannot be read: No such file or directory"):
         load_tflite(path)
     path.write_bytes(b"\x08\0\0\0TFL2" * 9)
-    with refused(GraphError, f"{str(path)!r}: this is no TensorFlow Lite model; its identifier is not TFL3"):
+    with refused(
+        GraphError, f"{str(path)!r}: this is not a TensorFlow Lite model; its identifier is not TFL3"
+    ):
         load_tflite(path)
     path.write_bytes(b"\xff\xff\xff\0TFL3" * 9)
-    with refused(GraphError, f"{str(path)!r}: this is no TensorFlow Lite model; it is damaged"):
+    with refused(GraphError, f"{str(path)!r}: this is not a TensorFlow Lite model; it is damaged"):
         load_tflite(path)
 
 
 def test_files_that_are_damaged() -> None:
-    """Each is read, or refused in one line."""
     rng = np.random.default_rng(0)
     content = written(weights(1, 5))
     found = []

@@ -1,4 +1,4 @@
-"""Graphs, tensors and scales that do not hold together."""
+"""Invalid graphs, tensors and scales, and graph construction."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 
 from accel.base.errors import GraphError, ShapeError
 from accel.graph import graph as module
-from accel.graph.builder import Builder
-from accel.graph.elementwise import Add, Clip, Dequantize, Function, Quantize, Softmax, Table
-from accel.graph.evaluate import evaluate
-from accel.graph.folding import fold_constants
+from accel.graph.constant_folding import fold_constants
+from accel.graph.elementwise_operators import Add, Clip, Dequantize, Function, Quantize, Softmax, Table
 from accel.graph.graph import Graph, Node, build_graph
-from accel.graph.movement import Identity, Pad, Reshape, Slice
-from accel.graph.products import MatMul
-from accel.graph.tensor import Quantization, Tensor
+from accel.graph.graph_builder import Builder
+from accel.graph.graph_evaluation import evaluate
+from accel.graph.graph_tensor import Quantization, Tensor
+from accel.graph.movement_operators import Identity, Pad, Reshape, Slice
+from accel.graph.product_operators import MatMul
 from tests.expect import refused
 
 Q = Quantization.of(0.5, 3)
@@ -59,21 +59,21 @@ def build(tensors: list[Tensor], nodes: list[Node], **constants: Any) -> Graph:
         ),
     ],
 )
-def test_scales(scale: Any, zero: Any, axis: int | None, message: str) -> None:
+def test_invalid_scales(scale: Any, zero: Any, axis: int | None, message: str) -> None:
     with refused(GraphError, message):
         Quantization.of(scale, zero, axis)
 
 
-def test_one_scale_stands_for_all() -> None:
+def test_a_single_scale_is_repeated() -> None:
     many = Quantization.of(np.float32(0.1), [1, 2, 3], 1)
     assert many.scale == (float(np.float32(0.1)),) * 3
     assert many.zeros_along(3).shape == many.scales_along(3).shape == (1, 3, 1)
-    assert (many.per_tensor, Quantization.of([0.5], [3], 1)) == (False, Q)
+    assert (many.is_per_tensor, Quantization.of([0.5], [3], 1)) == (False, Q)
     assert Q.scales().shape == ()
     with refused(GraphError, "tensor 't' has 3 scales; here it must have one"):
-        tensor("t", q=many).per_tensor  # noqa: B018
+        tensor("t", q=many).scale_and_zero  # noqa: B018
     with refused(GraphError, "tensor 't' has no scale and zero point; its operators need them"):
-        tensor("t", q=None).per_tensor  # noqa: B018
+        tensor("t", q=None).scale_and_zero  # noqa: B018
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_one_scale_stands_for_all() -> None:
         ),
     ],
 )
-def test_tensors(shape: tuple[int, ...], dtype: str, q: Quantization | None, message: str) -> None:
+def test_invalid_tensors(shape: tuple[int, ...], dtype: str, q: Quantization | None, message: str) -> None:
     with refused(GraphError, message):
         tensor("t", shape, dtype, q)
 
@@ -105,7 +105,7 @@ def test_tensors(shape: tuple[int, ...], dtype: str, q: Quantization | None, mes
 # --- graphs ----------------------------------------------------------------------------------------
 
 
-def test_nodes_are_put_in_order_and_what_nobody_needs_falls_away() -> None:
+def test_nodes_are_sorted_and_dead_nodes_removed() -> None:
     tensors = [tensor(name) for name in ("x", "a", "b", "y")]
     nodes = [node("3", "b", output="y"), node("1", "x", output="a"), node("2", "a", output="b")]
     graph = build(
@@ -125,20 +125,20 @@ def test_nodes_are_put_in_order_and_what_nobody_needs_falls_away() -> None:
             [("1", "b", "a"), ("2", "a", "b"), ("3", "b", "y")],
             "nodes '(1', '2', '1|2', '1', '2)' wait for",
         ),
-        ("xy", [("1", "q", "y")], "node '1' takes 'q', which is no input, no constant and no node's result"),
+        ("xy", [("1", "q", "y")], "node '1' takes 'q', which is not an input, a constant or a node's result"),
         ("xy", [("1", "x", "y"), ("2", "x", "y")], "tensor 'y' comes from two places; each must have one"),
         ("xy", [("1", "y", "x")], "tensor 'x' comes from two places; each must have one"),
         ("xx", [], "tensor 'x' is there twice; names must be unique"),
-        ("xa", [("1", "x", "a")], "output 'y' is no tensor of the graph; valid are a, x"),
+        ("xa", [("1", "x", "a")], "output 'y' is not a tensor of the graph; valid are a, x"),
     ],
 )
-def test_graphs_that_do_not_hold_together(names: str, nodes: list[Any], message: str) -> None:
+def test_invalid_graphs(names: str, nodes: list[Any], message: str) -> None:
     pattern = message if message.startswith("nodes") else re.escape(message)
     with pytest.raises(GraphError, match=f"^{pattern}"):
         build([tensor(name) for name in names], [node(n, i, output=o) for n, i, o in nodes])
 
 
-def test_sizes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_of_size(monkeypatch: pytest.MonkeyPatch) -> None:
     tensors, nodes = [tensor("x"), tensor("y")], [node("1", "x", output="y")]
     monkeypatch.setattr(module, "MAX_BYTES", 11)
     with refused(GraphError, "the graph's tensors take 12 bytes together; they may take 11"):
@@ -172,7 +172,11 @@ def test_sizes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         (Softmax(axes=(2,)), tensor("y"), "Softmax: axes are (2,); they must be among those of (2, 3)"),
         (Table(values=(0,) * 255), tensor("y"), "Table: it has 255 entries; there must be 256 of int8"),
         (Function(function="Sine"), tensor("y"), "Sine: it has the parameters {}; no such function is known"),
-        (Reshape(sizes=(5,)), tensor("y"), "Reshape: (2, 3) is to become (5,), which has not as many values"),
+        (
+            Reshape(sizes=(5,)),
+            tensor("y"),
+            "Reshape: the shape is (5,); it must have as many values as (2, 3)",
+        ),
         (
             Pad(begin=(0, 0), end=(0, 0), value=200),
             tensor("y"),
@@ -181,16 +185,17 @@ def test_sizes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             Slice(starts=(0, 2), sizes=(2, 2), steps=(1, 1)),
             tensor("y"),
-            "Slice: starts, sizes and steps are ((0, 2), (2, 2), (1, 1)), which leave the operand, (2, 3)",
+            "Slice: starts, sizes and steps are ((0, 2), (2, 2), (1, 1)); they must stay within the operand, "
+            "(2, 3)",
         ),
     ],
 )  # fmt: skip
-def test_operators_whose_tensors_do_not_fit(operator: Any, out: Tensor, message: str) -> None:
+def test_operators_refuse_wrong_tensors(operator: Any, out: Tensor, message: str) -> None:
     with refused(GraphError, f"node '1': {message}"):
         build([tensor("x"), out], [node("1", "x", output="y", operator=operator)])
 
 
-def test_constants_are_what_their_tensors_say() -> None:
+def test_constants_must_match_their_tensors() -> None:
     nodes = [node("1", "c", output="y")]
     message = "constant 'c' is int8 (3,); its tensor is int8 (2, 3)"
     with refused(GraphError, message):
@@ -209,12 +214,12 @@ def test_constants_are_what_their_tensors_say() -> None:
     ("inputs", "message"),
     [
         ({}, "input 'x' is missing; the network takes int8[2, 3]"),
-        ({"z": 1}, "'z' is no input of the network; valid are x"),
+        ({"z": 1}, "'z' is not an input of the network; valid are x"),
         ({"x": np.zeros((2, 3))}, "input 'x' has dtype float64; it must be int8"),
         ({"x": np.zeros((3, 2), np.int8)}, "input 'x' has shape [3, 2]; it must be [2, 3]"),
     ],
 )
-def test_inputs_of_a_run(inputs: dict[str, Any], message: str) -> None:
+def test_invalid_inputs(inputs: dict[str, Any], message: str) -> None:
     graph = build([tensor("x"), tensor("y")], [node("1", "x", output="y")])
     with refused(ShapeError, message):
         evaluate(graph, inputs)
@@ -223,15 +228,15 @@ def test_inputs_of_a_run(inputs: dict[str, Any], message: str) -> None:
 # --- construction ----------------------------------------------------------------------------------
 
 
-def test_a_scale_that_is_found_later() -> None:
-    """It reaches back through what only moves values, and forth to what was moved from there."""
+def test_a_quantization_found_later_propagates() -> None:
+    """It reaches the sources of moved values, and other results of these sources."""
     made = Builder()
     made.input(tensor("x", q=None))
     made.emit(Identity(), ["x"], "a")
     made.emit(Clip(low=0), ["a"], "b")
     made.emit(Identity(), ["x"], "c")
-    assert made.demand("b", Q) == "b"
-    other = made.demand("a", Quantization.of(9))
+    assert made.require_quantization("b", Q) == "b"
+    other = made.require_quantization("a", Quantization.of(9))
     assert (other, made.tensors[other].quantization) == ("a/reinterpreted", Quantization.of(9))
     graph = made.graph("made", ["b", "c", other])
     assert {graph.tensors[name].quantization for name in "xabc"} == {Q}
@@ -241,8 +246,8 @@ def test_a_constant_with_two_scales_is_two_constants() -> None:
     made = Builder()
     made.input(tensor("x"))
     made.constant("c", np.ones(3, np.int8))
-    first, second = made.demand("c", Q), made.demand("c", Quantization.of(9))
-    assert (first, second, made.demand("c", Q)) == ("c", "c/reinterpreted", "c")
+    first, second = made.require_quantization("c", Q), made.require_quantization("c", Quantization.of(9))
+    assert (first, second, made.require_quantization("c", Q)) == ("c", "c/reinterpreted", "c")
     made.emit(Add(), ["x", first], "a", quantization=Q)
     made.emit(Add(), ["a", second], "y", quantization=Q)
     graph = made.graph("made", ["y"])

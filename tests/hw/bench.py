@@ -1,4 +1,4 @@
-"""Running one hardware unit in Amaranth's simulator."""
+"""Helpers that run one hardware unit in Amaranth's simulator."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -9,14 +9,14 @@ from amaranth.lib import wiring
 from amaranth.sim import Simulator
 
 from accel.core.config import Config
-from accel.core.faults import Cause, instruction_fault, sram_ranges
+from accel.core.fault_causes import Cause, instruction_fault, sram_ranges
 from accel.core.isa import Instruction, Load, Store, Transfer, encode
-from accel.hw.datapath.kinds import kinds_of
-from accel.hw.datapath.layouts import sram_bits
+from accel.hw.datapath.transfer_memories import kinds_of
+from accel.hw.datapath.word_layouts import sram_bits
 
 
 def run(unit: wiring.Component, bench: Callable[[Any], Awaitable[None]]) -> None:
-    """Clock ``unit`` while the coroutine ``bench(context)`` goes on."""
+    """Clock ``unit`` until the coroutine ``bench(context)`` ends."""
     simulator = Simulator(unit)
     simulator.add_clock(1e-6, if_exists=True)
     simulator.add_testbench(bench)
@@ -42,7 +42,7 @@ def as_array(value: int, dtype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]
 
 
 def offer(context: Any, entry: Any, instruction: Instruction, index: int, config: Config) -> None:
-    """Have a queue's entry hold an instruction, with what is known of it by itself."""
+    """Put an instruction, its fault and the derived fields of its transfer into a queue entry."""
     word = int.from_bytes(encode([instruction], config), "little")
     fault = instruction_fault(instruction, config)
     drive(context, entry, word=word, index=index, cause=Cause.NONE if fault is None else fault.cause)
@@ -57,14 +57,15 @@ def offer(context: Any, entry: Any, instruction: Instruction, index: int, config
 async def offer_next(
     context: Any, entry: Any, following: Any, instruction: Instruction, index: int, config: Config
 ) -> None:
-    """Have it be the next instruction in one cycle, and the one at hand from the next on."""
+    """Offer the instruction as ``following`` for one cycle, and then as ``entry``."""
     offer(context, following, instruction, index, config)
     await context.tick()
     offer(context, entry, instruction, index, config)
 
 
 def assert_refused(context: Any, unit: Any, instruction: Instruction, index: int, config: Config) -> None:
-    """Of an instruction at fault, a unit tells the cause when it could start, and never starts it."""
+    """Check that a unit reports the cause of a faulty instruction when it could start it,
+    and never starts it."""
     fault = instruction_fault(instruction, config)
     assert fault is not None
     offer(context, unit.issue.entry, instruction, index, config)
@@ -78,7 +79,7 @@ def assert_refused(context: Any, unit: Any, instruction: Instruction, index: int
 
 
 def box_of(transfer: Transfer) -> dict[str, int]:
-    """The products that starting a LOAD or STORE needs, by their meaning."""
+    """The element counts of a LOAD's or STORE's box that a unit needs to start it."""
     data = np.zeros((transfer.height, transfer.width), dtype=bool)
     top, left = transfer.y_pad_0, transfer.x_pad_0
     data[top : top + transfer.y_size, left : left + transfer.x_size] = True
@@ -92,7 +93,7 @@ def box_of(transfer: Transfer) -> dict[str, int]:
 
 
 def moves_of(instruction: Instruction, config: Config) -> dict[str, int]:
-    """What an instruction moves, as an entry has it."""
+    """The entry's flags about the data and padding that an instruction moves."""
     if not isinstance(instruction, Transfer):
         return dict.fromkeys(("kind", "data", "pads", "some"), 0)
     kinds = [

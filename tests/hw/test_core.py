@@ -1,4 +1,5 @@
-"""The whole core in Amaranth's simulator: which error of a cycle counts, and what is wired to what."""
+"""The whole core in Amaranth's simulator: the priority of errors in one cycle, and
+connections between units."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,7 +7,7 @@ import numpy as np
 import pytest
 
 from accel.core.config import NAMED, Config
-from accel.core.faults import Cause
+from accel.core.fault_causes import Cause
 from accel.core.isa import (
     Alu,
     AluOp,
@@ -20,10 +21,10 @@ from accel.core.isa import (
     encode,
     encode_uops,
 )
-from accel.core.memories import scratchpads_of
+from accel.core.scratchpad_specs import scratchpads_of
 from accel.core.token_rules import Counter
+from accel.hw.engines.hardware_run import Behaviour, HardwareRun
 from accel.hw.engines.pysim import PysimEngine
-from accel.hw.engines.run import Behaviour, HardwareRun
 from accel.image.dram import Dram
 from accel.sim.functional.scratchpads import Scratchpads
 
@@ -39,7 +40,7 @@ CONFIG = NAMED["tiny"].override(
         "token_bits": 1,
     }
 )
-"""Eight elements in every scratchpad."""
+"""Every scratchpad has eight elements."""
 CODE, DATA, RESULT = 0x1000, 0x2000, 0x3000
 FOREVER = 1 << 20
 
@@ -60,7 +61,7 @@ def run(
     config: Config = CONFIG,
     behaviour: Behaviour | None = None,
 ) -> HardwareRun:
-    """Run a program after a reset; ``dram`` is changed."""
+    """Run a program after a reset, and update ``dram``."""
     machine.reset()
     memory = Dram.of(config) if dram is None else dram
     memory.write(config.mem_base + CODE, encode(instructions, config))
@@ -77,7 +78,7 @@ def run(
 
 
 def raw(pads: Scratchpads) -> tuple[np.ndarray, ...]:
-    """Scratchpads as engines take them."""
+    """Scratchpads in the form that engines use."""
     return tuple(
         pads.of(pad).view(np.uint8).reshape(pad.depth(CONFIG), pad.element_bytes(CONFIG))
         for pad in scratchpads_of(CONFIG).values()
@@ -98,7 +99,7 @@ BY_FETCH: dict[Cause, list[Instruction]] = {
 
 
 @pytest.mark.parametrize("cause", BY_FETCH)
-def test_the_limit_counts_before_what_fetch_finds_in_its_cycle(machine: PysimEngine, cause: Cause) -> None:
+def test_the_limit_precedes_a_fetch_fault_in_the_same_cycle(machine: PysimEngine, cause: Cause) -> None:
     program = BY_FETCH[cause]
     alone = run(machine, program)
     assert ends(alone)[:2] == (cause, 1)
@@ -121,8 +122,9 @@ def test_the_limit_names_the_oldest_instruction_that_has_not_retired(machine: Py
         assert (found.cause, found.index, found.cycles) == (Cause.LIMIT, oldest, cycle)
 
 
-def test_of_units_at_fault_in_one_cycle_the_first_in_the_chain_counts(machine: PysimEngine) -> None:
-    """Both wait for a token that the same instruction sends; the store's stands first in the program."""
+def test_the_first_unit_reports_if_several_fail_in_one_cycle(machine: PysimEngine) -> None:
+    """Both wait for a token that the same instruction sends. The store's instruction comes
+    first in the program."""
     program = [
         Store(memory=Memory.ACC, x_size=1, y_size=1, pop_prev=True),
         Load(memory=Memory.INP, x_size=9, y_size=1, pop_next=True),
@@ -150,7 +152,7 @@ def test_errors_of_the_core_itself(machine: PysimEngine) -> None:
     assert ends(run(machine, [move, show, Finish()]))[0] is Cause.NONE
 
 
-# --- what is wired to what -----------------------------------------------------------------------
+# --- connections ---------------------------------------------------------------------------------
 
 
 def test_every_scratchpad_is_filled_and_looked_into(machine: PysimEngine) -> None:
@@ -160,8 +162,8 @@ def test_every_scratchpad_is_filled_and_looked_into(machine: PysimEngine) -> Non
         np.testing.assert_array_equal(found, given, err_msg=name)
 
 
-def test_operands_come_from_where_they_are_held(machine: PysimEngine) -> None:
-    """A product and an operation on other elements of every scratchpad, then its low bytes in memory."""
+def test_each_operand_comes_from_its_scratchpad(machine: PysimEngine) -> None:
+    """A GEMM, then an ALU operation on other elements of every scratchpad, then a STORE."""
     pads = Scratchpads.random(CONFIG, 4)
     pads.uop[:2] = encode_uops([(5, 3, 6), (2, 5, 0)], CONFIG)
     product = pads.acc[5] + pads.inp[3].astype(np.int32) @ pads.wgt[6].astype(np.int32).T
@@ -187,7 +189,7 @@ def test_operands_come_from_where_they_are_held(machine: PysimEngine) -> None:
 
 
 def test_tokens_go_to_the_counter_of_their_neighbours(machine: PysimEngine) -> None:
-    """What each unit pushes and nobody pops is left over."""
+    """Tokens that a unit pushes and no unit pops are left over."""
     pushed: dict[Counter, Instruction] = {
         Counter.LOAD_TO_COMPUTE: Load(memory=Memory.INP, push_next=True),
         Counter.COMPUTE_TO_LOAD: Load(memory=Memory.UOP, push_prev=True),

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.base.errors import ProgramError
-from accel.core.access import DramRows
 from accel.core.config import NAMED, PAGE_BYTES
+from accel.core.instruction_access import DramRows
 from accel.image.dram import Dram
 from tests.expect import refused
 from tests.strategies import examples

@@ -1,4 +1,4 @@
-"""Program files: what is written is read back, and nothing else is taken for a program."""
+"""Program files: a written file reads back equal, and other files are refused."""
 
 import errno
 import io
@@ -13,7 +13,6 @@ import tracemalloc
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +25,10 @@ import accel
 from accel.base.errors import AccelError, ProgramError
 from accel.core.config import NAMED
 from accel.image.image import ImageTensor
-from accel.image.layout import PackedLayout
-from accel.image.scenario import Start
+from accel.image.packed_layout import PackedLayout
+from accel.image.test_scenario import Start
 from accel.run.program import Program
-from accel.run.stages import STAGES, stage_text
+from accel.run.stage_listing import STAGES, stage_text
 from tests.expect import refused
 from tests.programs import TINY, archived, gemm_program, handmade, rewritten
 from tests.strategies import examples
@@ -88,15 +87,25 @@ def test_a_program_has_one_file(file: Path, program: Program, tmp_path: Path) ->
     program.save(tmp_path / "again")
     Program.load(file).save(tmp_path / "loaded")
     pickle.loads(pickle.dumps(program)).save(tmp_path / "pickled")
-    replace(with_constants(), compile_seconds=program.compile_seconds).save(tmp_path / "rebuilt")
+    with_constants().save(tmp_path / "rebuilt")
     assert {path.read_bytes() for path in tmp_path.iterdir()} == {file.read_bytes()}
+
+
+def test_a_file_of_an_older_release_has_its_compile_time(
+    manifest: dict[str, Any], file: Path, program: Program, scratch: Path
+) -> None:
+    assert "compile_seconds" not in manifest
+    rewritten(file, scratch, top(compile_seconds=1.5))
+    loaded = Program.load(scratch)
+    assert loaded.compile_seconds == 1.5
+    assert loaded == program
 
 
 def test_files_do_not_depend_on_hash_seeds(tmp_path: Path) -> None:
     script = (
-        "import accel, sys, dataclasses\n"
+        "import accel, sys\n"
         "program = accel.build(accel.gemm(20, 30, 40, bias=True, shift=3), 'tiny')\n"
-        "dataclasses.replace(program, compile_seconds=None).save(sys.argv[1])\n"
+        "program.save(sys.argv[1])\n"
     )
     for seed in ("1", "2"):
         environment = os.environ | {"PYTHONHASHSEED": seed}
@@ -207,7 +216,7 @@ def test_a_missing_member_is_named(missing: str, file: Path, scratch: Path) -> N
     with zipfile.ZipFile(file) as archive:
         members = [(name, archive.read(name)) for name in archive.namelist() if name != missing]
     archived(scratch, members)
-    message = f"program {str(scratch)!r}: it has no {missing}; it is no program file"
+    message = f"program {str(scratch)!r}: it has no {missing}; it is not a program file"
     with refused(ProgramError, message):
         Program.load(scratch)
 
@@ -317,7 +326,10 @@ DAMAGED: dict[str, tuple[Callable[[Any], object], str]] = {
         lambda manifest: manifest["config"].pop("block_in") and None,
         "its manifest has no 'block_in' where one is needed",
     ),
-    "unknown field": (config(block_inn=4), "'block_inn' is no configuration field; did you mean 'block_in'?"),
+    "unknown field": (
+        config(block_inn=4),
+        "'block_inn' is not a configuration field; did you mean 'block_in'?",
+    ),
     "bad field": (config(batch=3), "batch is 3 in configuration 'tiny'; it must be a power of two"),
     "fields too wide": (
         config(inp_bytes=1 << 26),
@@ -508,7 +520,7 @@ class Malicious:
         return os._exit, (3,)
 
 
-IS_NONE = "{} is no program file; 'accel compile' writes such files"
+IS_NONE = "{} is not a program file; 'accel compile' writes such files"
 ENDS_OTHERWISE = "it does not end as it must: it is cut short, or something follows it"
 FOREIGN = {
     "empty": (b"", IS_NONE),
@@ -516,7 +528,7 @@ FOREIGN = {
     "text": (b"PK is no magic", IS_NONE),
     "pickle": (pickle.dumps(Malicious()), IS_NONE),
     "empty archive": (an_archive(), IS_NONE),
-    "archive": (an_archive("a.txt"), "{}: it has no program.json; it is no program file"),
+    "archive": (an_archive("a.txt"), "{}: it has no program.json; it is not a program file"),
     "archive like ours": (an_archive("program.json"), "{}: it is an archive, but no program file"),
     "start of an archive": (b"PK\x03\x04" + b"\0" * 100, f"{{}} is damaged: {ENDS_OTHERWISE}"),
 }
@@ -552,14 +564,16 @@ def test_a_model_is_told_what_makes_a_program_of_it(tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     path.write_bytes(b"\x08\x08")
     with refused(
-        ProgramError, f"program {str(path)!r} is no program file; 'accel compile onnx' writes such files"
+        ProgramError, f"program {str(path)!r} is not a program file; 'accel compile onnx' writes such files"
     ):
         Program.load(path)
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs /dev/zero")
 def test_a_device_is_not_read_forever() -> None:
-    with refused(ProgramError, "program '/dev/zero' is no program file; 'accel compile' writes such files"):
+    with refused(
+        ProgramError, "program '/dev/zero' is not a program file; 'accel compile' writes such files"
+    ):
         Program.load("/dev/zero")
 
 
@@ -620,7 +634,7 @@ def test_an_interrupted_write_leaves_nothing_behind(
             super().write(content[:100])
             raise full if kind is ProgramError else KeyboardInterrupt
 
-    monkeypatch.setattr("accel.base.files.os.fdopen", Disk)
+    monkeypatch.setattr("accel.base.atomic_files.os.fdopen", Disk)
     with pytest.raises(kind) as caught:
         program.save(path)
     if kind is ProgramError:

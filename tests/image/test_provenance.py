@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from accel.base.errors import ProgramError
-from accel.image.link import linked, parts
+from accel.image.linker import linked, parts
 from accel.image.provenance import Provenance, Statement, read_statement
 from accel.run.program import Program
 from tests.expect import refused

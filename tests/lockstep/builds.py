@@ -1,4 +1,5 @@
-"""The hardware that lockstep tests run on: few builds, with every value of every parameter between them."""
+"""The machines of lockstep tests: few builds, which together have every value of every
+parameter."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -6,8 +7,8 @@ from functools import cache
 from typing import Any
 
 from accel.core.config import NAMED, SPECS, Config
-from accel.hw.engines.choose import open_engine
-from accel.hw.engines.driver import Engine
+from accel.hw.engines.engine_driver import Engine
+from accel.hw.engines.open_engine import open_engine
 from tests.strategies import RTL_VALUES
 from tests.thorough import grouped
 
@@ -26,12 +27,13 @@ _THOROUGH = {
     "more inp than acc",
     "4x2x8",
     "int8, short queues",
+    "int8, 4x4x4",
     "int8, 1x32x4",
 }
-"""Builds for ``--thorough`` alone: each takes a compiler as long as all its programs, and others have most of
-what they have."""
+"""Builds for ``--thorough`` only. Compiling one takes as long as all its programs, and other builds have most
+of its parameter values."""
 _LARGE = 128
-"""A model with more multipliers is optimized."""
+"""Models with more multipliers are compiled with optimization."""
 BUILDS: dict[str, Config] = {
     "tiny": TINY,
     "short queues": _build(
@@ -196,16 +198,23 @@ BUILDS: dict[str, Config] = {
         stores_in_flight=3,
     ),
 }
-"""By what is special about them; those of the second generation last."""
+"""Builds, named after their special values. Those with ``post=1`` come last."""
+
+
+def group(config: Config) -> str:
+    """The pytest-xdist group of a machine's tests, so that one process runs them and builds the model once.
+
+    All builds of one geometry share a group, since a directed program runs on each of them.
+    """
+    return f"build {config.batch}x{config.block_in}x{config.block_out}, post={config.post}"
 
 
 def each(names: Iterable[str] = BUILDS) -> list[Any]:
     """Parameters of a test that runs on several builds."""
-    return [grouped(f"build {name}", name, thorough=name in _THOROUGH) for name in names]
+    return [grouped(group(BUILDS[name]), name, thorough=name in _THOROUGH) for name in names]
 
 
 def missing_values() -> dict[str, set[int]]:
-    """The values of RTL parameters that no build has."""
     return {
         name: set(values) - {getattr(build, name) for build in BUILDS.values()}
         for name, values in RTL_VALUES.items()
@@ -214,18 +223,18 @@ def missing_values() -> dict[str, set[int]]:
 
 @cache
 def hardware(build: Config) -> Engine:
-    """The machine of a build, opened once for each process."""
+    """The machine of a build, opened once per process."""
     return opened(build)
 
 
 def opened(config: Config) -> Engine:
-    """A machine of one's own of that build, to be closed; optimized if programs take longer than that."""
+    """Open another machine of this build, which the caller closes; optimize it for long programs."""
     large = config.batch * config.block_in * config.block_out > _LARGE
     return open_engine(config.hardware, optimize=1 if large else None)
 
 
 def built(config: Config) -> Engine:
-    """The machine that a configuration needs, after a reset."""
+    """Return the machine for a configuration, after a reset."""
     engine = hardware(config.hardware)
     engine.reset()
     return engine

@@ -1,4 +1,4 @@
-"""Random programs for lockstep, with memory, timing and limits."""
+"""Random programs for lockstep, with memory contents, timing and limits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from accel.compiler.codegen.dependence import insert_tokens
+from accel.compiler.codegen.token_insertion import insert_tokens
 from accel.core.config import RUN_FIELDS, Config
 from accel.core.isa import (
     Finish,
@@ -26,29 +26,29 @@ from accel.core.isa import (
     format_instruction,
 )
 from accel.core.requantize import MULTIPLIER_BITS
-from accel.image.scenario import Contents, Start
+from accel.image.test_scenario import Contents, Start
 from accel.proof.shared_dram import SharedDram
 from accel.run.program import Program
 from tests.lockstep.builds import BUILDS
 from tests.strategies import micro_ops, programs
 
 DATA_BYTES = 4096
-"""What LOADs read; micro-ops, as some of them take it."""
+"""LOADs read these bytes. They begin with the micro-ops."""
 STORED_BYTES = 4096
-"""Behind it, what STOREs write, and some LOADs read."""
+"""After them, the bytes that STOREs write and some LOADs read."""
 SIZES = {"x_size": 20, "dram_bytes": DATA_BYTES}
 _CODE = 1 << 14
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Case:
-    """A program and how it is run.
+    """A program and the settings of its run.
 
     Attributes:
-        config: a build, with the settings of this run.
-        words: the micro-ops, in DRAM and in their memory.
-        code_offset: of the program in DRAM, in instructions.
-        seed: of what is in DRAM and scratchpads.
+        config: a build with the settings of this run.
+        words: the micro-ops in DRAM and in uop.
+        code_offset: the program's offset in DRAM, in instructions.
+        seed: seed of the contents of DRAM and scratchpads.
     """
 
     build: str
@@ -61,7 +61,7 @@ class Case:
 
     @cached_property
     def data(self) -> npt.NDArray[np.uint8]:
-        """What is in DRAM but for the program."""
+        """DRAM without the program."""
         return memory(self.seed, self.words)
 
     @cached_property
@@ -85,7 +85,8 @@ class Case:
 
 
 def memory(seed: int, words: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint8]:
-    """Micro-ops, then anything; half of it such that as scales it brings accumulators near bytes' range."""
+    """Micro-ops, then random bytes. Half of the words in the read part are scales that bring accumulators
+    close to the range of bytes."""
     rng = np.random.default_rng(seed)
     data = rng.integers(0, 256, DATA_BYTES + STORED_BYTES, dtype=np.uint8)
     scales = data.view(np.uint32)[1 : DATA_BYTES // 8 : 2]
@@ -97,7 +98,7 @@ def memory(seed: int, words: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint8]:
 
 
 def run_settings(config: Config) -> st.SearchStrategy[Config]:
-    """The fields of a configuration that hardware is not built from."""
+    """Draw the fields of a configuration that are set at run time."""
     latency = st.integers(0, 3) | st.integers(0, 30)
     return st.builds(
         lambda read, write, serial, page: config.override(
@@ -118,7 +119,7 @@ def run_settings(config: Config) -> st.SearchStrategy[Config]:
 
 @st.composite
 def cases(draw: DrawFn, builds: Mapping[str, Config] = BUILDS) -> Case:
-    """A legal program with tokens where they are needed, or any program with tokens anywhere."""
+    """A legal program with the necessary tokens, or any program with random tokens."""
     build = draw(st.sampled_from(list(builds)))
     config = draw(run_settings(builds[build]))
     seed = draw(st.integers(0, 1 << 16))
@@ -139,14 +140,14 @@ def cases(draw: DrawFn, builds: Mapping[str, Config] = BUILDS) -> Case:
 
 @st.composite
 def wild(draw: DrawFn, config: Config) -> list[Instruction]:
-    """Tokens anywhere, now and then an instruction at fault."""
+    """Random tokens, and sometimes a faulty instruction."""
     body = draw(programs(config, wild=True, size=10, finishing=True, **SIZES))
     return [_moved(one, config) if isinstance(one, Store) else one for one in body]
 
 
 @st.composite
 def ordered(draw: DrawFn, config: Config, words: npt.NDArray[np.uint32]) -> list[Instruction]:
-    """Tokens exactly where something depends on something; ``words``: the micro-ops in DRAM."""
+    """Tokens exactly where instructions depend on each other. ``words`` are the micro-ops in DRAM."""
     depth = config.uop_depth
     body: list[Any] = [Load(memory=Memory.UOP, y_size=1, x_size=depth, x_stride=depth)]
     if config.post and draw(st.booleans()):
@@ -159,7 +160,7 @@ def ordered(draw: DrawFn, config: Config, words: npt.NDArray[np.uint32]) -> list
             body.append(replace(plain, x_size=size, y_size=1, y_pad_0=0, y_pad_1=0, x_pad_0=0, x_pad_1=0))
         elif isinstance(plain, Store) or (
             isinstance(plain, Load)
-            and not isinstance(plain, LoadPar | LoadRes)  # they meet the store unit's own STOREs
+            and not isinstance(plain, LoadPar | LoadRes)  # they conflict with the store unit's own STOREs
             and draw(st.integers(0, 3)) == 0
         ):
             body.append(_moved(plain, config))
@@ -169,7 +170,7 @@ def ordered(draw: DrawFn, config: Config, words: npt.NDArray[np.uint32]) -> list
 
 
 def _moved(one: Any, config: Config) -> Any:
-    """A LOAD or STORE, of what is stored."""
+    """Move the DRAM address of a LOAD or STORE to the stored bytes."""
     sizes = {
         Memory.WGT: config.wgt_element_bytes,
         Memory.INP: config.inp_element_bytes,

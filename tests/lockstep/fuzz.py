@@ -1,6 +1,6 @@
-"""``make fuzz``: random programs on simulator and hardware until the time is up.
+"""``make fuzz``: run random programs on simulator and hardware until the time is up.
 
-Prints how many a second; of a difference, the program, made as small as it gets, is left in a file.
+Prints programs per second. After a difference, a file holds the minimized program.
 """
 
 import argparse
@@ -15,22 +15,22 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from accel.assembly import disassemble
 from accel.base.errors import AccelError
-from accel.cli.common import named_values
+from accel.cli.shared_options import named_values
 from accel.core.config import Config
-from accel.core.faults import Cause
+from accel.core.fault_causes import Cause
 from accel.run.lockstep import Difference, Lockstep, lockstep
 from tests.lockstep.builds import BUILDS, built
 from tests.lockstep.cases import Case, cases
 
 _ROUND = 100
-"""Programs between two looks at the clock."""
+"""Programs between two checks of the time."""
 _REPORT_SECONDS = 10.0
 _APART = 1 << 32
-"""Seeds between two processes: more than one has rounds."""
+"""Distance between the first seeds of two processes, which exceeds the number of rounds."""
 
 
 class Fuzzer:
-    """What has been run so far."""
+    """Progress of one process."""
 
     def __init__(self, builds: Mapping[str, Config], seconds: float, hostile: bool) -> None:
         self.builds = builds
@@ -45,7 +45,7 @@ class Fuzzer:
         self._reported = self.begin
 
     def run(self, first_seed: int) -> bool:
-        """Until the time is up or something differs; returns whether all was equal."""
+        """Run until the time is up or a difference is found; return whether all runs were equal."""
         for number in range(sys.maxsize):
             if time.monotonic() >= self.end:
                 return True
@@ -98,7 +98,7 @@ class Fuzzer:
 
 
 def reproducer(case: Case, difference: Difference, folder: Path) -> Path:
-    """Write the program of a difference as assembly, with the command that shows it again."""
+    """Write the program of a difference as assembly, with the command that reproduces it."""
     folder.mkdir(parents=True, exist_ok=True)
     number = next(n for n in range(sys.maxsize) if not (folder / f"difference_{n}.s").exists())
     path = folder / f"difference_{number}.s"
@@ -111,7 +111,6 @@ def reproducer(case: Case, difference: Difference, folder: Path) -> Path:
 
 
 def main() -> int:
-    """The command line."""
     parser = argparse.ArgumentParser(prog="fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--build", choices=BUILDS, help="this hardware alone; all of them if not given")
@@ -145,8 +144,10 @@ def main() -> int:
 
 
 def _several(options: argparse.Namespace, builds: Mapping[str, Config], first_seed: int) -> int:
-    """This command in several processes at a time, on hardware that is built before; 1 if one of them found a
-    difference. What each prints comes in one piece."""
+    """Run this command in several processes; return 1 if one of them found a difference.
+
+    The hardware is built first. The output of each process is printed in one piece.
+    """
     for config in builds.values():
         built(config)
     command = [sys.executable, "-m", "tests.lockstep.fuzz", "--seconds", str(options.seconds)]

@@ -1,4 +1,5 @@
-"""The core behind register slices is the core at a memory that is slower by what they take."""
+"""The core with register slices equals the core with a memory that is slower by the
+slices' latency."""
 
 import pytest
 
@@ -7,9 +8,9 @@ from accel.core.config import NAMED, Config
 from accel.core.registers import REGISTERS
 from accel.hw.engines import pysim
 from accel.hw.engines.pysim import PysimEngine
-from accel.hw.export.bordered import SLICE_CYCLES, Bordered
+from accel.hw.export.chip_border import SLICE_CYCLES, Bordered
 from accel.hw.sim_top import SimTop
-from accel.run.backends.rtl import run_on_hardware
+from accel.run.backends.rtl_backend import run_on_hardware
 from accel.run.lockstep import compare, scope_of
 from accel.sim.functional.scratchpads import Scratchpads
 

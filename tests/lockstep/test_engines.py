@@ -1,4 +1,4 @@
-"""The engines that the other tests do not use: the same machine."""
+"""Engines that the other tests do not use simulate the same machine."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from accel.base.errors import EngineError
-from accel.core.faults import Cause
-from accel.hw.engines.choose import DEFAULT_ENGINE, ENGINES, open_engine
-from accel.hw.engines.driver import Engine
+from accel.core.fault_causes import Cause
+from accel.hw.engines.engine_driver import Engine
+from accel.hw.engines.open_engine import DEFAULT_ENGINE, ENGINES, open_engine
 from accel.run.lockstep import lockstep
 from accel.run.replay import load_test
 from tests.programs import TINY, gemm_program

@@ -1,4 +1,4 @@
-"""What no simulator shows: answers of the bus that are errors."""
+"""Bus errors, stops and timeouts on the hardware."""
 
 from functools import cache
 
@@ -8,24 +8,25 @@ import accel
 from accel.base.errors import BusTimeout, HardwareError, MachineError, RunStopped
 from accel.core.config import NAMED
 from accel.core.events import Event, EventKind
-from accel.core.faults import Cause
+from accel.core.fault_causes import Cause
 from accel.core.isa import Unit
 from accel.core.registers import REGISTERS
-from accel.hw.engines.run import Behaviour, HardwareRun
-from accel.run.backends.rtl import raise_if_bad, run_on_hardware
+from accel.hw.engines.hardware_run import Behaviour, HardwareRun
+from accel.run.backends.rtl_backend import raise_if_bad, run_on_hardware
 from accel.run.lockstep import compare, scope_of
 from accel.run.program import Program
 from accel.sim.functional.scratchpads import Scratchpads
-from accel.sim.timing.model import TimingRun
-from accel.sim.timing.port import BurstRecord
-from tests.lockstep.builds import built
+from accel.sim.timing.bus_ports import BurstRecord
+from accel.sim.timing.timing_run import TimingRun
+from tests.lockstep.builds import TINY, built, group
 
+pytestmark = pytest.mark.xdist_group(group(TINY))
 MAX_CYCLES = 1 << 20
 
 
 @cache
 def program() -> Program:
-    """A few bursts of every unit, several of them in flight."""
+    """A few bursts of every unit, with several in flight."""
     workload = accel.gemm(9, 17, 10, bias=True, shift=5)
     return accel.build(workload, NAMED["tiny"].override({"read_latency": 9, "write_latency": 5}), vthreads=2)
 
@@ -39,7 +40,7 @@ def simulated() -> TimingRun:
 
 
 def bursts(*, writes: bool) -> list[BurstRecord]:
-    """In the order in which the bus sees them."""
+    """Bursts of the simulated run in the order of their grants."""
     found = [b for b in simulated().bursts if b.writes is writes]
     return sorted(found, key=lambda burst: burst.grant)
 
@@ -54,7 +55,7 @@ def run(behaviour: Behaviour) -> HardwareRun:
 
 
 def assert_stops(found: HardwareRun, burst: BurstRecord, cycle: int) -> None:
-    """With the right error, and exactly what happens up to its cycle."""
+    """Check the reported error, and all events up to its cycle."""
     assert (found.cause, found.index, found.cycles) == (Cause.BUS, burst.instruction, cycle)
     assert found.events() == [event for event in simulated().events() if event.cycle <= cycle]
 
@@ -77,7 +78,7 @@ def test_a_bad_write(number: int) -> None:
 
 @pytest.mark.parametrize("number", range(6))
 def test_a_read_of_another_length(number: int) -> None:
-    """RLAST a beat early, or with a beat too many, which enters no scratchpad."""
+    """RLAST comes one beat early or after an additional beat, which must not reach a scratchpad."""
     everything = bursts(writes=False)
     longer = [burst for burst in everything if burst.last > burst.first]
     burst = longer[number * len(longer) // 6]
@@ -96,7 +97,6 @@ def test_a_read_of_another_length(number: int) -> None:
 
 
 def beats_of(burst: BurstRecord) -> int:
-    """Its beats."""
     return burst.last - burst.first + 1
 
 
@@ -127,7 +127,7 @@ def ended(**ways: int) -> HardwareRun:
 
 
 def assert_as_simulated(found: HardwareRun, **ways: int) -> None:
-    """In the same cycle, at the same instruction, and with what happened up to there."""
+    """The simulator stops in the same cycle, at the same instruction, and with the same events."""
     timing = program().simulate(program().dram(), Scratchpads.random(program().config, 0), **ways).timing
     assert timing is not None
     assert timing.stop is not None
@@ -138,7 +138,8 @@ def assert_as_simulated(found: HardwareRun, **ways: int) -> None:
 
 @pytest.mark.parametrize("number", range(8))
 def test_a_run_is_stopped(number: int) -> None:
-    """Software's write takes a few cycles; the simulator stops where the hardware was."""
+    """Software's write takes a few cycles, so the simulator stops in the cycle in which the
+    hardware stopped."""
     cycle = number * (simulated().cycles - 12) // 7
     found = ended(stop_at=cycle)
     assert found.cause is Cause.STOPPED
@@ -148,7 +149,8 @@ def test_a_run_is_stopped(number: int) -> None:
 
 @pytest.mark.parametrize("bus_timeout", [1, 2, 3, 4, 5, 6])
 def test_a_time_out(bus_timeout: int) -> None:
-    """Shorter than the latencies of a memory that answers as the contract says, so that some end a run."""
+    """These timeouts are shorter than the latencies of the timing contract, so some of them
+    end the run."""
     assert_as_simulated(ended(bus_timeout=bus_timeout), bus_timeout=bus_timeout)
 
 
@@ -170,8 +172,8 @@ def test_errors_of_runs_that_are_ended() -> None:
             assert type(found) is error
 
 
-def test_a_run_that_takes_too_long_is_given_up() -> None:
-    """Also if whoever looks on does not want to any longer; the machine can be used at once."""
+def test_a_run_that_takes_too_long_is_aborted() -> None:
+    """The caller's exception ends it too, and the machine is usable immediately."""
 
     class Enough(Exception):
         pass
@@ -192,8 +194,8 @@ def test_a_run_that_takes_too_long_is_given_up() -> None:
         assert again.cause is Cause.NONE
 
 
-def test_the_next_run_is_not_concerned() -> None:
-    """Behind a run that ended with an error, without a reset; its tokens are cleared."""
+def test_an_error_does_not_affect_the_next_run() -> None:
+    """The earlier run ended with an error. Its tokens are cleared, without a reset."""
     one = program()
     pads = Scratchpads.random(one.config, 0)
     engine = built(one.config)

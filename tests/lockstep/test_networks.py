@@ -1,4 +1,5 @@
-"""Whole compiled programs: simulator and hardware agree on every cycle, alone and in a session."""
+"""Compiled networks and layers: simulator and hardware agree on every cycle, alone and
+in a session."""
 
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 
 import accel
 from accel.core.config import Config
-from accel.hw.engines.driver import Engine
+from accel.hw.engines.engine_driver import Engine
 from accel.run.lockstep import lockstep
 from tests.compiler.convs import any_inputs, expected
 from tests.lockstep.builds import BUILDS, built, each, opened
@@ -80,14 +81,14 @@ def test_mapped_pools(pool: accel.Workload, mapping: str) -> None:
 
 
 def test_a_session_on_the_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two layers, of which the second takes the first one's output as it lies."""
+    """The second of two layers reads the first one's output in place."""
     config = BUILDS["tiny"].override({"mem_size": 1 << 20, "mem_base": 1 << 16})
 
     def shared(asked: Config, *_: object, **__: object) -> Engine:
         assert asked.hardware == config.hardware
         return opened(config)
 
-    monkeypatch.setattr("accel.run.backends.rtl.open_engine", shared)
+    monkeypatch.setattr("accel.run.backends.rtl_backend.open_engine", shared)
     first = accel.conv2d(1, 8, 6, 6, 16, 3, padding=1, **EPILOGUE)
     second = accel.conv2d(1, 16, 6, 6, 12, 1, stride=2, **EPILOGUE)
     programs = [accel.build(one, config) for one in (first, second)]

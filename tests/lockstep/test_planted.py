@@ -1,7 +1,7 @@
-"""Faults planted into each unit are found: a late cycle, a wrong token, a wrong bit.
+"""Lockstep detects faults planted into each unit: a late cycle, a wrong token, a wrong bit.
 
-Each unit is put into a box that passes its signals through, but for those of the fault that is chosen: a
-machine is built once, with all of its faults in it.
+A box around each unit passes its signals through, except those of the selected fault. So one machine holds
+all of its faults.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,7 @@ from amaranth.lib.wiring import Flow
 from amaranth.sim import SimulatorContext
 
 import accel
-from accel.compiler.operators.default import default_schedule
+from accel.compiler.operators.default_schedule import default_schedule
 from accel.core.config import NAMED, Config
 from accel.core.isa import (
     Instruction,
@@ -35,10 +35,10 @@ from accel.core.isa import (
 from accel.core.requantize import MULTIPLIER_BITS
 from accel.core.token_rules import Counter, pushes
 from accel.hw import core
-from accel.hw.bus import port
-from accel.hw.datapath.finishing import ParLayout, SettingLayout
+from accel.hw.bus import read_port
+from accel.hw.datapath.requantize_lanes import ParLayout, SettingLayout
 from accel.hw.engines.pysim import PysimEngine
-from accel.hw.units import finished, own, store
+from accel.hw.units import requantized_beats, store, store_unit_loads
 from accel.run.lockstep import Difference, lockstep
 from accel.run.program import Program
 from accel.run.replay import load_test
@@ -56,12 +56,12 @@ SMALL = NAMED["tiny"].override(
         "write_latency": 2,
     }
 )
-"""Quick to fill."""
+"""Scratchpads that are quick to fill."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """Some of a unit's signals changed on their way; the program ``found_by`` shows it as ``what``."""
+    """Changed signals of a unit. The program ``found_by`` shows the change in the scopes ``what``."""
 
     unit: str
     changes: dict[str, Change]
@@ -70,13 +70,13 @@ class Fault:
 
 
 def ports(unit: Any) -> dict[str, tuple[Flow, Value]]:
-    """A unit's ports by name, those of its interfaces as ``interface.member``."""
+    """A unit's ports by name. A member of an interface is ``interface.member``."""
     found = unit.signature.flatten(unit)
     return {".".join(path): (member.flow, Value.cast(value)) for path, member, value in found}
 
 
 class Box(wiring.Component):
-    """A unit with faults, of which ``chosen`` says by its number which is there."""
+    """A unit with faults. The signal ``chosen`` holds the number of the active one."""
 
     def __init__(self, unit: wiring.Component, faults: dict[int, dict[str, Change]], chosen: Signal) -> None:
         self._unit = unit
@@ -102,11 +102,11 @@ class Box(wiring.Component):
 
 
 class FaultyEngine(PysimEngine):
-    """A machine with faults in it.
+    """A machine with faults.
 
     Args:
-        config: to build.
-        faults: of its units; ``chosen`` counts them from 1, and is 0 for none.
+        config: configuration to build.
+        faults: faults of its units. ``chosen`` numbers them from 1; 0 stands for none.
     """
 
     def __init__(self, config: Config, faults: Sequence[Fault]) -> None:
@@ -122,8 +122,9 @@ class FaultyEngine(PysimEngine):
 
     @contextmanager
     def _boxed(self, unit: str, faults: dict[int, dict[str, Change]]) -> Iterator[list[Box]]:
-        """Have a unit be built with a box around it."""
-        owner = next(module for module in (core, store, own, finished) if hasattr(module, unit))
+        owner = next(
+            module for module in (core, store, store_unit_loads, requantized_beats) if hasattr(module, unit)
+        )
         original = getattr(owner, unit)
         boxes: list[Box] = []
 
@@ -141,14 +142,13 @@ class FaultyEngine(PysimEngine):
 
 
 def late(m: Module, value: Value) -> Value:
-    """A cycle later."""
+    """Delay by a cycle."""
     before = Signal.like(value)
     m.d.sync += before.eq(value)
     return before
 
 
 def flipped(*bits: int) -> Change:
-    """With some bits inverted."""
 
     def change(m: Module, value: Value) -> Value:
         return value ^ Const(sum(1 << bit for bit in bits), len(value))
@@ -157,7 +157,7 @@ def flipped(*bits: int) -> Change:
 
 
 def without(bit: int) -> Change:
-    """With a bit zero."""
+    """Clear a bit."""
 
     def change(m: Module, value: Value) -> Value:
         return Cat(value[:bit], Const(0, 1), value[bit + 1 :])
@@ -166,12 +166,11 @@ def without(bit: int) -> Change:
 
 
 def field_bit(cls: type[Any], name: str) -> int:
-    """The lowest bit of a field in an instruction."""
     return next(slot.offset for slot in class_slots(cls, SMALL) if slot.name == name)
 
 
 def only_stores(bit: int) -> Change:
-    """An instruction with a bit inverted if it is a STORE."""
+    """Invert a bit of an instruction if it is a STORE."""
 
     def change(m: Module, value: Value) -> Value:
         is_store = value[:3] == int(Store.OPCODE)
@@ -181,7 +180,7 @@ def only_stores(bit: int) -> Change:
 
 
 def only(cls: type[Instruction], bit: int) -> Change:
-    """An instruction with a bit zero if it is of a class."""
+    """Clear a bit of an instruction if it is of a class."""
 
     def change(m: Module, value: Value) -> Value:
         kept = value[bit] & (value[:3] != int(cls.OPCODE))
@@ -191,7 +190,7 @@ def only(cls: type[Instruction], bit: int) -> Change:
 
 
 def always(bit: int) -> Change:
-    """All bits zero, or all one."""
+    """Set all bits to zero or to one."""
 
     def change(m: Module, value: Value) -> Value:
         return Const(-bit, len(value))
@@ -200,7 +199,7 @@ def always(bit: int) -> Change:
 
 
 def as_load(m: Module, value: Value) -> Value:
-    """A LOAD that moves nothing in place of a SET."""
+    """Replace a SET by a LOAD that moves nothing."""
     return Cat(Mux(value[:3] == int(SetInp.OPCODE), int(Load.OPCODE), value[:3]), value[3:])
 
 
@@ -220,7 +219,7 @@ FAULTS: dict[tuple[str, str], dict[str, Change]] = {
     ("Store", "data"): {"wdata": flipped(63)},
 }
 WHERE = {"latency": {"events"}, "token": {"events"}, "data": {"memory", "events"}}
-"""What shows each kind of fault."""
+"""The scopes in which each kind of fault shows."""
 
 
 INT8 = NAMED["tiny-int8"]
@@ -231,7 +230,7 @@ MAC, SET_INP, SET_ACC, SET_OUT, STORE_REQ = (
 
 
 def bit_of(layout: data.Layout, *path: str) -> int:
-    """The lowest bit of a part of what has a layout."""
+    """The lowest bit of a field in a layout."""
     offset = 0
     for name in path:
         offset += layout[name].offset
@@ -358,24 +357,29 @@ SECOND_FAULTS: dict[str, tuple[str, str, dict[str, Change], str]] = {
         {"fetched.word": only(Store, STORE_REQ["par_x"])},
         "events",
     ),
-    "sums that come a slot late": ("store_requantize", "Lanes", {"sums": late}, "memory"),
-    "an exponent that is off by one": ("store_requantize", "Lanes", {"par": flipped(EXPONENT)}, "memory"),
-    "a bias that is off by one": ("store_requantize", "Lanes", {"par": flipped(0)}, "memory"),
-    "a residual that is off by one": ("store_add", "Lanes", {"res": flipped(0)}, "memory"),
+    "sums that come a slot late": ("store_requantize", "RequantizeLanes", {"sums": late}, "memory"),
+    "an exponent that is off by one": (
+        "store_requantize",
+        "RequantizeLanes",
+        {"par": flipped(EXPONENT)},
+        "memory",
+    ),
+    "a bias that is off by one": ("store_requantize", "RequantizeLanes", {"par": flipped(0)}, "memory"),
+    "a residual that is off by one": ("store_add", "RequantizeLanes", {"res": flipped(0)}, "memory"),
     "residuals that are always int8": (
         "store_add_unsigned",
-        "Lanes",
+        "RequantizeLanes",
         {"setting": without(bit_of(SettingLayout(), "unsigned"))},
         "memory",
     ),
     "an addition without its offset": (
         "store_add",
-        "Lanes",
+        "RequantizeLanes",
         {"setting": without(bit_of(SettingLayout(), "addition", "offset"))},
         "memory",
     ),
-    "a residual that is not added": ("store_add", "Lanes", {"adds": always(0)}, "memory"),
-    "a result of the slot before": ("store_requantize", "Lanes", {"result": late}, "memory"),
+    "a residual that is not added": ("store_add", "RequantizeLanes", {"adds": always(0)}, "memory"),
+    "a result of the slot before": ("store_requantize", "RequantizeLanes", {"result": late}, "memory"),
     "rows that do not go on in par": (
         "store_requantize_par",
         "SlotWalker",
@@ -398,60 +402,69 @@ SECOND_FAULTS: dict[str, tuple[str, str, dict[str, Change], str]] = {
     ),
     "a LOAD of res that needs no room": (
         "store_add_waits_for_room",
-        "Residuals",
+        "ResOccupancy",
         {"room": always(1)},
         "events",
     ),
     "a STORE.ADD that does not wait": (
         "store_add_waits_for_room",
-        "Residuals",
+        "ResOccupancy",
         {"there": always(1)},
         "events",
     ),
     "a res that is never too full": (
         "fault_residual_full",
-        "Residuals",
+        "ResOccupancy",
         {"full": always(0), "room": always(1)},
         "events",
     ),
     "a res that is never too empty": (
         "fault_residual_empty",
-        "Residuals",
+        "ResOccupancy",
         {"empty": always(0), "there": always(1)},
         "events",
     ),
-    "residuals that all go to one place": ("store_add_in_order", "Residuals", {"begin": always(0)}, "memory"),
-    "a STORE that does not wait for par": ("load_par_waits", "Loader", {"unwritten": always(0)}, "events"),
+    "residuals that all go to one place": (
+        "store_add_in_order",
+        "ResOccupancy",
+        {"begin": always(0)},
+        "memory",
+    ),
+    "a STORE that does not wait for par": (
+        "load_par_waits",
+        "LoadExecutor",
+        {"unwritten": always(0)},
+        "events",
+    ),
     "a LOAD of par that does not wait for a LOAD": (
         "load_par_over_load",
-        "Loader",
+        "LoadExecutor",
         {"conflict": always(0)},
         "events",
     ),
     "a LOAD of par that does not wait for a STORE": (
         "load_par_waits",
-        "Flight",
+        "InFlight",
         {"conflict": always(0)},
         "events",
     ),
     "a LOAD that does not retire in order": (
         "load_par_beside_store",
-        "Loader",
+        "LoadExecutor",
         {"hold": late},
         "events",
     ),
 }
-"""Of what only the second generation has: the directed program that finds it, the unit, its signals, and what
-shows it."""
+"""Faults of features with ``post=1``: the directed program that detects it, the unit, its changed signals,
+and the scope in which it shows."""
 LITTLE = ("store_", "load_par", "set_acc", "fault_")
-"""How programs begin that show their faults in small scratchpads too."""
+"""Prefixes of programs that detect their faults in small scratchpads, too."""
 FEW = {"uop_bytes": 16, "inp_bytes": 16, "wgt_bytes": 64, "acc_bytes": 512}
-"""For those programs scratchpads that are quick to fill."""
+"""For those programs, scratchpads that are quick to fill."""
 
 
 @cache
 def program() -> Program:
-    """Every unit waits for every neighbour."""
     workload, machine = accel.gemm(3, 8, 24, shift=3), accel.machine(SMALL)
     two_tiles = default_schedule(workload, machine, 1, {"tile_m": 2})
     return accel.build(workload, machine, steps=two_tiles.steps)
@@ -462,7 +475,7 @@ COMPILED = "a matrix product"
 
 @cache
 def finder(name: str) -> Program:
-    """The compiled program, or one of ``tests/programs`` with little to fill if that will do."""
+    """The compiled program, or one of ``tests/programs``, with small scratchpads if they suffice."""
     if name == COMPILED:
         return program()
     found = load_test(Path(__file__).parents[1] / "programs" / f"{name}.s")
@@ -479,27 +492,25 @@ PLANTED = {
 
 
 FOUND_BY = {fault.found_by: name for name, fault in reversed(PLANTED.items())}
-"""By a program the first fault that it finds."""
 
 
 def what_it_is_about(fault: str) -> object:
-    """Itself, if both generations have it; else its unit."""
+    """The fault itself if both generations have it, otherwise its unit."""
     return fault if PLANTED[fault].found_by == COMPILED else PLANTED[fault].unit
 
 
 def on_the_same_machine(config: Config) -> list[str]:
-    """The faults whose programs run on the machine of a configuration's hardware."""
+    """The faults whose programs run on the machine of this configuration."""
     return [name for name, fault in PLANTED.items() if finder(fault.found_by).config.hardware == config]
 
 
 @cache
 def machine(config: Config) -> FaultyEngine:
-    """The machine with all its faults, built once for each process."""
     return FaultyEngine(config, [PLANTED[name] for name in on_the_same_machine(config)])
 
 
 def difference(by: Program, fault: str | None = None) -> Difference | None:
-    """The first difference with a fault, or with boxes alone."""
+    """The first difference with a fault, or with boxes but no fault."""
     config = by.config.hardware
     engine = machine(config)
     engine.chosen = 0 if fault is None else 1 + on_the_same_machine(config).index(fault)
@@ -522,15 +533,17 @@ def test_a_planted_fault_is_found(fault: str) -> None:
     assert found.message
 
 
-def test_another_place_of_the_store_unit_at_the_read_port_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_priority_of_the_store_unit_at_the_read_port_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     by = load_test(Path(__file__).parents[1] / "programs" / "order_of_reads.s")
     by = replace(by, config=by.config.override(FEW | {"inp_bytes": 64}))
-    right = port.readers_of(by.config)
+    right = read_port.readers_of(by.config)
     place = right.index(Unit.STORE)
     for first in (place - 1, place):
         wrong = list(right)
         wrong[first : first + 2] = reversed(wrong[first : first + 2])
-        monkeypatch.setattr(port, "readers_of", lambda config, wrong=tuple(wrong): wrong)
+        monkeypatch.setattr(read_port, "readers_of", lambda config, wrong=tuple(wrong): wrong)
         with PysimEngine(by.config.hardware) as engine:
             found = lockstep(by, engine).difference
         assert found is not None

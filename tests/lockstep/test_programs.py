@@ -1,22 +1,33 @@
-"""Compiled programs, the directed ones of ``tests/programs`` and other compilers' vectors."""
+"""Compiled programs, the directed programs of ``tests/programs``, and vectors of other
+compilers."""
 
+import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import accel
 from accel.core.config import NAMED, RUN_FIELDS, Config
-from accel.core.faults import Cause
+from accel.core.fault_causes import Cause
 from accel.run.lockstep import Lockstep, Scope, lockstep
 from accel.run.program import Program
 from accel.run.replay import load_any, load_test, replay
-from tests.lockstep.builds import BUILDS, built, each, same_geometry
-from tests.thorough import also
+from tests.lockstep.builds import BUILDS, TINY, built, each, group, same_geometry
+from tests.thorough import also, grouped
 
 FILES = sorted((Path(__file__).parents[1] / "programs").glob("*.s"))
-EACH = [also(path) if ".config gemm8x8" in path.read_text(encoding="utf-8") else path for path in FILES]
+
+
+def directed_parameter(path: Path) -> Any:
+    """A directed program as a test parameter, in the group of its machine."""
+    (name,) = re.findall(r"^\.config (\S+)", path.read_text(encoding="utf-8"), re.MULTILINE)[:1]
+    return grouped(group(NAMED[name]), path, thorough=name == "gemm8x8")
+
+
+EACH = [directed_parameter(path) for path in FILES]
 
 
 def assert_equal(program: Program, *, seed: int = 0, hostile: bool = False) -> Lockstep:
@@ -26,7 +37,7 @@ def assert_equal(program: Program, *, seed: int = 0, hostile: bool = False) -> L
 
 
 def on(build: Config, program: Program) -> Program:
-    """The program with the timing of a build, and its own settings of the run."""
+    """The program with the timing of a build and the program's own run settings."""
     own = {name: getattr(program.config, name) for name in RUN_FIELDS}
     return program.with_timing(replace(build, **own))
 
@@ -35,16 +46,16 @@ def on(build: Config, program: Program) -> Program:
 
 
 SHAPES = [
-    ("vta", (16, 16, 16)),
-    ("vta", (64, 64, 64)),
-    ("vta", (33, 50, 47)),
-    also("gemm8x8", (8, 8, 8)),
-    also("gemm8x8", (64, 64, 64)),
-    also("gemm8x8", (13, 21, 9)),
-    ("tiny", (1, 1, 1)),
-    ("tiny", (24, 40, 20)),
+    grouped(group(NAMED[name]), name, shape, thorough=name == "gemm8x8")
+    for name, shapes in {
+        "vta": [(16, 16, 16), (64, 64, 64), (33, 50, 47)],
+        "gemm8x8": [(8, 8, 8), (64, 64, 64), (13, 21, 9)],
+        "tiny": [(1, 1, 1), (24, 40, 20)],
+    }.items()
+    for shape in shapes
 ]
-"""Models of large machines take long to build: of gemm8x8's, ``--thorough`` has one."""
+"""The model of ``gemm8x8`` takes long to build, so only ``--thorough`` builds it."""
+HOSTILE_SHAPES = [one for one in SHAPES if one.values[1] in {(33, 50, 47), (13, 21, 9), (24, 40, 20)}]
 
 
 @cache
@@ -60,6 +71,7 @@ def test_gemm(config: str, shape: tuple[int, int, int], timing: dict[str, int]) 
     assert (found.cause, found.scope) == (Cause.NONE, Scope.EVERYTHING)
 
 
+@pytest.mark.xdist_group(group(TINY))
 @pytest.mark.parametrize("vthreads", [1, 2, 4])
 @pytest.mark.parametrize("latency", [8, 200])
 def test_virtual_threads(vthreads: int, latency: int) -> None:
@@ -72,17 +84,16 @@ def test_gemm_on_other_timings(build: str) -> None:
     assert_equal(on(BUILDS[build], gemm("tiny", (24, 40, 20), 1)))
 
 
-@pytest.mark.parametrize(
-    ("config", "shape"), [("vta", (33, 50, 47)), also("gemm8x8", (13, 21, 9)), ("tiny", (24, 40, 20))]
-)
+@pytest.mark.parametrize(("config", "shape"), HOSTILE_SHAPES)
 def test_hostile_memory(config: str, shape: tuple[int, int, int]) -> None:
     found = assert_equal(gemm(config, shape), hostile=True, seed=5)
     assert (found.scope, found.events) == (Scope.RESULT, None)
 
 
+@pytest.mark.xdist_group(group(TINY))
 @pytest.mark.parametrize(("hostile", "scope"), [(False, Scope.EVERYTHING), (True, Scope.END)])
 def test_a_run_that_ends_by_its_limit(hostile: bool, scope: Scope) -> None:
-    """Hostile memory takes the hardware's run to its end, where the simulator's has none to compare with."""
+    """A limit that ends the simulator's run also ends the hardware's."""
     program = gemm("tiny", (24, 40, 20))
     found = lockstep(program, built(program.config), max_cycles=300, hostile=hostile)
     assert found.difference is None
@@ -98,7 +109,7 @@ def directed(path: Path) -> Program:
 
 
 def alternatives(program: Program) -> list[Program]:
-    """The program on every build of its geometry that can count the tokens it starts from."""
+    """The program on every build of its geometry whose counters hold the program's initial tokens."""
     if program.config.hardware in {NAMED["vta"].hardware, NAMED["gemm8x8"].hardware}:
         return [program]
     builds = [BUILDS[name] for name in same_geometry(program.config)]
@@ -109,7 +120,6 @@ def alternatives(program: Program) -> list[Program]:
 
 @pytest.mark.parametrize("path", EACH, ids=[path.stem for path in FILES])
 def test_directed(path: Path) -> None:
-    """Simulator and hardware agree on every cycle."""
     for program in alternatives(directed(path)):
         assert_equal(program)
         assert_equal(program, hostile=True)
@@ -117,7 +127,8 @@ def test_directed(path: Path) -> None:
 
 @pytest.mark.parametrize("path", EACH, ids=[path.stem for path in FILES])
 def test_directed_expectations(path: Path) -> None:
-    """The hardware meets them, scratchpads and tokens included, wherever the simulator does."""
+    """Expectations that the simulator meets hold on the hardware too, including scratchpads
+    and tokens."""
     met = 0
     for program in alternatives(directed(path)):
         engine = built(program.config)
@@ -128,7 +139,7 @@ def test_directed_expectations(path: Path) -> None:
 
 
 def test_directed_programs_end_in_every_way() -> None:
-    """But as the bus and the host end them: test_errors."""
+    """Bus errors, stops and timeouts are in test_errors."""
     causes = {program.expected.cause for program in map(directed, FILES) if program.expected is not None}
     assert causes == set(Cause) - {Cause.BUS, Cause.STOPPED, Cause.TIMEOUT}
 
@@ -138,7 +149,7 @@ def test_directed_programs_end_in_every_way() -> None:
 
 @pytest.mark.parametrize("post", [0, also(1)])
 def test_vectors(vector: Path, post: int) -> None:
-    """On the geometry that they are for, and on the same of the second generation."""
+    """Vectors run on their geometry, and on the same geometry with ``post=1``."""
     program = load_any(vector)
     program = replace(program, config=replace(program.config, post=post))
     found = assert_equal(program, seed=1)

@@ -1,5 +1,3 @@
-"""Random programs: simulator and hardware agree on every cycle."""
-
 import pytest
 from hypothesis import given
 

@@ -1,23 +1,21 @@
-"""Small graphs, and where to run them."""
-
 from collections.abc import Sequence
 
 import numpy as np
 
-from accel.graph.builder import Builder
-from accel.graph.elementwise import Add, Clip
+from accel.graph.elementwise_operators import Add, Clip
 from accel.graph.graph import Graph
-from accel.graph.movement import Reshape, Transpose
-from accel.graph.pools import GlobalAveragePool, MaxPool
-from accel.graph.products import Conv, MatMul
-from accel.graph.tensor import Quantization, Tensor
-from accel.graph.windows import Windows
+from accel.graph.graph_builder import Builder
+from accel.graph.graph_tensor import Quantization, Tensor
+from accel.graph.movement_operators import Reshape, Transpose
+from accel.graph.pooling_operators import GlobalAveragePool, MaxPool
+from accel.graph.product_operators import Conv, MatMul
+from accel.graph.window_geometry import Windows
 
 MACHINE = "vta-int8"
 
 
 def windows(kernel: int, *, stride: int = 1, pad: int = 0, rank: int = 2) -> Windows:
-    """The same along all axes."""
+    """Windows with the same attributes along all axes."""
     return Windows(
         kernel=(kernel,) * rank,
         strides=(stride,) * rank,
@@ -28,7 +26,7 @@ def windows(kernel: int, *, stride: int = 1, pad: int = 0, rank: int = 2) -> Win
 
 
 class Small:
-    """A graph under construction, of one input ``x``."""
+    """A builder of graphs with one input ``x``."""
 
     def __init__(self, shape: Sequence[int], *, dtype: str = "int8", seed: int = 0) -> None:
         self.rng = np.random.default_rng(seed)
@@ -98,7 +96,7 @@ class Small:
 
 
 def divided_network() -> Graph:
-    """Two programs, with a Transpose of the host in between."""
+    """Two programs with a Transpose on the host between them."""
     small = Small((1, 32, 9, 9))
     first = small.conv("x", "a", 64, pad=1)
     turned = small.builder.emit(Transpose(permutation=(0, 1, 3, 2)), [first], "t")
@@ -107,7 +105,7 @@ def divided_network() -> Graph:
 
 
 def residual_network(dtype: str = "int8") -> Graph:
-    """Two convolutions with a sum around the second, bounds, a mean and a product."""
+    """Two convolutions with a residual, bounds, a mean and a matrix product."""
     small = Small((1, 20, 9, 7), dtype=dtype)
     small.conv("x", "a", 24, pad=1, stride=2)
     small.clip("a", "a_relu", 120 if dtype == "uint8" else 10, None)

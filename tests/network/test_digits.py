@@ -1,4 +1,4 @@
-"""The network for digits: its files agree with each other, and it reads digits on every backend."""
+"""The network for digits, its files, and its runs on every backend."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from accel.base.errors import ScheduleError
-from accel.compiler.mappings.choose import Choice
+from accel.compiler.mappings.mapping_choice import MappingChoice
 from accel.core.config import Config
-from accel.formats.comparison import compare
+from accel.formats.compare_with_runtime import compare
 from accel.formats.onnx_import import load_onnx
 from accel.formats.onnx_runtime import run_onnx_runtime
-from accel.graph.evaluate import evaluate
-from accel.hw.engines.driver import Engine
+from accel.graph.graph_evaluation import evaluate
+from accel.hw.engines.engine_driver import Engine
 from accel.network.digits import (
     COUNT,
     GRAPH,
@@ -26,9 +26,9 @@ from accel.network.digits import (
     digits_network,
     digits_pictures,
 )
-from accel.network.program import NetworkProgram
-from accel.package.plan import deploy_network
-from accel.run.measured import measured
+from accel.network.network_program import NetworkProgram
+from accel.package.deployment_plan import deploy_network
+from accel.run.measured_plans import measure_plans
 from accel.views import Timeline
 from tests.expect import refused
 from tests.lockstep.builds import BUILDS, opened
@@ -37,7 +37,7 @@ from tests.package.driver import BASE, Driver, Hardware, library
 from tests.tools import needs
 
 LARGEST = 32_000
-"""Bytes of each file."""
+"""Size limit of each file, in bytes."""
 RIGHT = 95
 
 
@@ -58,14 +58,14 @@ def test_the_graph_is_the_model() -> None:
     assert all(np.array_equal(graph.constants[name], values) for name, values in model.constants.items())
 
 
-def test_the_pictures() -> None:
+def test_pictures_and_classes() -> None:
     pictures, classes = digits_pictures()
     assert (pictures.shape, pictures.dtype, classes.dtype) == ((COUNT, 28, 28), np.uint8, np.uint8)
     assert np.bincount(classes).tolist() == [COUNT // 10] * 10
 
 
 def test_it_reads_digits() -> None:
-    """All of them at once; ONNX Runtime has the same scores."""
+    """A batch of all pictures, compared with ONNX Runtime's scores."""
     pictures, classes = digits_pictures()
     images = as_images(pictures)
     graph = load_onnx(MODEL, batch=COUNT)
@@ -79,31 +79,31 @@ def test_it_reads_digits() -> None:
 
 def test_layers_with_measured_plans_take_fewer_cycles(program: NetworkProgram) -> None:
     other = digits_network().build(MACHINE, strict=True, measure=8)
-    usual, measured = program.run(), other.run()
-    assert measured.cycles < usual.cycles
-    assert not measured.mismatches
+    usual, measure_plans = program.run(), other.run()
+    assert measure_plans.cycles < usual.cycles
+    assert not measure_plans.mismatches
     parts = [part for part in other.parts if part.program is not None]
     assert all(part.alone == part.program.run(check=False).cycles for part in parts)
     with refused(ScheduleError, "measure is 0; it must be a positive integer"):
         digits_network().build(MACHINE, measure=0)
 
 
-def test_measured_plans_that_make_the_network_slower_are_not_taken(
+def test_measured_plans_that_make_the_network_slower_are_discarded(
     program: NetworkProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As plans that are best by themselves may; here those that are worst."""
+    """Measurement in isolation can choose such plans. Here it chooses the slowest."""
 
-    def worst(choice: Choice, *arguments: Any) -> Choice:
-        found = measured(choice, *arguments)
-        simulated = [one for one in found.candidates if one.simulated is not None]
+    def worst(choice: MappingChoice, *arguments: Any) -> MappingChoice:
+        found = measure_plans(choice, *arguments)
+        simulated = [one for one in found.candidates if one.simulated_cycles is not None]
         return replace(found, candidates=simulated[::-1])
 
-    monkeypatch.setattr("accel.network.place.measured", worst)
+    monkeypatch.setattr("accel.network.placement.measure_plans", worst)
     found = digits_network().build(MACHINE, measure=8)
     assert [chain.program.code for chain in found.chains] == [one.program.code for one in program.chains]
 
 
-def test_the_machine_does_all_products(program: NetworkProgram) -> None:
+def test_the_machine_executes_all_products(program: NetworkProgram) -> None:
     assert program.host_macs == 0
     assert len(program.chains) == 1
 
@@ -117,16 +117,16 @@ def test_on_the_simulators(backend: str, program: NetworkProgram) -> None:
         assert result.outputs[OUTPUT].argmax() == classes[index]
 
 
-def test_the_picture_in_the_tutorial_is_drawn_as_it_is_now(tmp_path: Path) -> None:
+def test_the_timeline_in_the_tutorial_is_current(tmp_path: Path) -> None:
     network = digits_network()
     (chain,) = network.build("vta-int8").chains
-    Timeline(chain.whole(network.graph).run(record=True)).save(tmp_path / "digits.svg")
-    documented = Path(__file__).parents[2] / "docs" / "digits.svg"
+    Timeline(chain.with_constants(network.graph).run(record=True)).save(tmp_path / "digits.svg")
+    documented = Path(__file__).parents[2] / "docs" / "learn" / "digits.svg"
     assert documented.read_text(encoding="utf-8") == (tmp_path / "digits.svg").read_text(encoding="utf-8")
 
 
 def test_on_the_hardware(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """On a small machine, in as many cycles as the simulator takes; as a package, driven by C, too."""
+    """A small machine, with the cycles of the simulator, also as a package driven by C."""
     needs("verilator")
     config = BUILDS["int8"].override({"mem_size": 1 << 20})
 
@@ -134,7 +134,7 @@ def test_on_the_hardware(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
         assert asked.hardware == config.hardware
         return opened(config)
 
-    monkeypatch.setattr("accel.run.backends.rtl.open_engine", shared)
+    monkeypatch.setattr("accel.run.backends.rtl_backend.open_engine", shared)
     program = digits_network().build(config)
     images = as_images(digits_pictures()[0][:1])
     ran = {backend: program.run({INPUT: images}, backend=backend) for backend in ("sim", "rtl")}

@@ -1,4 +1,4 @@
-"""Random quantized networks on a machine, equal to numpy's reading of them in every tensor."""
+"""Random quantized networks on a machine, compared with numpy in every tensor."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ IN_THE_SUITE = 12
 
 @settings(max_examples=IN_THE_SUITE)
 @given(NETWORKS)
-def test_networks_are_computed_as_numpy_does(network: tuple[list[str], int]) -> None:
-    """From a file in either format, by function and in time; with and without what only layers need."""
+def test_random_networks_equal_numpy(network: tuple[list[str], int]) -> None:
+    """QOperator and QDQ files, two backends, with and without intermediate results."""
     kinds, seed = network
     made = generate(kinds, seed)
     graph = import_model(models(made)[seed % 2])
@@ -27,8 +27,8 @@ def test_networks_are_computed_as_numpy_does(network: tuple[list[str], int]) -> 
         assert set(result.outputs) == set(graph.outputs)
 
 
-def only_last(graph: Graph) -> Graph:
-    """The graph of whose outputs those stay that nothing takes: the others can be fused."""
+def with_final_outputs(graph: Graph) -> Graph:
+    """Remove outputs that nodes read, so that these nodes can be fused."""
     taken = {name for node in graph.nodes for name in node.inputs}
     outputs = [name for name in graph.outputs if name not in taken]
     return build_graph(
@@ -38,10 +38,10 @@ def only_last(graph: Graph) -> Graph:
 
 @settings(max_examples=IN_THE_SUITE)
 @given(NETWORKS)
-def test_networks_whose_layers_are_fused(network: tuple[list[str], int]) -> None:
-    """Bounds and sums go with products where nobody else needs what is in between."""
+def test_random_networks_with_fusion_equal_numpy(network: tuple[list[str], int]) -> None:
+    """Bounds and sums are fused if nothing else reads the tensors between them."""
     kinds, seed = network
     made = generate(kinds, seed)
-    graph = only_last(import_model(models(made)[0]))
+    graph = with_final_outputs(import_model(models(made)[0]))
     machine = ("vta-int8", "gemm8x8-int8")[seed % 2]
     Network(graph=graph).build(machine, keep=seed % 3 > 0).run(feeds(made)).raise_if_wrong()

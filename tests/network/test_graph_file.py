@@ -1,5 +1,3 @@
-"""Graphs in files."""
-
 import json
 import zipfile
 from pathlib import Path
@@ -16,12 +14,11 @@ GRAPH = residual_network("uint8")
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A graph's file."""
     save_graph(GRAPH, tmp_path / "g.graph")
     return tmp_path / "g.graph"
 
 
-def rewritten(path: Path, changes: dict[str, object]) -> None:
+def change_manifest(path: Path, changes: dict[str, object]) -> None:
     """The file with other entries in its manifest."""
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
@@ -31,7 +28,7 @@ def rewritten(path: Path, changes: dict[str, object]) -> None:
             archive.writestr(name, content)
 
 
-def test_what_is_read_is_what_was_written(file: Path) -> None:
+def test_round_trip(file: Path) -> None:
     loaded = load_graph(file)
     assert (loaded.name, loaded.nodes, loaded.tensors) == (GRAPH.name, GRAPH.nodes, GRAPH.tensors)
     assert (loaded.inputs, loaded.outputs) == (GRAPH.inputs, GRAPH.outputs)
@@ -41,7 +38,7 @@ def test_what_is_read_is_what_was_written(file: Path) -> None:
         assert np.array_equal(loaded.constants[name], values)
 
 
-def test_the_same_graph_gives_the_same_bytes(file: Path) -> None:
+def test_files_are_deterministic(file: Path) -> None:
     other = file.with_name("h.graph")
     save_graph(load_graph(file), other)
     assert other.read_bytes() == file.read_bytes()
@@ -57,16 +54,16 @@ def test_the_same_graph_gives_the_same_bytes(file: Path) -> None:
         ({"version": None}, "its manifest"),
     ],
 )
-def test_damage(file: Path, changes: dict[str, object], message: str) -> None:
-    rewritten(file, changes)
+def test_damaged_files(file: Path, changes: dict[str, object], message: str) -> None:
+    change_manifest(file, changes)
     with pytest.raises(ProgramError, match=r"graph '.*g\.graph'") as error:
         load_graph(file)
     assert message in str(error.value)
 
 
-def test_what_is_no_archive(tmp_path: Path) -> None:
+def test_files_that_are_no_graphs(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"no archive")
-    with pytest.raises(ProgramError, match="is no graph's file; save_graph writes"):
+    with pytest.raises(ProgramError, match="is not a graph file; save_graph writes"):
         load_graph(tmp_path / "x")
     with pytest.raises(ProgramError, match="cannot be read"):
         load_graph(tmp_path / "missing")

@@ -11,8 +11,8 @@ import pytest
 
 import accel
 from accel.graph.graph import Graph
-from accel.graph.tensor import QUANTIZED, Array
-from accel.package.plan import deploy_network
+from accel.graph.graph_tensor import QUANTIZED, Array
+from accel.package.deployment_plan import deploy_network
 from tests.formats.test_networks import SOFTMAX, from_softmax, runs
 from tests.network.networks import MACHINE
 from tests.package.driver import Driver, Model, library
@@ -20,8 +20,8 @@ from tests.tools import needs
 
 
 @pytest.mark.by_default("*_qop", "*_u8")
-def test_outputs_are_those_of_onnx_runtime(model: Path, tmp_path: Path) -> None:
-    """On the simulators, and as a package that is driven by its C."""
+def test_outputs_equal_onnx_runtime(model: Path, tmp_path: Path) -> None:
+    """On the simulators, and as a package driven by C."""
     needs("g++")
     program = accel.load_onnx(model / "model.onnx").build(MACHINE, strict=True)
     deployment = deploy_network(program, "packaged")
@@ -39,8 +39,8 @@ def test_outputs_are_those_of_onnx_runtime(model: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.by_default("*_dscnn_*_qop", "*_resnet8w8_*")
-def test_outputs_with_strips_are_those_of_onnx_runtime(model: Path) -> None:
-    """Where elements have several rows: depthwise layers and residuals, in small networks."""
+def test_outputs_with_strips_equal_onnx_runtime(model: Path) -> None:
+    """Elements with several rows: depthwise layers and residuals."""
     program = accel.load_onnx(model / "model.onnx").build("gemm8x8-int8", strict=True)
     (run, inputs), *_ = runs(model, "inputs.npz").items()
     result = program.run(inputs, backend="functional")

@@ -1,4 +1,5 @@
-"""The driver of a package, compiled and called from here, on an engine or on the functional model."""
+"""The C driver of a package, compiled and called from Python, with an engine or the
+functional model."""
 
 import ctypes
 import subprocess
@@ -9,26 +10,27 @@ from typing import Any, Literal
 import numpy as np
 
 from accel.core.config import INSTRUCTION_BYTES, Config
-from accel.core.faults import Cause
+from accel.core.fault_causes import Cause
 from accel.core.registers import REGISTERS, constants
-from accel.graph.tensor import Array
-from accel.hw.engines.driver import Engine
-from accel.hw.engines.run import Behaviour
+from accel.graph.graph_tensor import Array
+from accel.hw.engines.engine_driver import Engine
+from accel.hw.engines.hardware_run import Behaviour
 from accel.image.dram import Dram
-from accel.package.content import content_of
-from accel.package.deployment import Deployment
-from accel.package.folder import write_package
+from accel.package.binary_files import content_of
+from accel.package.deployment_steps import Deployment
+from accel.package.package_folder import write_package
 from accel.run.program import Program
 from accel.sim.functional.scratchpads import Scratchpads
 
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror")
-"""How the sources compile without a word."""
+"""Flags with which the sources compile without warnings."""
 BASE = 0x40000
-"""Of memory, where tests put packages."""
+"""Base of memory in the tests of packages."""
 
 
 def build(folder: Path, *flags: str, compiler: str = "cc", target: str = "package.so") -> Path:
-    """The C sources below a folder as a shared library; with flags, as they say. Driver files count once."""
+    """Compile the C sources below a folder, by default as a shared library. Copies of the driver are compiled
+    once."""
     path = folder / target
     sources = {one.name: one for one in sorted(folder.rglob("*.c"))}
     folders = {f"-I{one.parent}" for one in sources.values()}
@@ -39,24 +41,25 @@ def build(folder: Path, *flags: str, compiler: str = "cc", target: str = "packag
 
 
 def library(folder: Path, *deployments: Deployment) -> ctypes.CDLL:
-    """Packages with one driver, compiled."""
     for one in deployments:
         write_package(one, folder / one.name)
     return ctypes.CDLL(str(build(folder)))
 
 
 class Model:
-    """A machine as its registers and the functional model have it, on a memory of its own."""
+    """Registers of a machine with the functional model and its own memory."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
         self.memory = bytearray(1 << 22)
         self.words = {REGISTERS[name].offset: value for name, value in constants(config).items()}
         self.refused: set[int] = set()
-        """Offsets of registers that are answered with an error."""
+        """Offsets of registers that answer with an error."""
+        self.forced_cause: int | None = None
+        """If set, each run ends with an error and this value of the cause register."""
         self.starts = 0
         self.hangs: Literal["", "unanswered", "offering", "busy"] = ""
-        """What keeps a run from its end: work, or memory that does not answer or takes no address."""
+        """Reason why a run does not end: it is busy, or memory does not answer or accepts no address."""
 
     def read(self, offset: int) -> int | None:
         if offset in self.refused:
@@ -108,6 +111,9 @@ class Model:
             self.words[REGISTERS["cause"].offset] = int(done.error.cause)  # type: ignore[call-overload]
             self.words[REGISTERS["fault_index"].offset] = done.error.index or 0
         self.words[REGISTERS["cycles"].offset] = 7
+        if self.forced_cause is not None:
+            self.words[status.offset] |= status.bit("error")
+            self.words[REGISTERS["cause"].offset] = self.forced_cause
 
     def read_memory(self, address: int, count: int) -> bytes:
         return bytes(self.memory[address : address + count])
@@ -120,7 +126,7 @@ class Model:
 
 
 class Hardware:
-    """The hardware in an engine: registers by its AXI4-Lite port, memory on its AXI4 port."""
+    """The hardware in an engine, accessed through its AXI4-Lite and AXI4 ports."""
 
     def __init__(self, engine: Engine, config: Config, base: int, size: int) -> None:
         placed = config.override({"mem_base": base, "mem_size": size})
@@ -128,7 +134,7 @@ class Hardware:
         self._dram = Dram.of(placed)
         engine.configure(placed, Behaviour())
         self._changed = False
-        """Whether memory of the engine is behind."""
+        """Whether the engine's memory is out of date."""
 
     def read(self, offset: int) -> int | None:
         return self._engine.read(offset)
@@ -187,10 +193,9 @@ class Driver:
     """A package with its driver.
 
     Args:
-        deployment: what it does.
         compiled: the :func:`library` that holds it.
-        port: what it drives.
-        base: where memory begins that it gets.
+        port: the machine that the driver controls.
+        base: address of the package's memory.
     """
 
     def __init__(
@@ -243,8 +248,15 @@ class Driver:
     def check(self) -> int:
         return int(self._library.accel_network_check(ctypes.byref(self.device), self._network))
 
+    def without(self, callback: str) -> None:
+        """Set one callback to NULL."""
+        setattr(self.device, callback, dict(_Device._fields_)[callback]())
+
+    def stop(self) -> int:
+        return int(self._library.accel_stop(ctypes.byref(self.device), ctypes.c_uint64(1)))
+
     def run(self, inputs: Mapping[str, Array]) -> tuple[int, dict[str, Array]]:
-        """The status, and the outputs by name."""
+        """Run the package; return the status and the outputs by name."""
         given = [np.ascontiguousarray(inputs[one.name]) for one in self._deployment.inputs]
         for one, array in zip(self._deployment.inputs, given, strict=True):
             assert (array.dtype, array.shape) == (one.dtype, one.shape)
@@ -255,7 +267,7 @@ class Driver:
             self._network,
             _pointers(given),
             _pointers(outputs),
-            ctypes.byref(workspace, 1),  # of no alignment
+            ctypes.byref(workspace, 1),  # a workspace without alignment
         )
         names = [one.name for one in self._deployment.outputs]
         return int(status), dict(zip(names, outputs, strict=True))

@@ -1,4 +1,5 @@
-"""Packages run by their C driver: on the functional model, whatever they pack, move and compute."""
+"""Packages run by their C driver on the functional model: host operators, data layouts
+and errors."""
 
 import ctypes
 import re
@@ -12,44 +13,47 @@ import pytest
 
 import accel
 from accel.base.errors import GraphError
-from accel.core.faults import Cause
+from accel.core.fault_causes import Cause
 from accel.core.registers import REGISTERS
-from accel.graph.elementwise import (
+from accel.graph.elementwise_operators import (
     Add,
     Binary,
+    Clip,
     Dequantize,
     Mul,
     Quantize,
     Requantize,
     Softmax,
-    dequantize,
-    quantize,
 )
-from accel.graph.evaluate import evaluate
 from accel.graph.graph import Graph
-from accel.graph.movement import Concat, Identity, Pad, Reshape, Slice, Transpose
-from accel.graph.pools import AveragePool
-from accel.graph.tensor import Array, Quantization, Tensor
+from accel.graph.graph_evaluation import evaluate
+from accel.graph.graph_tensor import Array, Quantization, Tensor
+from accel.graph.movement_operators import Concat, Identity, Pad, Reshape, Slice, Transpose
+from accel.graph.pooling_operators import AveragePool
+from accel.graph.quantize_values import dequantize, quantize
 from accel.network.digits import INPUT, OUTPUT, as_images, digits_network, digits_pictures
 from accel.network.network import Network
-from accel.network.program import NetworkProgram
-from accel.package.deployment import Deployment
-from accel.package.folder import package_files
-from accel.package.plan import deploy_network, deploy_program, example_run
+from accel.network.network_program import NetworkProgram
+from accel.package.deployment_plan import deploy_network, deploy_program, example_run
+from accel.package.deployment_steps import Deployment
+from accel.package.host_steps import lacks
+from accel.package.package_folder import package_files
 from accel.run.program import Program
 from tests.network.networks import MACHINE, Small, windows
 from tests.package.driver import BASE, Driver, Model, build, library
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 
-PAGE = Path(__file__).parents[2] / "docs" / "package.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "deploy-to-firmware.md"
 HOST = Path(__file__).parent / "host.c"
 PICTURE = Quantization.of(0.02, 30)
 
 
 def channels_last() -> Graph:
-    """A picture with channels last to shares of classes, and the integers that they are made of; moves of all
-    kinds, a table, uint8 weights that take two int8 each."""
+    """Class probabilities, and their integers, of a picture with channels last.
+
+    It has all operators that move values, a table, and uint8 weights that need two int8 each.
+    """
     small = Small((1, 6, 5, 3), dtype="uint8")
     builder = small.builder
     builder.emit(Transpose(permutation=(0, 3, 1, 2)), ["x"], "first")
@@ -67,7 +71,7 @@ def channels_last() -> Graph:
 
 
 def floats() -> Graph:
-    """Float32 in, several scales and a softmax of floats out."""
+    """Float32 inputs, several scales, and a Softmax of floats."""
     small = Small((1, 3, 4, 4))
     small.builder.input(Tensor(name="numbers", shape=(1, 3, 4, 4), dtype="float32"))
     quantization = Quantization.of(np.float32([0.5, 0.01, 3e-39]), [3, -128, 0], axis=1)
@@ -79,7 +83,7 @@ def floats() -> Graph:
 
 
 def sums_and_means() -> Graph:
-    """Functions of two operands that broadcast, and means of windows, of integers and of floats."""
+    """Broadcasting functions of two operands, and averages of windows, of integers and of floats."""
     small = Small((2, 3, 6, 5))
     builder, zero = small.builder, Quantization.of(0.04, -7)
     builder.input(Tensor(name="numbers", shape=(2, 3, 6, 5), dtype="float32"))
@@ -99,11 +103,18 @@ def sums_and_means() -> Graph:
         quantization = zero if counted else None
         builder.emit(pool, [source], f"mean_{source}", quantization=quantization)
     small.conv("mean_sum", "a", 4, kernel=1)
-    return small.graph("a", "mean_sum", "shifted", "mixed", "mean_rest", "square")
+    in_float32 = {
+        "float_product": (Mul(in_float32=True), ["x", "row"]),
+        "float_sum": (Add(in_float32=True), ["one", "product"]),
+        "float_mean": (AveragePool(windows=windows(2, stride=2), in_float32=True), ["product"]),
+    }
+    for name, (operator, operands) in in_float32.items():
+        builder.emit(operator, operands, name, quantization=zero)
+    return small.graph("a", "mean_sum", "shifted", "mixed", "mean_rest", "square", *in_float32)
 
 
 def two_programs() -> Graph:
-    """A convolution on either side of a move that the machine does not have."""
+    """Two convolutions, with an operator between them that the machine does not support."""
     small = Small((2, 3, 5, 6))
     small.conv("x", "a", 6)
     small.builder.emit(Transpose(permutation=(0, 1, 3, 2)), ["a"], "t")
@@ -112,7 +123,7 @@ def two_programs() -> Graph:
 
 
 def strips() -> Graph:
-    """Pictures in strips: the first one is packed so, and lines are exchanged on the machine."""
+    """Pictures in strips: the host packs the first layer's, and the machine exchanges rows."""
     small = Small((1, 3, 16, 9), dtype="uint8")
     small.conv("x", "a", 8, kernel=5, stride=2, pad=2)
     small.conv("a", "b", 8, pad=1)
@@ -133,7 +144,7 @@ PROGRAMS: dict[str, tuple[accel.Workload, str]] = {
 
 
 def random_inputs(graph: Graph, seed: int) -> dict[str, Array]:
-    """All values, and of floats those that are hard to round."""
+    """Random integers of all values, and floats that are difficult to round."""
     rng = np.random.default_rng(seed)
     found: dict[str, Array] = {}
     for name in graph.inputs:
@@ -185,7 +196,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
 
 @pytest.mark.parametrize("name", [*(one.__name__ for one in NETWORKS), "strips"])
 def test_networks(name: str, packages: Packages) -> None:
-    """Outputs are the graph's; each run gives those of its own inputs."""
+    """Outputs equal the graph's, and depend only on the inputs of their own run."""
     graph = packages.networks[name].graph
     driver = packages.loaded(name)
     for seed in range(3):
@@ -202,7 +213,6 @@ def test_networks(name: str, packages: Packages) -> None:
 
 
 def test_digits(packages: Packages) -> None:
-    """Picture in, scores out."""
     images = as_images(digits_pictures()[0])[::33]
     driver = packages.loaded("digits")
     for image in images[:, None]:
@@ -223,7 +233,6 @@ def test_programs(name: str, packages: Packages) -> None:
 
 
 def test_numbers_of_a_tensor(packages: Packages) -> None:
-    """Between an integer input and the numbers that it stands for."""
     tensor = packages.networks["channels_last"].graph.tensors["x"]
     found = packages.library.accel_quantize, packages.library.accel_dequantize
     place = accel_tensor(packages.library, "channels_last")
@@ -239,7 +248,8 @@ def test_numbers_of_a_tensor(packages: Packages) -> None:
 
 
 def accel_tensor(compiled: ctypes.CDLL, name: str) -> ctypes.c_void_p:
-    """The first input of a package: the sixth member of ``accel_network``, each as long as a pointer."""
+    """The first input of a package: the sixth member of ``accel_network``, each as long as a
+    pointer."""
     return ctypes.c_void_p((ctypes.c_void_p * 6).in_dll(compiled, f"{name}_network")[5])
 
 
@@ -251,7 +261,7 @@ def test_values_that_a_program_was_not_compiled_for(packages: Packages) -> None:
     assert driver.message(status) == "an input has a value that the program was not compiled for"
 
 
-# --- what goes wrong -------------------------------------------------------------------------------
+# --- errors ----------------------------------------------------------------------------------------
 
 
 def test_another_machine_is_refused(packages: Packages) -> None:
@@ -266,7 +276,7 @@ def test_another_machine_is_refused(packages: Packages) -> None:
         driver = packages.driver("digits", model)
         assert driver.message(driver.load()) == message
     model = Model(packages.deployments["digits"].config)
-    model.refused.add(REGISTERS["post"].offset)  # a machine of the first generation has none
+    model.refused.add(REGISTERS["post"].offset)  # machines with ``post=0`` lack it
     driver = packages.driver("digits", model)
     assert driver.message(driver.load()) == message
 
@@ -276,14 +286,14 @@ def test_damage_in_memory(packages: Packages) -> None:
     driver = packages.loaded("digits", model)
     entry = model.memory.index(packages.deployments["digits"].streams[0].image.code)
     model.memory[entry] = 7  # an opcode that does not exist
-    assert driver.message(driver.check()) == "memory does not hold what was loaded"
+    assert driver.message(driver.check()) == "memory differs from the loaded content"
     status, _ = driver.run({INPUT: np.zeros((1, 1, 28, 28), np.float32)})
     assert (status, driver.device.fault_index) == (Cause.OPCODE, 0)
     assert driver.message(status) == Cause.OPCODE.doc
 
 
-STOPPED = "the run had not ended in time, and was stopped"
-HUNG = "the bus of the memory does not take what it is offered; it needs a reset"
+STOPPED = "the run took too long and was stopped"
+HUNG = "the memory bus does not accept an offered transfer; it needs a reset"
 
 
 @pytest.mark.parametrize(
@@ -302,10 +312,42 @@ def test_time_runs_out(
     assert model.value("bus_timeout") == 1234
     model.hangs = ""
     if hangs == "offering":
-        assert driver.message(driver.run(image)[0]) == "a run is going on"
+        assert driver.message(driver.run(image)[0]) == "a run is in progress"
     else:
         assert driver.run(image)[0] == 0
         assert model.starts == 2
+
+
+@pytest.mark.parametrize("cause", [0, 0x8000, 0xFFFFFFFF])
+def test_an_error_without_a_cause_is_an_error(cause: int, packages: Packages) -> None:
+    """A run that failed never returns 0 or another status, whatever the cause register holds."""
+    model = Model(packages.deployments["digits"].config)
+    driver = packages.loaded("digits", model)
+    model.forced_cause = cause
+    status, _ = driver.run({INPUT: np.zeros((1, 1, 28, 28), np.float32)})
+    assert driver.message(status) == "the machine reports an error without a known cause"
+
+
+@pytest.mark.parametrize("missing", ["read_register", "write_register", "read_memory", "write_memory"])
+def test_missing_callbacks_are_reported(missing: str, packages: Packages) -> None:
+    """Every function that needs a callback reports that it is missing. None calls address 0."""
+    driver = packages.loaded("digits")
+    driver.without(missing)
+    functions = {
+        "load": driver.load,
+        "check": driver.check,
+        "run": lambda: driver.run({INPUT: np.zeros((1, 1, 28, 28), np.float32)})[0],
+        "stop": driver.stop,
+    }
+    needs = {
+        "read_register": {"load", "run", "stop"},
+        "write_register": {"run", "stop"},
+        "read_memory": {"check", "run"},
+        "write_memory": {"load", "run"},
+    }
+    for name, function in functions.items():
+        expected = "an argument is missing or out of range" if name in needs[missing] else "success"
+        assert driver.message(function()) == expected, name
 
 
 def test_refusals_of_the_machine(packages: Packages) -> None:
@@ -319,7 +361,7 @@ def test_refusals_of_the_machine(packages: Packages) -> None:
     assert driver.message(-99) == "no such status"
 
 
-def test_what_the_driver_does_not_have() -> None:
+def test_unsupported_operators_are_refused() -> None:
     small = Small((1, 3, 4, 4), dtype="uint8")
     small.builder.emit(Dequantize(), ["x"], "d", dtype="float32")
     small.builder.emit(Binary(function="Div"), ["d", "d"], "quotient")
@@ -343,12 +385,29 @@ def test_what_the_driver_does_not_have() -> None:
         deploy_network(second, "p", cut=True)
 
 
+def test_reasons_name_the_type_of_the_values() -> None:
+    """Min and Max take any type, so that the driver lacks, for example, a Min of uint8."""
+    small = Small((1, 3, 4, 4), dtype="uint8")
+    small.builder.emit(Binary(function="Min"), ["x", "x"], "least", dtype="uint8", quantization=PICTURE)
+    small.builder.emit(Dequantize(), ["x"], "d", dtype="float32")
+    small.builder.emit(Binary(function="Max"), ["d", "d"], "largest")
+    small.builder.emit(Clip(low=0.0, high=1.0), ["d"], "clipped")
+    graph = small.graph("least", "largest", "clipped")
+    reasons = {node.output: lacks(graph, node) for node in graph.nodes}
+    assert reasons == {
+        "least": "the driver has no Min of uint8",
+        "d": None,
+        "largest": "the driver has no Max of float32",
+        "clipped": "the driver has no Clip of float32",
+    }
+
+
 # --- as other tools see it -------------------------------------------------------------------------
 
 
 def test_sanitizers_find_nothing(packages: Packages, tmp_path: Path) -> None:
-    """A program of its own, all of it in C, on a run that the package brings; what the machine writes was
-    recorded."""
+    """The program is all C. It runs the package's example run, with the machine's writes
+    recorded before."""
     deployment = packages.deployments["digits"]
     run = example_run(packages.networks["digits"])
     model = Model(deployment.config)
@@ -360,11 +419,11 @@ def test_sanitizers_find_nothing(packages: Packages, tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(data)
     program = build(tmp_path, "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
     done = subprocess.run([program, tmp_path / "after"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "all went well\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "success\n", "")
 
 
 def test_the_page_compiles(packages: Packages, tmp_path: Path) -> None:
-    """The main program in docs/package.md."""
+    """The main program in docs/how-to/deploy-to-firmware.md."""
     (code,) = re.findall(r"^```c\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
     for name, data in package_files(packages.deployments["digits"], embed=True).items():
         (tmp_path / name).write_bytes(data)
@@ -372,7 +431,7 @@ def test_the_page_compiles(packages: Packages, tmp_path: Path) -> None:
     build(tmp_path, target="main")
 
 
-def test_clang_takes_it(packages: Packages) -> None:
+def test_the_driver_compiles_with_clang(packages: Packages) -> None:
     if shutil.which("clang") is None:
         pytest.skip("there is no clang")
     build(packages.folder, "-fsyntax-only", compiler="clang")

@@ -23,7 +23,7 @@ from tests.reference import Access, Reference
 
 @dataclass
 class Orders:
-    """What may happen, over all orders that the tokens allow."""
+    """The possible outcomes over all orders that the tokens allow."""
 
     results: set[str] = field(default_factory=set)
     """Memory at the end."""
@@ -36,7 +36,7 @@ class Orders:
     peak: tuple[int, ...] = (0, 0, 0, 0)
     left_over: set[tuple[int, ...]] = field(default_factory=set)
     accesses: dict[int, set[Access]] = field(default_factory=dict)
-    """What each instruction touches in any of the orders."""
+    """The accesses of each instruction in any of the orders."""
 
     def unordered(self, i: int, j: int) -> bool:
         """Whether either instruction may run before the other."""
@@ -155,7 +155,7 @@ def finishing_orders(
 
 
 class _State(NamedTuple):
-    """Where a program is: what has been done, and what of the store unit has started and retired."""
+    """The state of a program: executed instructions, and started and retired ones of the store unit."""
 
     ran: frozenset[int]
     started: int
@@ -164,7 +164,7 @@ class _State(NamedTuple):
 
 
 class _Overlapping:
-    """What may happen next where the store unit's instructions overlap."""
+    """Return the possible next steps where the store unit's instructions overlap."""
 
     def __init__(self, program: Sequence[Instruction], config: Config, *, waits: bool) -> None:
         self._program = program
@@ -173,7 +173,7 @@ class _Overlapping:
         self._units = {unit: [n for n, one in enumerate(program) if one.unit is unit] for unit in WORKERS}
 
     def steps(self, state: _State) -> Iterator[tuple[_State, int | None]]:
-        """States that may follow, and what is executed on the way."""
+        """Return the possible next states, with the executed instructions."""
         for unit in (Unit.LOAD, Unit.COMPUTE):
             head = next((n for n in self._units[unit] if n not in state.ran), None)
             taken = None if head is None else self._popped(head, state.tokens)

@@ -71,7 +71,7 @@ def without_flag(program: Program, index: int, flag: str) -> Program:
 
 
 def test_every_token_of_a_program_is_missed() -> None:
-    """Whatever flag is taken away, checker and token check agree on what is left."""
+    """Without any one flag, checker and token check agree."""
     for index, instruction in enumerate(PLAIN.instructions[:60]):
         for flag in ("pop_prev", "pop_next", "push_prev", "push_next"):
             if getattr(instruction, flag):
@@ -113,8 +113,8 @@ JUNK = (None, -1, 1 << 70, 0.5, "x", [], {}, True)
 @examples(200)
 @given(path=st.sampled_from(LEAVES), value=st.sampled_from(JUNK), resealed=st.booleans())
 def test_damage_is_refused_or_says_the_same(path: tuple[Any, ...], value: Any, resealed: bool) -> None:
-    """Of a certificate with its old digest nothing may change; with a new one, nothing of what is derived,
-    and whatever stands in it, the checker ends with a verdict."""
+    """A change with the old digest is refused. With a new digest, a change of a derived entry is refused,
+    and the checker always ends with a verdict."""
     damaged = copy.deepcopy(CLAIM)
     if json.dumps(_place(damaged, path)[path[-1]]) == json.dumps(value):
         return
@@ -175,11 +175,11 @@ def test_the_checker_as_a_program(tmp_path: Path, capsys: pytest.CaptureFixture[
     for content in (b"", b"{", b"[" * 100_000, b"\xff"):
         proof.write_bytes(content)
         assert main([str(proof), str(program)]) == 2
-        assert capsys.readouterr().err == f"cannot be read: {str(proof)!r} is no JSON file\n"
+        assert capsys.readouterr().err == f"cannot be read: {str(proof)!r} is not a JSON file\n"
     for content in (b"{}", b"[]", b"3", b"null", b'{"format": "accel-certificate", "version": 2}'):
         proof.write_bytes(content)
         assert main([str(proof), str(program)]) == 2
-        message = f"{str(proof)!r} is no certificate of version 1; 'accel check' writes those"
+        message = f"{str(proof)!r} is not a certificate of version 1; 'accel check' writes those"
         assert capsys.readouterr().err == f"cannot be read: {message}\n"
     assert main([str(program)]) == 2
 
@@ -192,7 +192,9 @@ def test_what_is_no_program_cannot_be_read(
     write_certificate(proof, certificate(PLAIN))
     program.write_bytes(content)
     assert main([str(proof), str(program)]) == 2
-    assert capsys.readouterr().err == f"cannot be read: {str(program)!r} is no program file, or is damaged\n"
+    assert (
+        capsys.readouterr().err == f"cannot be read: {str(program)!r} is not a program file, or is damaged\n"
+    )
     program.unlink()
     with zipfile.ZipFile(program, "w") as archive:
         archive.writestr("program.json", "[]")

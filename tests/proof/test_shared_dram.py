@@ -6,8 +6,8 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.core.access import DramRows, dram_rows
 from accel.core.config import NAMED, Config
+from accel.core.instruction_access import DramRows, dram_rows
 from accel.core.isa import Instruction, Load, Memory, Store
 from accel.proof.shared_dram import SharedDram
 from tests.strategies import examples

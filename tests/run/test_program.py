@@ -30,9 +30,7 @@ from accel.base.errors import (
 from accel.core.events import EventKind
 from accel.core.isa import Gemm, Load, Memory, Store, Unit
 from accel.core.token_rules import pops, pushes
-from accel.image.source import Source
 from accel.run.program import Program
-from accel.run.stages import STAGES, stage_text
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.compiler.convs import epilogues
 from tests.expect import refused
@@ -57,7 +55,7 @@ def expected(
     residual: Array | None = None,
     clip: tuple[int, int] | None = None,
 ) -> Array:
-    """What the command line's help says of ``compile gemm``, in plain numpy."""
+    """Compute ``compile gemm`` in plain numpy, as the help of the command line describes it."""
     sums = a.astype(np.int64) @ b.astype(np.int64)
     if bias is not None:
         sums = (sums + bias).astype(np.int32)
@@ -89,9 +87,9 @@ def test_machines_by_name_path_and_configuration(tmp_path: Path) -> None:
 def test_machines_take_overrides() -> None:
     config = accel.machine("tiny", batch=2, acc_bytes="8KiB", read_latency="0x20").config
     assert (config.batch, config.acc_bytes, config.read_latency) == (2, 8192, 32)
-    with refused(ConfigError, "'read_latncy' is no configuration field; did you mean 'read_latency'?"):
+    with refused(ConfigError, "'read_latncy' is not a configuration field; did you mean 'read_latency'?"):
         accel.machine("tiny", read_latncy=3)
-    with pytest.raises(ConfigError, match=r"^'tinny' is no configuration; did you mean 'tiny'\?"):
+    with pytest.raises(ConfigError, match=r"^'tinny' is not a configuration; did you mean 'tiny'\?"):
         accel.machine("tinny")
     with pytest.raises(ConfigError, match=r"^configuration 'tiny' needs 135 bits for Gemm; there are 128"):
         accel.machine("tiny", inp_bytes=1 << 26)
@@ -116,7 +114,7 @@ def test_machines_have_scopes_and_intrinsics() -> None:
 
 
 @pytest.mark.parametrize("travel", [lambda x: pickle.loads(pickle.dumps(x)), copy.copy, copy.deepcopy])
-def test_values_travel(travel: Callable[[Any], Any]) -> None:
+def test_values_can_be_copied_and_pickled(travel: Callable[[Any], Any]) -> None:
     m = accel.machine("tiny")
     assert travel(m) == m
     assert travel(m.config) == m.config
@@ -127,7 +125,7 @@ def test_values_travel(travel: Callable[[Any], Any]) -> None:
         assert travel(intrinsic) == intrinsic
 
 
-def test_programs_introduce_themselves_in_a_line() -> None:
+def test_the_repr_of_a_program_is_one_line() -> None:
     assert repr(gemm_program(bias=True)) == (
         f"Program(gemm for tiny, {len(gemm_program(bias=True).instructions)} instructions, "
         f"{gemm_program(bias=True).size} bytes of DRAM; input bias int32[9], input A int8[3, 5], "
@@ -141,7 +139,7 @@ def test_programs_introduce_themselves_in_a_line() -> None:
 
 @pytest.mark.parametrize("config", ["gemm8x8", "vta", "tiny"])
 def test_a_residual_and_bounds_after_a_product(config: str) -> None:
-    """Of more than one tile, and against numpy and not only against our own reference."""
+    """More than one tile, compared with numpy, not only with our own reference."""
     M, N, K = 70, 90, 50
     epilogue: dict[str, Any] = {"relu": False, "shift": 6, "clip": (-20, 90)}
     program = accel.build(accel.gemm(M, N, K, bias=True, residual=True, **epilogue), config)
@@ -154,7 +152,7 @@ def test_a_residual_and_bounds_after_a_product(config: str) -> None:
     assert (right.min(), right.max()) == (-20, 90)
 
 
-# --- what programs compute -------------------------------------------------------------------------
+# --- results of programs ---------------------------------------------------------------------------
 
 sizes = st.tuples(*[st.integers(1, 20)] * 3)
 
@@ -174,7 +172,7 @@ def test_matrix_products(
     epilogue: dict[str, Any],
     seed: int,
 ) -> None:
-    """With full-range operands, so that sums wrap and results saturate."""
+    """The operands have the full range, so that sums wrap and results saturate."""
     M, N, K = sizes
     workload = accel.gemm(M, N, K, transpose_a=transposed[0], transpose_b=transposed[1], **epilogue)
     a, b = int8(M, K, seed=seed), int8(K, N, seed=seed + 1)
@@ -198,7 +196,7 @@ def test_matrix_products(
 def test_transpositions(
     size: tuple[int, int, int], config: str, transpose_a: bool, transpose_b: bool
 ) -> None:
-    """Full-range operands, against numpy and not only against our own reference."""
+    """The operands have the full range. Results are compared with numpy, not only with our own reference."""
     M, N, K = size
     a, b = int8(M, K, seed=1), int8(K, N, seed=2)
     workload = accel.gemm(M, N, K, transpose_a=transpose_a, transpose_b=transpose_b)
@@ -242,7 +240,7 @@ def test_some_inputs_may_be_given() -> None:
     np.testing.assert_array_equal(program.run(given_a, seed=4).outputs["C"], right)
 
 
-def test_inputs_may_lie_anyhow_in_memory() -> None:
+def test_inputs_may_have_any_memory_layout() -> None:
     program = gemm_program()
     a, b = int8(3, 5), int8(5, 9)
     wide = np.zeros((6, 10), np.int8)
@@ -262,9 +260,9 @@ def test_inputs_may_lie_anyhow_in_memory() -> None:
         ({"A": int8(5, 3)}, "A has shape [5, 3]; it must be [3, 5]"),
         ({"A": int8(15)}, "A has shape [15]; it must be [3, 5]"),
         ({"A": [[1]]}, "A is a list; it must be a numpy array of int8[3, 5]"),
-        ({"a": int8(3, 5)}, "'a' is no input of the program; valid are A, B, bias"),
-        ({"bais": int8(9)}, "'bais' is no input of the program; did you mean 'bias'?"),
-        ({"C": int8(3, 9)}, "'C' is no input of the program; valid are A, B, bias"),
+        ({"a": int8(3, 5)}, "'a' is not an input of the program; valid are A, B, bias"),
+        ({"bais": int8(9)}, "'bais' is not an input of the program; did you mean 'bias'?"),
+        ({"C": int8(3, 9)}, "'C' is not an input of the program; valid are A, B, bias"),
     ],
 )
 def test_inputs_that_do_not_fit_are_refused(inputs: dict[str, Any], message: str) -> None:
@@ -295,17 +293,17 @@ def test_constants_are_packed_into_the_program() -> None:
     result = program.run({"A": a})
     assert result.mismatches == 0
     np.testing.assert_array_equal(result.outputs["C"], expected(a, b, None, relu=False, shift=None))
-    with refused(ShapeError, "'B' is no input of the program; valid are A"):
+    with refused(ShapeError, "'B' is not an input of the program; valid are A"):
         program.run({"B": b})
 
 
 @pytest.mark.parametrize(
     ("constants", "message"),
     [
-        ({"D": int8(5, 9)}, "the constant 'D' is no input; valid are A, B"),
+        ({"D": int8(5, 9)}, "the constant 'D' is not an input; valid are A, B"),
         ({"B": int8(9, 5)}, "B has shape [9, 5]; it must be [5, 9]"),
         ({"B": np.zeros((5, 9))}, "B has dtype float64; it must be int8"),
-        ({"C": int8(3, 9)}, "the constant 'C' is no input; valid are A, B"),
+        ({"C": int8(3, 9)}, "the constant 'C' is not an input; valid are A, B"),
     ],
 )
 def test_constants_that_do_not_fit_are_refused(constants: dict[str, Any], message: str) -> None:
@@ -313,7 +311,7 @@ def test_constants_that_do_not_fit_are_refused(constants: dict[str, Any], messag
         accel.build(accel.gemm(3, 9, 5), "tiny", constants=constants)
 
 
-# --- how they run ----------------------------------------------------------------------------------
+# --- how programs run ------------------------------------------------------------------------------
 
 
 def test_build_takes_machines_configurations_names_and_schedules() -> None:
@@ -336,7 +334,7 @@ def test_build_takes_machines_configurations_names_and_schedules() -> None:
     assert result.mismatches == 0
 
 
-def test_what_is_built_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiled_programs_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     row = {"y_size": 1, "x_size": 1, "x_stride": 1}
     racy = handmade(Load(memory=Memory.INP, **row), Load(memory=Memory.UOP, **row), Gemm(uop_end=1)).check()
     monkeypatch.setattr(Program, "check", lambda _: racy)
@@ -351,7 +349,7 @@ def test_compilation_is_timed() -> None:
     assert 0 < seconds < time.perf_counter() - begin
 
 
-def test_instructions_are_fetched_from_where_they_lie() -> None:
+def test_instructions_are_fetched_from_their_address() -> None:
     """A burst ends at a 4 KiB boundary."""
     for offset, bursts in ((4096, 1), (4096 - 32, 2)):
         events = replace(handmade(*[Gemm()] * 3), code_offset=offset).run(mem_base=8192).events
@@ -380,14 +378,12 @@ def test_timing_may_differ_from_run_to_run() -> None:
         "only timing fields can be set here",
     ):
         program.run(batch=2)
-    with refused(ConfigError, "'read_latncy' is no configuration field; did you mean 'read_latency'?"):
-        program.run(read_latncy=3)
     assert program.run().cycles == usual.cycles
 
 
 @pytest.mark.parametrize("base", [4096, 1 << 32, (1 << 40) - (256 << 20)])
-def test_the_window_may_lie_anywhere(base: int) -> None:
-    """Also when it is known at compile time."""
+def test_the_window_may_start_anywhere(base: int) -> None:
+    """This also holds if the window is known at compile time."""
     program = gemm_program(bias=True, shift=1)
     usual = program.run()
     built = accel.build(accel.gemm(3, 9, 5, bias=True, shift=1), accel.machine("tiny", mem_base=base))
@@ -441,15 +437,16 @@ def test_backends_and_orders_agree() -> None:
         program.run(backend="simm")
     with refused(AccelError, "the backend is 'verilog'; valid are functional, rtl, sim"):
         program.run(backend="verilog")
-    with refused(AccelError, "an engine is given with the backend 'sim'; it goes with 'rtl'"):
+    with refused(AccelError, "an engine is given with the backend 'sim'; only 'rtl' takes it"):
         program.run(engine="pysim")
-    with refused(AccelError, "a wave file is given with the backend 'sim'; it goes with 'rtl'"):
+    with refused(AccelError, "a wave file is given with the backend 'sim'; only 'rtl' takes it"):
         program.run(wave="x.vcd")
 
 
 @pytest.mark.parametrize("serial", [0, 1])
 def test_events_are_sorted_and_complete(serial: int) -> None:
-    """Every instruction is handed out, taken, started and retired once, with its tokens and bursts."""
+    """Every instruction is dispatched, leaves its queue, starts and retires once, with its tokens and
+    bursts."""
     program = gemm_program(20, 20, 20, config="gemm8x8", bias=True)
     result = program.run(serial=serial)
     events = result.events
@@ -474,98 +471,13 @@ def test_events_are_sorted_and_complete(serial: int) -> None:
     assert of_load == (kinds["inp"] + kinds["wgt"]) // 16
 
 
-# --- programs without source -----------------------------------------------------------------------
-
-
-@pytest.fixture(params=["by hand", "stripped", "stripped of its expression"])
-def bare(request: pytest.FixtureRequest, tmp_path: Path) -> Program:
-    """Programs that do not hold what they compute, saved and loaded."""
-    program = {
-        "by hand": lambda: handmade(
-            Load(memory=Memory.INP, y_size=1, x_size=1, x_stride=1), tensors=gemm_program().tensors
-        ),
-        "stripped": lambda: replace(gemm_program(), source=None),
-        "stripped of its expression": lambda: replace(gemm_program(), source=Source(schedule=[])),
-    }[request.param]()
-    program.save(tmp_path / "bare")
-    return Program.load(tmp_path / "bare")
-
-
-def test_what_a_bare_program_offers(bare: Program) -> None:
-    """It runs, on inputs that may be anything, and is checked and disassembled."""
-    result = bare.run()
-    assert (result.mismatches, result.to_dict()["macs"], result.utilization) == (None, None, None)
-    assert result.outputs["C"].shape == (3, 9)
-    assert bare.check().ok
-    assert stage_text(bare, "asm").splitlines()[-1].split()[1] == "FINISH"
-    assert stage_text(bare, "streams").splitlines()[-1].endswith("# FINISH")
-    drawn = bare.random_inputs(seed=1)
-    assert (drawn["A"].dtype, drawn["A"].shape) == (np.int8, (3, 5))
-    assert len(np.unique(drawn["B"])) > 30
-    np.testing.assert_array_equal(drawn["B"], bare.random_inputs(seed=1)["B"])
-
-
-def test_what_a_bare_program_does_not_offer(bare: Program) -> None:
-    can = "it can be run, checked, disassembled, and shown at the stages streams and asm"
-    for stage in ("nest", "scheduled", "tensorized", "folded", "threads"):
-        with refused(ProgramError, f"the program holds no tensor expression; {can}"):
-            stage_text(bare, stage)
-    with refused(ProgramError, f"the program holds no tensor expression; {can}"):
-        bare.reference({})
-
-
-def test_a_program_without_a_schedule_says_so() -> None:
-    source = gemm_program().source
-    assert source is not None
-    program = replace(gemm_program(), source=Source(expression=source.expression))
-    assert program.run().mismatches == 0
-    assert stage_text(program, "nest").startswith("for y in range(3):")
-    with pytest.raises(ProgramError, match=r"^the program holds no schedule; it can be run, checked,"):
-        stage_text(program, "scheduled")
-
-
-def test_stages_by_name() -> None:
-    assert list(STAGES) == ["nest", "scheduled", "tensorized", "folded", "threads", "streams", "asm"]
-    with refused(AccelError, "the stage is 'tensorised'; did you mean 'tensorized'?"):
-        stage_text(gemm_program(), "tensorised")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"M": 4}, "it has no input A of int8[3, 5], as the program has"),
-        ({"N": 10}, "it has no input B of int8[5, 9], as the program has"),
-        ({"bias": True}, None),
-    ],
-)
-def test_the_expression_must_be_the_programs(options: dict[str, Any], message: str | None) -> None:
-    other = accel.build(accel.gemm(**({"M": 3, "N": 9, "K": 5} | options)), "tiny")
-    program = replace(gemm_program(), source=other.source)
-    if message is None:
-        assert program.run().mismatches  # an input more: it is random, and the program does not add it
-        return
-    with refused(ProgramError, f"the tensor expression is damaged: {message}"):
-        program.run()
-
-
-def test_a_program_that_computes_something_else_is_caught() -> None:
-    program = replace(gemm_program(20, 20, 20, shift=3), source=gemm_program(20, 20, 20, shift=4).source)
-    result = program.run()
-    assert result.mismatches
-    np.testing.assert_equal(
-        result.mismatches,
-        (result.outputs["C"] != program.reference(program.random_inputs())["C"]).sum(),
-    )
-    assert program.run(check=False).mismatches is None
-
-
-def test_all_that_is_public_is_there() -> None:
+def test_public_names_exist() -> None:
     for module in (accel, te):
         assert len(set(module.__all__)) == len(module.__all__)
         assert all(hasattr(module, name) for name in module.__all__)
 
 
-def test_a_whole_run_by_hand() -> None:
+def test_a_complete_run_by_hand() -> None:
     """One block product and its store, with tokens, from DRAM to DRAM."""
     row = {"y_size": 1, "x_size": 1, "x_stride": 1}
     program = handmade(
@@ -583,3 +495,31 @@ def test_a_whole_run_by_hand() -> None:
     simulation.raise_if_bad()
     right = np.array([1, 2, 3, 4]) @ np.arange(32).reshape(8, 4).T
     np.testing.assert_array_equal(memory.read(256, 8), right.astype(np.uint8))
+
+
+# --- as a function ---------------------------------------------------------------------------------
+
+
+def test_inputs_are_given_by_name_or_in_order() -> None:
+    program = gemm_program()
+    values = program.random_inputs(3)
+    expected = program.run(values).outputs["C"]
+    np.testing.assert_array_equal(program.run(**values).outputs["C"], expected)
+    np.testing.assert_array_equal(program(*values.values()), expected)
+    first, *_ = values
+    mixed = program.run({first: values[first]}, seed=3, read_latency=7)
+    np.testing.assert_array_equal(mixed.outputs["C"], expected)
+    assert mixed.cycles != program.run(values).cycles
+
+
+def test_a_keyword_that_is_nothing_is_explained() -> None:
+    message = "'read_latncy' is neither an input of the program (A, B) nor a configuration field; "
+    with refused(ConfigError, f"{message}did you mean 'read_latency'?"):
+        gemm_program().run(read_latncy=3)
+    with refused(ShapeError, "3 arrays are given; the inputs are A, B"):
+        gemm_program()(*3 * [np.zeros((1, 1), np.int8)])
+
+
+def test_a_stage_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    gemm_program().show("nest")
+    assert capsys.readouterr().out.startswith("for y in range(")

@@ -1,14 +1,15 @@
-"""The figures of a run, against values computed by hand."""
+"""The figures of a run, compared with values computed by hand."""
 
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import accel
 from accel.base.errors import DeadlockError, MachineError, MismatchError, RaceError
-from accel.core.faults import Cause
+from accel.core.fault_causes import Cause
 from accel.core.isa import Gemm, Load, Memory, Store
 from accel.run.result import RESULT_KEYS, Result, error_dict
 from tests.expect import refused
@@ -24,8 +25,8 @@ def result() -> Result:
 def test_least_cycles(result: Result) -> None:
     figures = result.to_dict()
     assert figures["macs"] == 16 * 8 * 24
-    assert figures["ideal_cycles"] == 6  # 3072 of 512 each
-    assert figures["roofline_cycles"] == 36  # (16 * 24 + 24 * 8) bytes read, 16 in a cycle
+    assert figures["ideal_cycles"] == 6  # 3072 MACs, 512 per cycle
+    assert figures["roofline_cycles"] == 36  # (16 * 24 + 24 * 8) bytes read, 16 per cycle
     assert Fraction(figures["utilization"]) == Fraction(6 / figures["cycles"])
     assert Fraction(figures["roofline_fraction"]) == Fraction(36 / figures["cycles"])
 
@@ -42,10 +43,10 @@ def test_bytes_moved(result: Result) -> None:
     assert figures["store_bytes"] == 16 * 8
 
 
-def test_results_introduce_themselves_in_a_line(result: Result) -> None:
+def test_the_repr_of_a_result_is_one_line(result: Result) -> None:
     assert repr(result) == (
         f"Result(sim on gemm8x8, {len(result.instructions)} instructions, {result.cycles} cycles, "
-        f"utilization {6 / (result.cycles or 0):.1%}, bound by latency, 0 mismatches; C int8[16, 8])"
+        f"utilization {6 / (result.cycles or 0):.1%}, 0 mismatches; C int8[16, 8])"
     )
     untimed = gemm_program().run(backend="functional", check=False)
     assert repr(untimed) == (
@@ -54,7 +55,7 @@ def test_results_introduce_themselves_in_a_line(result: Result) -> None:
 
 
 def test_results_are_equal_if_they_are_the_same(result: Result) -> None:
-    assert result == result  # arrays in it must not be asked
+    assert result == result  # arrays in it must not be compared
     assert result != replace(result)
     assert result in {result}
 
@@ -67,7 +68,7 @@ def test_micro_ops_are_counted_as_executed(result: Result) -> None:
 @pytest.mark.parametrize(
     ("sizes", "options", "roofline"),
     [
-        ((64, 64, 64), {}, 512),  # products: 64**3 of 512 each, 8192 bytes take as long
+        ((64, 64, 64), {}, 512),  # products: 64**3 MACs, 512 per cycle; 8192 bytes take as long
         ((64, 64, 8), {}, 256),  # writing: 4096 bytes
         ((1, 1, 1000), {}, 125),  # reading: 2000 bytes
         ((8, 8, 8), {"bias": True}, 10),  # reading: 128 bytes of int8 and 8 of int32
@@ -83,8 +84,8 @@ def test_the_roofline_is_the_slowest_of_three(
     assert found.cycles > roofline
 
 
-def test_padding_is_moved_but_is_no_work() -> None:
-    """(7, 5) times (5, 13): 1 x 2 x 1 blocks; the bias is repeated in every row of two blocks."""
+def test_padding_is_moved_but_does_not_count_as_work() -> None:
+    """(7, 5) times (5, 13): 1 x 2 x 1 blocks. The bias is repeated in every row of two blocks."""
     program = accel.build(accel.gemm(7, 13, 5, bias=True), "gemm8x8", vthreads=1)
     figures = program.run().to_dict()
     assert figures["macs"] == 7 * 13 * 5
@@ -94,7 +95,7 @@ def test_padding_is_moved_but_is_no_work() -> None:
 
 
 def test_bytes_of_each_memory() -> None:
-    """Rows times their bytes; pads and empty transfers move nothing."""
+    """The bytes are rows times the row's size. Padding and empty transfers move none."""
     row = {"y_size": 2, "x_size": 3, "x_stride": 3}
     program = handmade(
         Load(memory=Memory.UOP, **row),
@@ -120,7 +121,7 @@ def test_bytes_of_each_memory() -> None:
     assert found.store_bytes == 48
 
 
-def test_every_cycle_of_a_unit_is_accounted_for(result: Result) -> None:
+def test_every_cycle_of_a_unit_has_a_state(result: Result) -> None:
     assert result.stalls is not None
     assert list(result.stalls) == ["fetch", "load", "compute", "store"]
     for cycles in result.stalls.values():
@@ -139,7 +140,7 @@ def test_to_dict_has_the_documented_keys(result: Result) -> None:
     assert min(figures[f"{what}_seconds"] for what in ("compile", "pack", "simulate")) > 0
 
 
-def test_what_does_not_apply_is_none() -> None:
+def test_figures_that_do_not_apply_are_none() -> None:
     found = gemm_program().run(backend="functional", check=False)
     assert (found.cycles, found.stalls, found.events) == (None, None, None)
     figures = found.to_dict()
@@ -175,7 +176,7 @@ def test_a_run_faster_than_the_roofline_is_an_error(result: Result) -> None:
     assert result.cycles is not None
     least = replace(result.compulsory, read_bytes=16 * (result.cycles + 1))
     message = (
-        f"the run took {result.cycles} cycles, less than the {result.cycles + 1} that the roofline allows; "
+        f"the run took {result.cycles} cycles, fewer than the {result.cycles + 1} that the roofline allows; "
         f"one of the two is wrong"
     )
     with refused(MismatchError, message):
@@ -197,15 +198,18 @@ def test_errors_as_plain_data(error: accel.ProgramFault, expected: tuple[Any, ..
 
 
 def test_seconds_are_those_of_the_phases(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Packing before and unpacking after the run count as one; the comparison as none."""
+    """Packing before and unpacking after the run count together. The comparison does not count."""
     ticks = iter([10.0, 12.0, 12.0, 15.0, 15.0, 19.0])
-    monkeypatch.setattr("accel.run.program.time.perf_counter", lambda: next(ticks))
-    found = gemm_program().run()
+    program = gemm_program()
+    clock = SimpleNamespace(perf_counter=lambda: next(ticks))  # other threads use the real one
+    monkeypatch.setattr("accel.run.program.time", clock)
+    monkeypatch.setattr("accel.run.execute_program.time", clock)
+    found = program.run()
     assert (found.pack_seconds, found.simulate_seconds) == (2 + 4, 3)
     assert next(ticks, None) is None
 
 
-def test_what_bounds_a_run_is_a_busy_unit_or_latency(result: Result) -> None:
+def test_a_run_is_bound_by_a_busy_unit_or_latency(result: Result) -> None:
     assert result.bound_by == "latency"  # a few cycles of work, 64 until the first beat
     assert result.gemm_uops == 6
     slow = gemm_program(1, 1, 2048, config="gemm8x8").run()

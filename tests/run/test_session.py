@@ -1,4 +1,4 @@
-"""Sessions: what programs hand over in DRAM, what the host has to do, and what is refused."""
+"""Sessions: tensors that programs exchange in DRAM, the host's work, and invalid uses."""
 
 import gc
 import tracemalloc
@@ -29,7 +29,7 @@ LAST = accel.dense(1, 8 * 3 * 3, 10, bias=True, shift=8)
 
 
 def network(session: Session, *, check: bool = True) -> tuple[Array, Array]:
-    """The output of a convolution, another one and a dense layer, by a session and by numpy."""
+    """Return the output of two convolutions and a dense layer, computed by a session and by numpy."""
     x: Any = None
     plain: Any = None
     for seed, workload in enumerate((FIRST, SECOND, LAST)):
@@ -47,7 +47,7 @@ def network(session: Session, *, check: bool = True) -> tuple[Array, Array]:
 
 @pytest.mark.parametrize("check", [True, False])
 def test_a_network(check: bool) -> None:
-    """The second layer takes the first one's output as it lies; the dense one wants another order."""
+    """The second layer reads the first one's output directly. The dense one needs another order."""
     session = Session(SQUARE)
     found, right = network(session, check=check)
     np.testing.assert_array_equal(found, right)
@@ -55,14 +55,14 @@ def test_a_network(check: bool) -> None:
     packing = session.packing
     assert (packing.kept, packing.kept_bytes) == (1, 16 * 36)
     assert packing.packed == 1 + 2 * 3 + 1  # the image, weights and biases, and the dense layer's input
-    assert packing.unpacked == 2  # for that, and in the end
+    assert packing.unpacked == 2  # for the dense layer, and at the end
     assert packing.unpacked_bytes == 8 * 9 + session.results[2].store_bytes
     assert str(packing).startswith("8 packed (")
     assert packing.to_dict()["kept"] == 1
     assert sum(result.pack_seconds for result in session.results) < packing.seconds
 
 
-def test_cycles_are_those_of_the_programs_alone() -> None:
+def test_cycles_are_those_of_the_programs() -> None:
     session = Session("tiny")
     network(session)
     alone = [accel.build(one, "tiny").run().cycles for one in (FIRST, SECOND, LAST)]
@@ -70,8 +70,8 @@ def test_cycles_are_those_of_the_programs_alone() -> None:
     assert session.cycles == sum(n for n in alone if n is not None)
 
 
-def test_a_machine_whose_results_are_no_operands() -> None:
-    """Blocks of input and of output channels differ, so that everything is packed again."""
+def test_a_machine_whose_results_are_not_operands() -> None:
+    """The blocks of input and output channels differ, so that everything is packed again."""
     assert TINY.block_in != TINY.block_out
     session = Session("tiny")
     found, right = network(session)
@@ -86,7 +86,7 @@ def test_function_without_time() -> None:
     assert session.cycles is None
 
 
-def test_the_timing_is_the_sessions() -> None:
+def test_programs_run_with_the_timing_of_the_session() -> None:
     slow = TINY.override({"read_latency": 300, "mem_base": 1 << 20})
     session = Session(slow)
     program = gemm_program()
@@ -97,8 +97,8 @@ def test_the_timing_is_the_sessions() -> None:
     assert session.results[0].config == slow
 
 
-def test_outputs_live_as_long_as_somebody_has_them() -> None:
-    """Runs in a row take the same room again; an output that is kept is not written over."""
+def test_outputs_live_as_long_as_the_user_holds_them() -> None:
+    """Consecutive runs use the same memory. An output that the user still holds is not overwritten."""
     session = Session("tiny")
     program = gemm_program(9, 17, 30)
     inputs = [program.random_inputs(seed) for seed in range(6)]
@@ -111,8 +111,8 @@ def test_outputs_live_as_long_as_somebody_has_them() -> None:
     np.testing.assert_array_equal(kept.numpy(), program.reference(inputs[0])["C"])
 
 
-def test_values_cannot_be_written_to() -> None:
-    """What a program finds in DRAM would not follow."""
+def test_values_are_read_only() -> None:
+    """A copy in DRAM would not follow."""
     session, program = Session("tiny"), gemm_program(bias=True)
     given = program.random_inputs(0)
     A = session.tensor(given["A"])
@@ -120,12 +120,12 @@ def test_values_cannot_be_written_to() -> None:
     for tensor in (A, out, out.reshape(-1)):
         with pytest.raises(ValueError, match="read-only"):
             tensor.numpy()[...] = 0
-    given["A"][...] = 0  # the array that a tensor was made of stays the caller's
+    given["A"][...] = 0  # the array that a tensor was made from remains writable
     np.testing.assert_array_equal(A.numpy(), program.random_inputs(0)["A"])
     np.testing.assert_array_equal(out.numpy(), program.reference(program.random_inputs(0))["C"])
 
 
-def test_results_keep_figures_only_unless_somebody_has_them() -> None:
+def test_earlier_results_become_summaries_unless_they_are_in_use() -> None:
     session, program = Session("tiny"), gemm_program(bias=True)
     inputs = [program.random_inputs(seed) for seed in range(4)]
     session.run(program, inputs[0])
@@ -160,7 +160,7 @@ def test_memory_does_not_grow_with_runs() -> None:
     assert grown < 30 * 8000  # figures of a run; its events alone take ten times as much
 
 
-def test_results_may_be_thrown_away() -> None:
+def test_results_may_be_deleted() -> None:
     session, program = Session("tiny"), gemm_program()
     session.run(program)
     session.results.clear()
@@ -169,7 +169,7 @@ def test_results_may_be_thrown_away() -> None:
     assert [one.mismatches for one in session.results] == [0, 0]
 
 
-def test_a_run_that_is_stopped_tells_of_it() -> None:
+def test_a_stopped_run_raises_its_error() -> None:
     session = Session("tiny")
     with pytest.raises(LimitExceeded) as caught:
         session.run(gemm_program(), max_cycles=10)
@@ -191,8 +191,8 @@ def test_weights_are_packed_once() -> None:
 
 
 @pytest.mark.parametrize(("clip", "kept"), [((0, 127), 1), ((5, 127), 0)])
-def test_what_lies_beyond_a_tensor_must_be_zero(clip: tuple[int, int], kept: int) -> None:
-    """Blocks hold more channels than there are; the bounds make them other than zero."""
+def test_padding_of_a_tensor_must_be_zero(clip: tuple[int, int], kept: int) -> None:
+    """Blocks hold more channels than the tensor, and the bounds make the additional ones nonzero."""
     first = accel.conv2d(1, 3, 4, 4, 3, 1, shift=2, clip=clip)
     second = accel.conv2d(1, 3, 4, 4, 5, 3, shift=4)
     assert 3 % SQUARE.block_in
@@ -216,12 +216,14 @@ def test_another_shape_with_the_same_packing() -> None:
     session.run(accel.build(accel.dense(1, 24, 5, shift=6), SQUARE), {"data": row})
     assert (session.packing.kept, session.packing.unpacked) == (1, 0)
     assert repr(row) == "SessionTensor(int8[1, 24])"
-    with refused(ShapeError, "the new shape is [5, 5]; the tensor's is [1, 24, 1, 1], of another size"):
+    with refused(
+        ShapeError, "the new shape is [5, 5]; the tensor's is [1, 24, 1, 1], and has another number of values"
+    ):
         x.reshape(5, 5)
 
 
 def test_a_tensor_of_two_packings() -> None:
-    """The product takes a matrix by rows and by columns; each copy is made once."""
+    """The product takes a matrix by rows and by columns. Each copy is made once."""
     session = Session("gemm8x8")
     values = np.arange(-128, 128, dtype=np.int8).reshape(16, 16)
     square = session.tensor(values)
@@ -233,8 +235,8 @@ def test_a_tensor_of_two_packings() -> None:
     assert (session.packing.packed, session.packing.kept) == (2, 2)
 
 
-def test_a_bias_beyond_what_is_folded() -> None:
-    """The program without the fold runs, also when it is asked for twice."""
+def test_a_bias_beyond_the_folded_range() -> None:
+    """The program runs without the fold, also for a second run."""
     session = Session("tiny")
     program = accel.build(LAST, "tiny")
     inputs = any_inputs(LAST, 0)
@@ -247,7 +249,7 @@ def test_a_bias_beyond_what_is_folded() -> None:
     assert sizes[3:] == sizes[1:3]
 
 
-def test_constants_and_inputs_that_are_not_given() -> None:
+def test_constants_and_missing_inputs() -> None:
     workload = accel.gemm(8, 16, 24)
     B = np.random.default_rng(0).integers(-128, 128, (24, 16), dtype=np.int8)
     program = accel.build(workload, "tiny", constants={"B": B})
@@ -257,8 +259,8 @@ def test_constants_and_inputs_that_are_not_given() -> None:
         np.testing.assert_array_equal(found, program.run(seed=3).outputs["C"])
 
 
-def test_what_a_program_never_writes_is_zero() -> None:
-    """Its own part of DRAM takes the place of an output that is gone."""
+def test_memory_that_a_program_never_writes_is_zero() -> None:
+    """Its own part of DRAM reuses the memory of a freed output."""
     session = Session("tiny")
     small = gemm_program(3, 9, 5)
     session.run(small)
@@ -285,27 +287,27 @@ def test_a_wrong_result_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
         session.run(program)
 
 
-def test_what_is_refused() -> None:
+def test_invalid_uses_are_refused() -> None:
     with refused(AccelError, "the backend is 'simm'; did you mean 'sim'?"):
         Session("tiny", backend="simm")
-    with refused(AccelError, "an engine is given with the backend 'sim'; it goes with 'rtl'"):
+    with refused(AccelError, "an engine is given with the backend 'sim'; only 'rtl' takes it"):
         Session("tiny", engine="pysim")
     with refused(AccelError, "the seed is -1; it must be an integer from 0 on"):
         Session("tiny", seed=-1)
     session = Session("tiny")
     program = gemm_program()
-    with refused(ShapeError, "'a' is no input of the program; valid are A, B"):
+    with refused(ShapeError, "'a' is not an input of the program; valid are A, B"):
         session.run(program, {"a": np.zeros((3, 5), np.int8)})
     with refused(ShapeError, "A has shape [5, 3]; it must be [3, 5]"):
         session.run(program, {"A": np.zeros((5, 3), np.int8)})
     out = session.run(program)["C"]
     with refused(ShapeError, "A is int8[3, 9]; it must be int8[3, 5]"):
         session.run(program, {"A": out})
-    with refused(ShapeError, "A is a tensor of another session; give its values, by numpy()"):
+    with refused(ShapeError, "A is a tensor of another session; pass its values, from numpy()"):
         Session("tiny").run(program, {"A": out})
-    with refused(ShapeError, "a tensor is made of float64; it must be an int8, uint8 or int32 array"):
+    with refused(ShapeError, "the tensor's array is float64; it must be int8, uint8 or int32"):
         session.tensor(np.zeros(3))
-    with refused(ShapeError, "what a tensor is made of is a list; it must be an int8, uint8 or int32 array"):
+    with refused(ShapeError, "the tensor's array is a list; it must be an int8, uint8 or int32 array"):
         session.tensor([1])  # type: ignore[arg-type]
     other = gemm_program(config="gemm8x8")
     message = (
@@ -320,21 +322,21 @@ def test_a_window_that_is_full() -> None:
     program = accel.build(accel.gemm(8, 16, 24), small)
     session = Session(small)
     kept = [session.run(program)]
-    with pytest.raises(ProgramError, match="the session has no room for 128 more bytes"):
+    with pytest.raises(ProgramError, match="the session needs 128 more bytes of DRAM"):
         kept += [session.run(program) for _ in range(9)]
     kept.clear()
     session.run(program)
 
 
 @pytest.mark.parametrize("backend", ["sim", "functional"])
-def test_a_closed_session_is_over(backend: str) -> None:
+def test_a_closed_session_refuses_runs(backend: str) -> None:
     program = gemm_program()
     values = np.ones((3, 5), np.int8)
     with Session("tiny", backend=backend) as session:
         given = session.tensor(values)
         out = session.run(program, {"A": given})["C"]
         found = out.numpy()
-    message = "the session is closed; open another, and take values by numpy() before close()"
+    message = "the session is closed; open another one, and call numpy() before close()"
     for use in (
         lambda: session.run(program),
         lambda: session.tensor(values),

@@ -1,4 +1,4 @@
-"""Whole runs: function and time together, and the memory that a run cut short leaves behind."""
+"""Complete runs: function and time together, and the memory that an interrupted run leaves."""
 
 from dataclasses import replace
 
@@ -9,17 +9,17 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from accel.base.errors import DeadlockError, LimitExceeded, MachineError
 from accel.core.config import NAMED, Config
-from accel.core.faults import Cause
+from accel.core.fault_causes import Cause
 from accel.core.isa import Alu, AluOp, Finish, Instruction, Load, Memory, Store
 from accel.image.dram import Dram
 from accel.sim.functional.executor import FunctionalRun, run_functional
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.simulator import Simulation, simulate
-from accel.sim.timing.model import TimingRun
+from accel.sim.timing.timing_run import TimingRun
 from tests.expect import refused
 from tests.reference import Reference, assert_same_pads
-from tests.sim.functional.test_transfers import random_dram
-from tests.sim.timing.cycles import bursts_of_row
+from tests.sim.functional.test_load_store import random_dram
+from tests.sim.timing.instruction_work import bursts_of_row
 from tests.strategies import examples, micro_ops, programs, timings
 
 TINY = NAMED["tiny"]
@@ -28,15 +28,18 @@ DRAM_BYTES = 1 << 13
 
 
 def run(program: list[Instruction], config: Config = FAST, **options: object) -> Simulation:
-    """A run from zeros."""
+    """Run from zeros."""
     dram, pads = Dram.of(config), Scratchpads.zeros(config)
     return simulate(program, config, dram, pads, address=0, **options)  # type: ignore[arg-type]
 
 
 def left_behind(run: TimingRun, program: list[Instruction], reference: Reference) -> None:
-    """Execute on ``reference`` what had started, in that order; of STOREs only the bursts granted."""
+    """Execute on ``reference`` the instructions that had started, in that order; of STOREs only the granted
+    bursts."""
     assert run.stop is not None
-    started = [step for step in run.steps if step.start is not None and step.start <= run.stop.cycle]
+    started = [
+        step for step in run.instruction_runs if step.start is not None and step.start <= run.stop.cycle
+    ]
     for step in sorted(started, key=lambda step: (step.start, step.index)):
         instruction = program[step.index]
         if isinstance(instruction, Store) and instruction.x_size:
@@ -63,7 +66,7 @@ def store_bursts(store: Store, reference: Reference, count: int) -> None:
 
 @examples(200)
 @given(st.data())
-def test_a_run_leaves_what_had_started_and_was_granted(data: st.DataObject) -> None:
+def test_an_interrupted_run_leaves_started_instructions_and_granted_bursts(data: st.DataObject) -> None:
     config = data.draw(timings(TINY)).override({"mem_size": 2 * DRAM_BYTES})
     program = data.draw(programs(config, wild=True, x_size=20, dram_bytes=DRAM_BYTES))
     dram, pads = random_dram(config, DRAM_BYTES), Scratchpads.random(config, 3)
@@ -85,7 +88,7 @@ ADD = Alu(uop_end=1, alu_op=AluOp.ADD, use_imm=True, imm=7, iter_in=48, dst_fact
 
 
 @pytest.mark.parametrize(("limit", "grants"), [(66, [63]), (74, [63, 71])])
-def test_a_store_cut_short_has_written_whole_bursts(limit: int, grants: list[int]) -> None:
+def test_an_interrupted_store_has_written_complete_bursts(limit: int, grants: list[int]) -> None:
     """Three rows of 128 bytes, a burst each."""
     program = [ADD, Store(y_size=3, x_size=16, x_stride=16, pop_prev=True), Finish()]
     dram, pads = Dram.of(FAST), Scratchpads.zeros(FAST)
@@ -102,7 +105,7 @@ def test_functional_runs_have_no_time() -> None:
 
 
 def test_the_earliest_error_in_time_is_raised_not_the_first_in_the_program() -> None:
-    """The ALU waits for a LOAD's token; a LOAD behind it is at fault before."""
+    """The ALU waits for a LOAD's token. A faulty LOAD after it fails earlier."""
     program = [
         Load(memory=Memory.INP, x_size=4, y_size=1, push_next=True),
         Alu(alu_op=7, pop_prev=True),
@@ -155,7 +158,7 @@ def test_limits_of_cycles_and_of_micro_ops() -> None:
         found.raise_if_bad()
 
 
-# --- the machine underneath ------------------------------------------------------------------------
+# --- threads -----------------------------------------------------------------------------------------
 
 
 def blas_threads() -> list[int]:
@@ -163,7 +166,7 @@ def blas_threads() -> list[int]:
 
 
 def test_products_take_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """During the run; then as many as before."""
+    """One thread during the run, the previous number after it."""
     seen = []
 
     def watched(*arguments: object, **options: object) -> FunctionalRun:

@@ -1,4 +1,4 @@
-"""Programs of other compilers, with the memory that they must leave behind; see ``--vectors``."""
+"""Programs of other compilers, and the memory that they must leave. See ``--vectors``."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,20 +9,20 @@ import pytest
 from accel.core.config import INSTRUCTION_BYTES, Config, load_config
 from accel.core.isa import Instruction, decode
 from accel.image.dram import Dram
-from accel.proof.check import check_tokens
+from accel.proof.token_check import check_tokens
 from accel.sim.functional.executor import Executor, run_functional
 from accel.sim.functional.scratchpads import Scratchpads
-from accel.sim.timing.model import simulate_timing
-from tests.sim.timing.cycles import assert_same, step_by_step
+from accel.sim.timing.timing_model import simulate_timing
+from tests.sim.timing.cycle_stepped_machine import assert_same, step_by_step
 
 STEPPED = 4000
-"""Cycles up to which runs are also stepped cycle by cycle."""
+"""Runs up to this many cycles are also stepped cycle by cycle."""
 
 Vector = tuple[Config, list[Instruction], Dram]
 
 
 def read(folder: Path) -> Vector:
-    """Configuration, program and DRAM before."""
+    """Return configuration, program and DRAM before the run."""
     config = load_config(folder / "config.json")
     dram = Dram.of(config)
     with np.load(folder / "dram_before.npz") as before:
@@ -48,8 +48,8 @@ def test_memory_is_as_expected_from_any_scratchpad_contents(vector: Path, order:
     assert_expected(vector, dram)
 
 
-def test_machines_of_the_second_generation_do_the_same(vector: Path) -> None:
-    """With ``post=1``: memory and scratchpads; cycles, too, where the store path has no stages more."""
+def test_machines_with_post_1_leave_the_same_memory(vector: Path) -> None:
+    """Memory and scratchpads with ``post=1``, and cycles if the store path has no additional stages."""
     config, program, dram = read(vector)
     second = replace(config, post=1, post_stages=0)
     assert decode((vector / "insn.bin").read_bytes(), second) == program
@@ -74,7 +74,7 @@ def test_timing_runs_to_the_end(vector: Path) -> None:
     config, program, _ = read(vector)
     run = simulate_timing(program, config, address=0)
     assert run.stop is None
-    assert all(step.retire is not None for step in run.steps)
+    assert all(one.retire is not None for one in run.instruction_runs)
     assert run.cycles > len(program) * INSTRUCTION_BYTES // config.bus_bytes
     if run.cycles < STEPPED:
         assert_same(run, step_by_step(program, config))

@@ -1,4 +1,4 @@
-"""Requests to an application without a network between: exactly the bytes that a test says."""
+"""Requests to an application without a network: exactly the bytes of a test."""
 
 import asyncio
 import json
@@ -12,8 +12,6 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What an application has answered."""
-
     status: int
     headers: dict[str, str]
     content: bytes
@@ -24,7 +22,7 @@ class Answer:
 
 @dataclass(kw_only=True)
 class Browser:
-    """Asks an application and keeps its cookies; redirects are not followed."""
+    """Sends requests to an application and stores its cookies. Redirects are not followed."""
 
     app: Any
     host: str
@@ -33,7 +31,7 @@ class Browser:
     def ask(
         self, method: str, path: str, content: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> Answer:
-        """Ask; headers are sent besides ``Host``, unless they hold one, and the cookies."""
+        """Send a request. ``Host`` and the cookies are added to ``headers``, unless they are there."""
         own = {"host": self.host}
         if self.cookies:
             own["cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())

@@ -1,5 +1,3 @@
-"""A studio that serves, with the processes that work for it."""
-
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,16 +5,16 @@ import pytest
 
 from accel.formats.onnx_export import export_onnx
 from accel.network.digits import MODEL
-from accel.studio.files import Files
-from accel.studio.server import Door, serving
-from accel.studio.workshop import Workshop
+from accel.studio.access_control import AccessControl
+from accel.studio.studio_files import StudioFiles
+from accel.studio.studio_server import serving
+from accel.studio.worker_supervisor import WorkerSupervisor
 from tests.network.networks import divided_network
 
 
 @pytest.fixture(scope="session")
-def workshop() -> Iterator[Workshop]:
-    """Processes that work."""
-    with Workshop(seconds=60) as found:
+def workers() -> Iterator[WorkerSupervisor]:
+    with WorkerSupervisor(seconds=60) as found:
         yield found
 
 
@@ -29,7 +27,7 @@ def divided(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def served(workshop: Workshop, divided: Path) -> Iterator[Door]:
-    """A server on a free port, which has two networks to look at."""
-    with Files((MODEL, divided)) as files, serving(workshop, files) as door:
-        yield door
+def served(workers: WorkerSupervisor, divided: Path) -> Iterator[AccessControl]:
+    """A server on a free port, with two networks."""
+    with StudioFiles((MODEL, divided)) as files, serving(workers, files) as access:
+        yield access

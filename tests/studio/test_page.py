@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from accel.studio.server import Door
+from accel.studio.access_control import AccessControl
 
 SMALL = {"workload": "gemm", "parameters": {"M": 24, "N": 24, "K": 32, "shift": 4}, "machine": "tiny"}
 GEMM = base64.urlsafe_b64encode(json.dumps(SMALL).encode()).decode().rstrip("=")
@@ -16,9 +16,9 @@ GEMM = base64.urlsafe_b64encode(json.dumps(SMALL).encode()).decode().rstrip("=")
 
 @contextmanager
 def visited(
-    chromium: Any, door: Door, *, width: int = 1366, dark: bool = False, fragment: str = f"#{GEMM}"
+    chromium: Any, access: AccessControl, *, width: int = 1366, dark: bool = False, fragment: str = f"#{GEMM}"
 ) -> Iterator[Any]:
-    """The page, opened as a user does; complaints on its console are errors."""
+    """The page as a user opens it. Messages on its console are errors."""
     complaints: list[str] = []
     context = chromium.new_context(
         viewport={"width": width, "height": 768}, color_scheme="dark" if dark else "light"
@@ -26,9 +26,9 @@ def visited(
     page = context.new_page()
     page.on("console", lambda message: complaints.append(message.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda asked: asked.url.startswith(door.origins) or complaints.append(asked.url))
+    page.on("request", lambda asked: asked.url.startswith(access.origins) or complaints.append(asked.url))
     page.set_default_timeout(30_000)
-    page.goto(f"{door.address}{fragment}")
+    page.goto(f"{access.address}{fragment}")
     page.wait_for_selector("#rows .row")
     yield page
     context.close()
@@ -40,7 +40,7 @@ def cycles(page: Any) -> int:
 
 
 def changes(page: Any, action: Any) -> None:
-    """Do something and wait for another picture."""
+    """Do something, and wait until the page shows another run."""
     page.evaluate(
         "document.querySelector('#now').dataset.old = '1'; document.querySelector('#now b').remove()"
     )
@@ -49,7 +49,7 @@ def changes(page: Any, action: Any) -> None:
 
 
 @pytest.mark.browser
-def test_one_thing_is_changed_and_looked_at(chromium: Any, served: Door) -> None:
+def test_a_state_is_changed_pinned_advised_and_restored(chromium: Any, served: AccessControl) -> None:
     with visited(chromium, served) as page:
         assert page.url == f"http://127.0.0.1:{served.port}/" or "#" in page.url
         assert "token" not in page.url
@@ -69,7 +69,7 @@ def test_one_thing_is_changed_and_looked_at(chromium: Any, served: Door) -> None
         changes(page, page.go_back)
         assert cycles(page) == slower
 
-        # a bad step is named beside the last good picture, and the best plan comes back
+        # a bad step is named, and the page still shows the last valid state
         steps = page.locator("#steps input")
         assert steps.first.input_value().startswith("set_scope stage=")
         page.locator("#steps input").nth(2).fill("tile stage=nobody axes=[y,x] factors=[8,8]")
@@ -85,7 +85,7 @@ def test_one_thing_is_changed_and_looked_at(chromium: Any, served: Door) -> None
         assert "--set read_latency=500" in text
         page.keyboard.press("Escape")
 
-        # the same state from its address, and the one before by going back
+        # the address restores the state
         page.goto(link)
         page.reload()
         page.wait_for_selector("#now b")
@@ -95,7 +95,7 @@ def test_one_thing_is_changed_and_looked_at(chromium: Any, served: Door) -> None
 
 @pytest.mark.browser
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_a_narrow_window_is_enough(dark: bool, chromium: Any, served: Door) -> None:
+def test_the_page_fits_a_narrow_window(dark: bool, chromium: Any, served: AccessControl) -> None:
     with visited(chromium, served, width=500, dark=dark) as page:
         assert page.evaluate("document.documentElement.scrollWidth") <= 500
         ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -105,7 +105,7 @@ def test_a_narrow_window_is_enough(dark: bool, chromium: Any, served: Door) -> N
 
 
 @pytest.mark.browser
-def test_a_network_leads_to_its_layers(chromium: Any, served: Door) -> None:
+def test_a_networks_layers_and_programs_are_shown(chromium: Any, served: AccessControl) -> None:
     with visited(chromium, served, fragment="") as page:
         whole = cycles(page)
         assert page.input_value("[data-colour]") == "layer"

@@ -1,4 +1,4 @@
-"""Every executor does every task once, in whatever order, and outlives its workers."""
+"""Every executor runs every task once, in any order, and survives the death of a worker."""
 
 import os
 import signal
@@ -15,33 +15,33 @@ import pytest
 
 import accel
 from accel.base.errors import SweepError
-from accel.sweeps import runner
-from accel.sweeps.executors import here, in_processes, on_dask
+from accel.sweeps import sweep_runner
+from accel.sweeps.executors import in_processes, in_this_process, on_dask
 from tests.sweeps import work
 
 
-def test_here() -> None:
-    assert list(here(work.double, [("", 1), ("", 2)])) == [(0, 2), (1, 4)]
+def test_in_this_process() -> None:
+    assert list(in_this_process(work.double, [("", 1), ("", 2)])) == [(0, 2), (1, 4)]
 
 
-def test_processes_outlive_a_worker(tmp_path: Path) -> None:
+def test_a_dead_worker_process_is_replaced(tmp_path: Path) -> None:
     tasks = [(str(tmp_path), number) for number in range(8)]
     assert sorted(in_processes(work.die_once, tasks, 2)) == [(n, 2 * n) for n in range(8)]
     assert (tmp_path / "seen").exists()
 
 
-def test_processes_that_die_again_and_again_end_it() -> None:
+def test_processes_that_die_repeatedly_end_the_sweep() -> None:
     with pytest.raises(SweepError, match="died 3 times in a row with 2 points to go"):
         list(in_processes(work.die, [("", 1), ("", 2)], 2))
 
 
-def test_dask_outlives_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A whole sweep on a cluster of three worker processes, one of which is killed; nothing is lost."""
+def test_dask_survives_a_dead_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep on a cluster of three processes, one of which is killed, has all points."""
     pytest.importorskip("distributed")
     monkeypatch.setenv("ACCEL_TEST_FOLDER", str(tmp_path))
     workload, grid = accel.gemm(16, 16, 16), {"vthreads": [1, 2], "read_latency": [4, 8, 16, 32]}
     alone = accel.sweep(workload, **grid)
-    monkeypatch.setattr(runner, "measure", work.measure_and_die_once)
+    monkeypatch.setattr(sweep_runner, "measure", work.measure_and_die_once)
     journal = tmp_path / "journal.jsonl"
     table = accel.sweep(workload, executor="dask", jobs=3, journal=journal, **grid)
     assert (tmp_path / "seen").exists()
@@ -50,8 +50,8 @@ def test_dask_outlives_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert len(journal.read_text().splitlines()) == 8
 
 
-def test_clusters_share_a_machine() -> None:
-    """Dask's own choice of a port is the same for all of them."""
+def test_several_clusters_run_on_one_machine() -> None:
+    """Dask's default port is the same for all clusters."""
     pytest.importorskip("distributed")
     with socket.socket() as another:
         with suppress(OSError):  # there is one already
@@ -60,7 +60,7 @@ def test_clusters_share_a_machine() -> None:
         assert list(on_dask(work.double, [("", 1)], 1)) == [(0, 2)]
 
 
-def test_a_cluster_that_is_not_there_is_said() -> None:
+def test_a_missing_cluster_is_reported() -> None:
     pytest.importorskip("distributed")
     with pytest.raises(SweepError, match=r"the cluster at 'tcp://127\.0\.0\.1:1' cannot be reached"):
         list(on_dask(work.double, [("", 1)], 1, "tcp://127.0.0.1:1", timeout=1))
@@ -83,7 +83,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_workers_end_with_who_started_them(how: signal.Signals, tmp_path: Path) -> None:
+def test_workers_end_with_their_parent(how: signal.Signals, tmp_path: Path) -> None:
     script, seen = tmp_path / "slow.py", tmp_path / "seen"
     script.write_text(_SLOW)
     seen.mkdir()
@@ -109,12 +109,12 @@ def _until(condition: "object") -> None:
         if condition():
             return
         time.sleep(0.1)
-    raise AssertionError("it did not happen within 30 s")
+    raise AssertionError("the condition was false for 30 s")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_workers_never_get_an_interrupt() -> None:
-    """Nor does it get lost on this process, which has its handler and its mask back."""
+    """This process gets its handler and its mask back."""
     handler, mask = signal.getsignal(signal.SIGINT), signal.pthread_sigmask(signal.SIG_BLOCK, ())
     assert [spared for _, spared in in_processes(work.is_spared, [1, 2, 3], 2)] == [True] * 3
     assert signal.getsignal(signal.SIGINT) is handler
@@ -122,7 +122,7 @@ def test_workers_never_get_an_interrupt() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
-def test_an_interrupt_waits_until_processes_have_been_started(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_is_delayed_until_processes_have_started(monkeypatch: pytest.MonkeyPatch) -> None:
     real, started = ProcessPoolExecutor.submit, []
 
     def interrupted(pool: ProcessPoolExecutor, *arguments: Any) -> Any:

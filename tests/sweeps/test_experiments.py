@@ -1,4 +1,4 @@
-"""What docs/experiments say is seen, is seen; on products small enough for a test."""
+"""The claims of docs/experiments hold, on matrix products small enough for a test."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +19,7 @@ def measured(name: str, **vary: Any) -> Table:
 
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
-def test_each_has_its_plots_and_its_place_in_the_page(path: Path) -> None:
+def test_each_experiment_has_its_plots_in_the_page(path: Path) -> None:
     page = (FOLDER / "index.md").read_text(encoding="utf-8")
     assert f"accel sweep docs/experiments/{path.name}" in page
     for plot in load_spec(path).plots:
@@ -43,10 +43,10 @@ def test_latency() -> None:
     assert all(list(line) == sorted(line, reverse=True) for line in at.values())
     for serial, one, two, four in zip(*at.values(), strict=True):
         assert serial < one < two < four
-    kept = {name: line[-1] / line[0] for name, line in at.items()}
-    assert kept["V = 4"] > 0.9
-    assert kept["V = 2"] < 0.7
-    assert kept["serial"] < 0.5
+    remaining = {name: line[-1] / line[0] for name, line in at.items()}
+    assert remaining["V = 4"] > 0.9
+    assert remaining["V = 2"] < 0.7
+    assert remaining["serial"] < 0.5
 
 
 def test_generations() -> None:

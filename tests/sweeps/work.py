@@ -1,11 +1,11 @@
-"""What worker processes do in tests of executors; they import it by name."""
+"""Functions that worker processes run in tests. They import them by name."""
 
 import os
 import signal
 from pathlib import Path
 
-from accel.sweeps.points import Task
-from accel.sweeps.task import Figures, measure
+from accel.sweeps.sweep_points import Task
+from accel.sweeps.sweep_task import Figures, measure
 
 
 def double(task: tuple[str, int]) -> int:
@@ -14,7 +14,7 @@ def double(task: tuple[str, int]) -> int:
 
 
 def die_once(task: tuple[str, int]) -> int:
-    """Twice the number; the first process that sees 3 is killed before it can say so."""
+    """Twice the number. The first process that gets 3 is killed before it returns."""
     folder, number = task
     if number == 3 and _first(folder):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -22,13 +22,12 @@ def die_once(task: tuple[str, int]) -> int:
 
 
 def die(task: tuple[str, int]) -> int:
-    """Kill whoever works on it."""
     os.kill(os.getpid(), signal.SIGKILL)
     return task[1]
 
 
 def measure_and_die_once(task: Task) -> Figures:
-    """A sweep's work; the first process at work is killed when it has done some of it."""
+    """Measure a task. The first process is killed after it has."""
     figures = measure(task)
     if _first(os.environ["ACCEL_TEST_FOLDER"]):
         os.kill(os.getpid(), signal.SIGKILL)

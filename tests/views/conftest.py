@@ -1,5 +1,3 @@
-"""Pages opened in a browser."""
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def opened(chromium: Any) -> Iterator[Callable[..., Any]]:
-    """Open a file as a page of a laptop's size; complaints on the console and requests are errors."""
+    """Open a file as a page of a laptop's size. Messages on the console and requests are errors."""
     pages, complaints = [], []
 
     def visit(path: Path, *, dark: bool = False, width: int = 1366, height: int = 768) -> Any:

@@ -1,5 +1,3 @@
-"""Runs that several tests look at."""
-
 from functools import cache
 from typing import Any
 
@@ -7,7 +5,7 @@ import accel
 from accel.assembly import assemble
 from accel.run.program import as_program
 from accel.run.result import Result
-from accel.views.scene import Scene, scene
+from accel.views.analyzed_run import AnalyzedRun, analyze_run
 from tests.programs import gemm_program
 
 
@@ -19,18 +17,18 @@ def result(
     return gemm_program(M, N, K, **options).run(**dict(timing))
 
 
-def look(*sizes: int, **options: Any) -> Scene:
-    """The same, to look at."""
-    return scene(result(*sizes, **options))
+def look(*sizes: int, **options: Any) -> AnalyzedRun:
+    """The same, analyzed."""
+    return analyze_run(result(*sizes, **options))
 
 
 @cache
-def from_text(text: str) -> Scene:
-    """A program in assembly."""
-    return scene(as_program(assemble(text)).run(check=False))
+def from_text(text: str) -> AnalyzedRun:
+    """The run of a program in assembly."""
+    return analyze_run(as_program(assemble(text)).run(check=False))
 
 
-FINISHED = """
+EPILOGUES = """
     .config tiny-int8 read_latency=20 write_latency=8 post_stages=1
     LOAD.ACC  y_size=1 x_size=8 x_stride=8 >store
     LOAD.PAR  y_size=1 x_size=2 x_stride=2 dram_base=64
@@ -43,7 +41,7 @@ FINISHED = """
     LOAD.PAR  y_size=1 x_size=1 x_stride=1 dram_base=64
     FINISH
     """
-"""Outputs that the store unit finishes: every kind of wait for what it shares."""
+"""Requantization in the store unit, with every kind of wait for PAR and RES."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The documentation's pages of figures on a laptop."""
+"""The documentation's tables of networks fit the screen of a laptop."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ def test_tables_of_networks_fit(tmp_path: Path, opened: Callable[..., Any]) -> N
     settings = ("extensions=myst_parser", "root_doc=mobilenet")
     options = [word for setting in settings for word in ("-D", setting)]
     command = [sys.executable, "-m", "sphinx", "-Q", "-c", str(DOCS), *options]
-    subprocess.run([*command, str(DOCS / "networks"), str(tmp_path)], check=True)
+    subprocess.run([*command, str(DOCS / "reference" / "networks"), str(tmp_path)], check=True)
     for name in ("mobilenet", "resnet18", "gemm"):
         page = opened(tmp_path / f"{name}.html", width=NARROWEST)
         assert page.locator("table tbody tr").count() > 3

@@ -1,4 +1,8 @@
-"""The instruction set, declared once: classes, bit layout, text form."""
+"""The instruction set: classes, bit layout, encoder and decoder, text form.
+
+Each instruction is declared once, as a class. The encoder, the decoder, the text form and the manual
+follow from the declaration.
+"""
 
 from accel.core.isa.codec import (
     UopArray,
@@ -9,45 +13,16 @@ from accel.core.isa.codec import (
     encode,
     encode_uops,
 )
-from accel.core.isa.fields import Slot, class_slots, field_specs
-from accel.core.isa.instructions import (
+from accel.core.isa.field_widths import PAD_BITS, PART_AT, SIZE_BITS
+from accel.core.isa.instruction_base import TOKEN_FLAGS, Finish, Instruction, Unknown, without_tokens
+from accel.core.isa.instruction_fields import Slot, class_slots, field_specs
+from accel.core.isa.instruction_set import (
     CLASSES,
     LOOPS,
-    PAD_BITS,
-    PART_AT,
     PARTED,
     SETTINGS,
-    SIZE_BITS,
-    TOKEN_FLAGS,
     TRANSFERS,
     VARIANTS,
-    Alu,
-    AluOp,
-    Finish,
-    Finishing,
-    Gemm,
-    Instruction,
-    Load,
-    LoadPar,
-    LoadRes,
-    Loops,
-    Mac,
-    Memory,
-    MicroOp,
-    Opcode,
-    OwnMemory,
-    Products,
-    Set,
-    SetAcc,
-    SetInp,
-    SetOut,
-    SetSum,
-    Store,
-    StoreAcc,
-    StoreAdd,
-    StoreReq,
-    Transfer,
-    Unknown,
     class_of,
     classes_of,
     exists,
@@ -55,10 +30,23 @@ from accel.core.isa.instructions import (
     memory_names,
     routes_of,
     variants_of,
-    without_tokens,
 )
+from accel.core.isa.instruction_text import format_instruction, mnemonics, parse_instruction
+from accel.core.isa.loop_instructions import Alu, Gemm, Loops, Mac, Products
+from accel.core.isa.micro_op import MicroOp
+from accel.core.isa.opcodes import AluOp, Finishing, Memory, Opcode, OwnMemory
 from accel.core.isa.operands import Operand
-from accel.core.isa.text import format_instruction, mnemonics, parse_instruction
+from accel.core.isa.set_instructions import Set, SetAcc, SetInp, SetOut, SetSum
+from accel.core.isa.transfer_instructions import (
+    Load,
+    LoadPar,
+    LoadRes,
+    Store,
+    StoreAcc,
+    StoreAdd,
+    StoreReq,
+    Transfer,
+)
 from accel.core.units import Unit
 
 __all__ = [

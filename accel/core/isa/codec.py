@@ -1,7 +1,7 @@
-"""Instructions and micro-ops to bits and back, for whole programs at a time.
+"""Encode and decode whole programs.
 
-Both directions walk the declared layout once per field, on arrays, of what is one object or equal words once;
-their cost is linear in the number of instructions.
+Encoder and decoder process one field at a time, with arrays over all instructions. Instructions that are
+one object, and words that are equal, are processed once. The cost is linear in the number of instructions.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,25 +10,14 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from accel.base.distinct import Distinct
 from accel.base.errors import ProgramError
+from accel.base.interned_sequence import Distinct
 from accel.core.config import INSTRUCTION_BYTES, Config
-from accel.core.isa.fields import WORD_BITS, Slot, class_slots
-from accel.core.isa.instructions import (
-    CLASSES,
-    MEMORY_AT,
-    MEMORY_ID_BITS,
-    OPCODE_BITS,
-    PART_AT,
-    PARTED,
-    Instruction,
-    MicroOp,
-    Unknown,
-    class_of,
-    classes_of,
-    exists,
-    variants_of,
-)
+from accel.core.isa.field_widths import MEMORY_AT, MEMORY_ID_BITS, OPCODE_BITS, PART_AT
+from accel.core.isa.instruction_base import Instruction, Unknown
+from accel.core.isa.instruction_fields import WORD_BITS, Slot, class_slots
+from accel.core.isa.instruction_set import CLASSES, PARTED, class_of, classes_of, exists, variants_of
+from accel.core.isa.micro_op import MicroOp
 
 T = TypeVar("T", bound=Instruction)
 
@@ -38,10 +27,10 @@ UopArray = npt.NDArray[np.int64]
 
 
 def encode(instructions: Sequence[Instruction] | Distinct[Instruction], config: Config) -> bytes:
-    """128-bit little-endian words in order; unused bits are zero.
+    """Encode instructions as 128-bit little-endian words in program order. Unused bits are zero.
 
     Raises:
-        ProgramError: a field holds a value that its bits cannot, or the machine lacks an instruction.
+        ProgramError: a value does not fit its field, or the machine lacks an instruction.
     """
     program = Distinct.of(instructions)
     words = np.zeros((len(program.every), INSTRUCTION_BYTES * 8 // WORD_BITS), dtype="<u8")
@@ -53,16 +42,16 @@ def encode(instructions: Sequence[Instruction] | Distinct[Instruction], config: 
         one = [program.every[m] for m in members]
         if not exists(cls, config):
             raise ProgramError(
-                f"instruction {_place(program, members[0])} is {one[0].mnemonic}; configuration "
+                f"instruction {_first_position(program, members[0])} is {one[0].mnemonic}; configuration "
                 f"{config.name!r} has post=0, and only machines with post=1 have it"
             )
         rows = np.array(members, dtype=np.intp)
         for slot in class_slots(cls, config):
             values = [getattr(instruction, slot.name) for instruction in one]
-            bad = _first_bad(values, slot)
+            bad = _first_misfit(values, slot)
             if bad is not None:
-                where = f" (instruction {_place(program, members[bad])})"
-                raise _refused(values[bad], slot, cls, config, where)
+                where = f" (instruction {_first_position(program, members[bad])})"
+                raise _does_not_fit(values[bad], slot, cls, config, where)
             bits = _column(values, slot) << np.uint64(slot.offset % WORD_BITS)
             words[rows, slot.offset // WORD_BITS] |= bits
         if any(issubclass(cls, CLASSES[opcode]) for opcode, _, _ in variants):
@@ -70,33 +59,33 @@ def encode(instructions: Sequence[Instruction] | Distinct[Instruction], config: 
     return words[program.places].tobytes()
 
 
-def _place(program: Distinct[Instruction], number: int) -> int:
-    """Where one of the distinct instructions first stands."""
+def _first_position(program: Distinct[Instruction], number: int) -> int:
+    """Return the first position in the program of a distinct instruction."""
     return int(np.flatnonzero(program.places == number)[0])
 
 
 def _check_class(
     cls: type[Instruction], members: Sequence[int], program: Distinct[Instruction], config: Config
 ) -> None:
-    """Refuse an instruction whose word would mean another class: its memory id is that of a variant."""
+    """Refuse an instruction that would be decoded as another class, because that class owns its memory id."""
     for number in members:
         instruction = program.every[number]
         memory, part = getattr(instruction, "memory", 0), getattr(instruction, "part", 0)
         meant = class_of(cls.OPCODE, memory, config, part=part)
         if meant is not cls and meant is not None:
             raise ProgramError(
-                f"instruction {_place(program, number)} is a {cls.__name__} with the memory id of "
+                f"instruction {_first_position(program, number)} is a {cls.__name__} with the memory id of "
                 f"{instruction.mnemonic}; that is a {meant.__name__} in configuration {config.name!r}"
             )
 
 
 def decode(data: bytes, config: Config) -> list[Instruction]:
-    """The inverse of :func:`encode`; bits that no field uses are ignored. Equal words are one object.
+    """Decode the output of :func:`encode`. Unused bits are ignored. Equal words become one object.
 
-    A word with an opcode that the machine does not have becomes :class:`Unknown`, for the machine to stop at.
+    A word whose opcode the machine does not have becomes :class:`Unknown`. The machine stops at it.
 
     Raises:
-        ProgramError: the length is no multiple of 16 bytes.
+        ProgramError: the length is not a multiple of 16 bytes.
     """
     if len(data) % INSTRUCTION_BYTES:
         raise ProgramError(
@@ -127,7 +116,7 @@ def _decode_class(cls: type[T], words: Words, config: Config) -> Iterable[T]:
     slots = class_slots(cls, config)
     columns: list[list[Any]] = [_extract(words, slot).tolist() for slot in slots]
     for position, slot in enumerate(slots):
-        if slot.spec.enum is None and slot.spec.width == 1:  # a flag, not a narrow number
+        if slot.spec.enum is None and slot.spec.width == 1:  # a flag and not a one-bit number
             columns[position] = [bool(v) for v in columns[position]]
     names = [slot.name for slot in slots]
     return (cls(**dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True))
@@ -143,19 +132,19 @@ def _extract(words: Words, slot: Slot) -> npt.NDArray[np.int64]:
 
 
 def _column(values: Sequence[int], slot: Slot) -> Words:
-    """Values that fit their field as its bits."""
+    """Convert values that fit their field to its bits."""
     column = np.array(values, dtype=np.int64).astype(np.uint64)
     return column & np.uint64((1 << slot.width) - 1)
 
 
-def _first_bad(values: Sequence[int], slot: Slot) -> int | None:
-    """The place of the first value that does not fit its field."""
+def _first_misfit(values: Sequence[int], slot: Slot) -> int | None:
+    """Return the position of the first value that does not fit its field."""
     if not values or (slot.low <= min(values) and max(values) <= slot.high):
         return None
     return next(n for n, value in enumerate(values) if not slot.low <= value <= slot.high)
 
 
-def _refused(value: int, slot: Slot, cls: type[Any], config: Config, where: str = "") -> ProgramError:
+def _does_not_fit(value: int, slot: Slot, cls: type[Any], config: Config, where: str = "") -> ProgramError:
     return ProgramError(
         f"{cls.__name__}.{slot.name} is {value}{where}; it has {slot.width} bits "
         f"({slot.low}..{slot.high}) in configuration {config.name!r}"
@@ -163,7 +152,7 @@ def _refused(value: int, slot: Slot, cls: type[Any], config: Config, where: str 
 
 
 def add_to_field(code: bytes, slot: Slot, rows: npt.NDArray[np.intp], values: npt.NDArray[np.int64]) -> bytes:
-    """The encoded program with a number added to one field of the instructions ``rows``, each its own.
+    """Add ``values[k]`` to one field of instruction ``rows[k]`` in an encoded program.
 
     Raises:
         ProgramError: a sum does not fit the field.
@@ -184,26 +173,26 @@ def add_to_field(code: bytes, slot: Slot, rows: npt.NDArray[np.intp], values: np
 
 
 def encode_uops(uops: npt.ArrayLike, config: Config) -> npt.NDArray[np.uint32]:
-    """Rows (dst, src, wgt) to 32-bit micro-ops.
+    """Encode rows (dst, src, wgt) as 32-bit micro-ops.
 
     Raises:
         ProgramError: an index does not fit its field.
     """
     try:
         rows = np.asarray(uops, dtype=np.int64).reshape(-1, 3)
-    except OverflowError:  # what is beyond int64 is refused below like any other index that does not fit
+    except OverflowError:  # the check below refuses indices beyond int64 like any index that does not fit
         rows = np.asarray(uops, dtype=object).reshape(-1, 3)
     result = np.zeros(len(rows), dtype=np.uint32)
     for slot, column in zip(class_slots(MicroOp, config), rows.T, strict=True):
         bad = np.flatnonzero((column < slot.low) | (column > slot.high))
         if len(bad):
-            raise _refused(int(column[bad[0]]), slot, MicroOp, config)
+            raise _does_not_fit(int(column[bad[0]]), slot, MicroOp, config)
         result |= column.astype(np.uint32) << np.uint32(slot.offset)
     return result
 
 
 def decode_uops(words: npt.ArrayLike, config: Config) -> UopArray:
-    """32-bit micro-ops to rows (dst, src, wgt)."""
+    """Decode 32-bit micro-ops to rows (dst, src, wgt)."""
     raw = np.asarray(words, dtype=np.uint32)
     columns = [
         (raw >> np.uint32(slot.offset)) & np.uint32((1 << slot.width) - 1)
@@ -216,7 +205,7 @@ def check_encodable(config: Config) -> None:
     """Refuse a configuration whose instruction or micro-op fields do not fit their words.
 
     Raises:
-        ConfigError: naming the instruction and the bits it would need.
+        ConfigError: it names the instruction and the bits that it would need.
     """
     for cls in (*classes_of(config).values(), *variants_of(config).values()):
         class_slots(cls, config)

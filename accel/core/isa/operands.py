@@ -1,24 +1,25 @@
-"""What a GEMM or ALU instruction reads and writes through its micro-ops."""
+"""The operands that GEMM, MAC and ALU access through micro-ops."""
 
 from dataclasses import dataclass
 
-from accel.core.memories import Scratchpad
+from accel.core.scratchpad_specs import Scratchpad
 
 
 @dataclass(frozen=True, kw_only=True)
 class Operand:
-    """One operand: elements of a scratchpad, indexed by a field of the micro-ops and two factors.
+    """One operand: elements of a scratchpad, indexed by a micro-op field and two loop factors.
 
     In iteration (i, j) the index is ``uop.<name> + i * <name>_factor_out + j * <name>_factor_in``. Access
-    sets, index checks, execution and the hardware's wiring follow from these declarations.
+    sets, index checks, the simulator and the hardware follow from these declarations.
 
     Attributes:
-        name: of the micro-op's field.
-        memory: where the elements are.
-        writes: whether they are written; before that, they are read unless the flag says otherwise.
-        unless: name of the flag of the instruction with which they are not read; None if they always are.
-        tapped: name of the flag with which an index stands for several elements, SET.ACC's ``taps``, each
-            ``step`` behind the one before; None if it never does.
+        name: name of the micro-op field.
+        memory: scratchpad of the elements.
+        writes: whether the instruction writes the elements.
+        unless: flag of the instruction that disables reading the elements, or None if it always reads
+            them.
+        tapped: flag of the instruction with which an index selects ``taps`` elements, ``step`` apart, as
+            SET.ACC sets them, or None if an index always selects one.
     """
 
     name: str
@@ -28,23 +29,24 @@ class Operand:
     tapped: str | None = None
 
     def read_by(self, instruction: object) -> bool:
-        """Whether the instruction looks at the elements."""
+        """Return whether the instruction reads the elements."""
         return self.unless is None or not getattr(instruction, self.unless)
 
     def used_by(self, instruction: object) -> bool:
-        """Whether the instruction reads or writes the elements; otherwise the index is not looked at."""
+        """Return whether the instruction reads or writes the elements. Otherwise the index is ignored and
+        not checked."""
         return self.writes or self.read_by(instruction)
 
     def tapped_by(self, instruction: object) -> bool:
-        """Whether the instruction takes several elements for each index."""
+        """Return whether each index selects several elements."""
         return self.tapped is not None and bool(getattr(instruction, self.tapped))
 
     @property
     def factors(self) -> tuple[str, str]:
-        """The fields that hold what an iteration of the outer and of the inner loop adds to the index."""
+        """The two fields with the index increments per outer and per inner iteration."""
         return factor_fields(self.name)
 
 
 def factor_fields(name: str) -> tuple[str, str]:
-    """The fields that hold what an iteration of the outer and of the inner loop adds to an index."""
+    """Return the names of the fields with the index increments per outer and per inner iteration."""
     return f"{name}_factor_out", f"{name}_factor_in"

@@ -1,7 +1,7 @@
-/* The accelerator as software sees it: find it, start a program, wait for it.
+/* Driver of the accelerator: find it, start a program, wait until it ends.
  *
- * C99, without a library: memory and registers are reached through callbacks. `accel package` puts this file
- * into every package, and docs/package.md explains it.
+ * C99 without any library. Memory and registers are accessed through callbacks. `accel package` puts this file
+ * into every package; docs/how-to/deploy-to-firmware.md explains it.
  */
 #ifndef ACCEL_DRIVER_H
 #define ACCEL_DRIVER_H
@@ -13,78 +13,79 @@
 extern "C" {
 #endif
 
-/* What functions return: ACCEL_OK, a positive `enum accel_cause` (accel_registers.h) where the machine ended a
- * program with an error, or one of these. */
+/* Result of a function: ACCEL_OK, a positive `enum accel_cause` (accel_registers.h) if the machine ended a program
+ * with an error, or one of these. */
 enum accel_status {
     ACCEL_OK = 0,
     ACCEL_ERROR_REGISTER = -1, /* the callback for registers failed, or the machine refused a register */
     ACCEL_ERROR_MEMORY = -2,   /* the callback for memory failed */
     ACCEL_ERROR_NO_DEVICE = -3, /* there is no accelerator, or one with another register map */
     ACCEL_ERROR_MACHINE = -4,  /* the program was compiled for a machine with another geometry */
-    ACCEL_ERROR_BUSY = -5,     /* a run is going on */
-    ACCEL_ERROR_REFUSED = -6,  /* the machine did not start: its settings are bad */
-    ACCEL_ERROR_TIMEOUT = -7,  /* the run had not ended in time, and was stopped */
-    ACCEL_ERROR_ARGUMENT = -8, /* an argument is missing or out of range */
-    ACCEL_ERROR_CONTENT = -9,  /* memory does not hold what was loaded */
+    ACCEL_ERROR_BUSY = -5,     /* a run is in progress */
+    ACCEL_ERROR_REFUSED = -6,  /* the machine refused to start: its settings are invalid */
+    ACCEL_ERROR_TIMEOUT = -7,  /* the run took too long and was stopped */
+    ACCEL_ERROR_ARGUMENT = -8, /* an argument or a callback is missing, or out of range */
+    ACCEL_ERROR_CONTENT = -9,  /* memory differs from the loaded content */
     ACCEL_ERROR_VALUE = -10,   /* an input has a value that the program was not compiled for */
-    ACCEL_ERROR_HUNG = -11     /* the run was stopped, but the memory's bus does not take what it is offered */
+    ACCEL_ERROR_HUNG = -11,    /* the run was stopped, but the memory bus does not accept an offered transfer */
+    ACCEL_ERROR_CAUSE = -12    /* the machine reports an error, but its cause register holds no cause */
 };
 
-/* One accelerator. Fill in the callbacks and settings, zero the rest. Callbacks return 0 if all went well.
+/* One accelerator. Fill in the callbacks and settings, and zero the rest. Callbacks return 0 on success.
  *
- * Memory is what the accelerator's AXI4 port reaches, by its addresses. What write_memory has written must be
- * visible to the accelerator when it returns, and read_memory must see what the accelerator has written: where
+ * Memory means the memory of the accelerator's AXI4 port, with the addresses of that port. When write_memory
+ * returns, the accelerator must see the new values; read_memory must see the values that the accelerator wrote. If
  * the processor has a data cache in between, clean it after writing and invalidate it before reading. */
 typedef struct accel_device {
-    void *context; /* handed to the callbacks */
+    void *context; /* passed to the callbacks */
     int (*read_register)(void *context, uint32_t offset, uint32_t *word);
     int (*write_register)(void *context, uint32_t offset, uint32_t word);
     int (*read_memory)(void *context, uint64_t address, void *bytes, size_t count);
     int (*write_memory)(void *context, uint64_t address, const void *bytes, size_t count);
-    int (*pause)(void *context); /* between two looks at a run; may be NULL; not 0: time is up */
+    int (*pause)(void *context); /* called between two reads of STATUS; may be NULL; any value but 0 stops the run */
 
-    uint64_t base;       /* address of the memory that a package gets, a multiple of 4096 */
+    uint64_t base;       /* address of the package's memory, a multiple of 4096 */
     uint64_t max_cycles; /* the machine ends a longer run with ACCEL_CAUSE_LIMIT; 0: no limit */
-    uint64_t max_polls;  /* looks at the status of a run before ACCEL_ERROR_TIMEOUT; 0: no limit */
-    uint32_t bus_timeout; /* cycles in which a bus that owes something does nothing before the machine ends
-                             the run with ACCEL_CAUSE_TIMEOUT; 0: no limit */
+    uint64_t max_polls;  /* reads of STATUS before ACCEL_ERROR_TIMEOUT; 0: no limit */
+    uint32_t bus_timeout; /* cycles without progress of an outstanding burst after which the machine ends the
+                             run with ACCEL_CAUSE_TIMEOUT; 0: no limit */
 
-    uint64_t cycles;      /* out: of the last run, or of all streams of the last accel_network_run */
-    uint32_t fault_index; /* out: the instruction at fault, valid where a function returned a cause */
+    uint64_t cycles;      /* out: cycles of the last run, or of all programs of the last accel_network_run */
+    uint32_t fault_index; /* out: number of the faulting instruction, valid if a function returned a cause */
 } accel_device;
 
-/* A register that must hold a value. */
+/* A register and the value that it must hold. */
 typedef struct accel_identity {
     uint32_t offset;
     uint32_t value;
 } accel_identity;
 
-/* Whether there is an accelerator with the register map of accel_registers.h, and with these values. */
+/* Check that there is an accelerator with the register map of accel_registers.h and with these values. */
 int accel_identify(accel_device *device, const accel_identity *identities, size_t count);
 
 /* Start a program and return at once.
  *
- * window, window_bytes: the memory that it may touch; the window's address is a multiple of 4096.
- * program: address of the first instruction; instructions: how many. */
+ * window, window_bytes: memory that the program may access; the address is a multiple of 4096.
+ * program: address of the first instruction. instructions: their number. */
 int accel_start(accel_device *device, uint64_t window, uint64_t window_bytes, uint64_t program,
                 uint32_t instructions);
 
-/* Wait until the run has ended; what it has written is in memory then. A run that takes too long is stopped. */
+/* Wait until the run has ended and all its results are in memory. A run that takes too long is stopped. */
 int accel_wait(accel_device *device);
 
-/* End the run that is going on: it may have written a part of its outputs. If the bus has not answered everything
- * after so many looks at the status (at least one), the run is given up: answers that come later are dropped.
- * ACCEL_ERROR_HUNG if that cannot be, since AXI does not allow to take back what is offered: only a reset of the
- * accelerator together with its memory's bus helps then. */
+/* End the run in progress, which may have written a part of its outputs. If bursts are still outstanding after
+ * `polls` reads of STATUS (at least one), the run is abandoned: later responses are dropped. AXI forbids to withdraw
+ * an offered transfer; if the bus does not accept one, the result is ACCEL_ERROR_HUNG, and only a reset of the
+ * accelerator together with its memory bus helps. */
 int accel_stop(accel_device *device, uint64_t polls);
 
-/* Whether the machine raises its pin `irq` when a run has ended; accel_wait takes it down. */
+/* Make the machine raise its pin `irq` when a run ends, or not. accel_wait clears the pin. */
 int accel_enable_interrupt(accel_device *device, int on);
 
-/* A register of two words, as the counters are: the low word's offset, from accel_registers.h. */
+/* Read a register of two words, for example a counter; low_offset is from accel_registers.h. */
 int accel_read_wide(accel_device *device, uint32_t low_offset, uint64_t *value);
 
-/* What a function returned, in words. */
+/* The meaning of a function's result, in words. */
 const char *accel_message(int status);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-"""What every backend offers, and how a run on it ended."""
+"""The interface of every backend, and the outcome of a run."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -9,20 +9,20 @@ from accel.base.errors import MachineError
 from accel.core.events import Timing
 from accel.image.dram import Dram
 from accel.image.image import Image
-from accel.image.scenario import Tokens
-from accel.run.options import RunOptions
+from accel.image.test_scenario import Tokens
+from accel.run.run_options import RunOptions
 from accel.sim.functional.scratchpads import Scratchpads
 
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """How a run ended.
+    """The outcome of a run.
 
     Attributes:
-        error: what ended it early, or None.
-        uops: micro-ops executed; None if the hardware stopped early, since it does not count them.
-        tokens: what the counters hold at the end.
-        timing: what is known of cycles; None if time was not simulated.
+        error: the error that ended it early, or None.
+        uops: micro-ops executed. None if the hardware stopped early, since it does not count them.
+        tokens: the counters at the end.
+        timing: the cycles. None if time was not simulated.
     """
 
     error: MachineError | None
@@ -31,7 +31,7 @@ class Execution:
     timing: Timing | None
 
     def raise_if_bad(self) -> None:
-        """Raise what ended the run early.
+        """Raise the error that ended the run early.
 
         Raises:
             MachineError, LimitExceeded, DeadlockError: with cause, instruction and cycle.
@@ -41,35 +41,35 @@ class Execution:
 
 
 class Backend(Protocol):
-    """What runs programs, one after the other; used in a ``with`` statement.
+    """Runs programs one after the other. Use it in a ``with`` statement.
 
     Attributes:
-        name: as in :data:`~accel.run.backends.choose.BACKENDS`.
+        name: as in :data:`~accel.run.backends.open_backend.BACKENDS`.
     """
 
     name: str
 
     @abstractmethod
     def execute(self, program: Image, dram: Dram, pads: Scratchpads, options: RunOptions) -> Execution:
-        """Run a program on memories that are there already.
+        """Run a program on existing memories.
 
         Args:
             program: with the timing of this run.
-            dram: with instructions and data in it; it is changed.
-            pads: the scratchpads, which are changed; first they get what the program presets.
-            options: of the run; the program's own limits hold where they are lower.
+            dram: holds instructions and data. It is changed.
+            pads: the scratchpads. They are changed, and first receive the contents that the program presets.
+            options: of the run. The lower of their limits and the program's own ones hold.
 
         Raises:
-            HardwareError: the hardware breaks a rule.
+            HardwareError: the hardware violates a rule.
         """
 
     @abstractmethod
     def reset(self) -> None:
-        """Forget what an earlier run has left, but for what is in DRAM."""
+        """Discard all state of earlier runs except DRAM."""
 
     @abstractmethod
     def close(self) -> None:
-        """Give back what it holds."""
+        """Release all resources."""
 
     def __enter__(self) -> Self:
         return self

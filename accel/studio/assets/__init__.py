@@ -1,4 +1,4 @@
-"""What the studio's page consists of."""
+"""Files of the studio's page."""
 
 from importlib.resources import files
 

@@ -1,10 +1,10 @@
-// The studio's page: controls that make a state, and the view of that state, asked for after every change.
+// The studio's page: a form that makes a state, and the view of that state, which is requested after every change.
 
 import accel from "./accel.js";
 
-const WAIT = 220;             // milliseconds after the last key before a state is asked for
+const WAIT = 220;             // milliseconds after the last key before a view is requested
 const ORDER = ["timeline", "compared", "advice", "critical", "loops", "layers", "table", "units", "figures", "roofline", "scratchpads", "dram", "memory", "traffic", "fusion", "verdict", "instructions"];
-const one = id => document.getElementById(id);
+const byId = id => document.getElementById(id);
 const make = (name, attributes = {}, ...children) => {
   const made = document.createElement(name);
   for (const key in attributes) if (attributes[key] !== null) made.setAttribute(key, attributes[key]);
@@ -13,7 +13,7 @@ const make = (name, attributes = {}, ...children) => {
 };
 const percent = value => `${value > 0 ? "+" : value < 0 ? "−" : "±"}${Math.abs(100 * value).toFixed(Math.abs(value) < 0.1 ? 1 : 0)} %`;
 
-let offered = null, state = null, shown = null, before = null, drawn = null, asked = 0, timer = null;
+let form = null, state = null, shown = null, before = null, view = null, requests = 0, timer = null;
 
 // --- states as text
 
@@ -45,28 +45,28 @@ function stepOf(text) {
   })]);
 }
 
-// --- asking
+// --- requests
 
-/** Ask for the view of the state, after a moment in which nothing else changes. */
+/** Request the view of the state, once nothing changes for a moment. */
 function changed(now = false) {
   clearTimeout(timer);
-  timer = setTimeout(ask, now ? 0 : WAIT);
+  timer = setTimeout(requestView, now ? 0 : WAIT);
 }
 
-async function ask() {
-  const mine = ++asked, wanted = JSON.stringify(state), begin = performance.now();
-  one("progress").hidden = false;
+async function requestView() {
+  const mine = ++requests, wanted = JSON.stringify(state), begin = performance.now();
+  byId("progress").hidden = false;
   let found;
   try {
     const response = await fetch("/view", { method: "POST", headers: { "Content-Type": "application/json" }, body: wanted });
-    if (response.status === 409 || mine !== asked) return;
+    if (response.status === 409 || mine !== requests) return;
     found = response.headers.get("content-type").startsWith("application/json") ? await response.json()
       : { error: { kind: "Refused", message: await response.text() } };
   } catch {
     found = { error: { kind: "No answer", message: "the studio does not answer; was it ended?" } };
   }
-  if (mine !== asked) return;
-  one("progress").hidden = true;
+  if (mine !== requests) return;
+  byId("progress").hidden = true;
   if (found.error) { problem(found.error); return; }
   problem(null);
   show(found.view, (performance.now() - begin) / 1000);
@@ -74,81 +74,80 @@ async function ask() {
   if (location.hash !== address) history.pushState(null, "", address);
 }
 
-/** Ask which change of the machine would help, and offer to try it. */
+/** Request changes of the machine that would help, and offer to try each. */
 async function advise() {
-  const place = one("helps"), mine = ++asked;
+  const place = byId("helps"), mine = ++requests;
   place.hidden = false;
   place.replaceChildren(make("h2", {}, "What would help"), make("p", { class: "note" }, "Trying changes of the machine, one at a time…"));
   place.scrollIntoView({ block: "nearest" });
-  one("progress").hidden = false;
+  byId("progress").hidden = false;
   let found;
   try {
     const response = await fetch("/advice", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(state) });
-    if (mine !== asked) return;
+    if (mine !== requests) return;
     found = await response.json();
   } catch {
     found = { error: { kind: "No answer", message: "the studio does not answer; was it ended?" } };
   }
-  if (mine !== asked) return;
-  one("progress").hidden = true;
+  if (mine !== requests) return;
+  byId("progress").hidden = true;
   if (found.error) { place.hidden = true; problem(found.error); return; }
   const { bound, advice, tried, left_out } = found.advice;
-  const rows = advice.map(({ field, then, change, speedup, cycles, reason, how, recompiled }) => {
+  const rows = advice.map(({ field, then, change, speedup, cycles, reason, how, recompiled, price }) => {
     const button = make("button", { type: "button" }, "Try it");
     button.disabled = recompiled && isFixed();
     if (button.disabled) button.title = "the file is compiled for this machine; compile it again for the other one";
     button.addEventListener("click", () => {
       if (!state.pinned && shown) state.pinned = structuredClone({ ...shown.state, pinned: undefined });
       state.settings[field] = then;
-      if (offered.fields.find(one => one.name === field).kind === "geometry") freed();
-      restored();
+      if (form.fields.find(one => one.name === field).kind === "geometry") resetSchedule();
+      stateReplaced();
     });
     return make("tr", {}, make("td", {}, button), make("td", {}, make("b", {}, change)), make("td", { class: "number" }, speedup.toFixed(2)),
-      make("td", { class: "number" }, accel.grouped(cycles)), make("td", {}, `${reason} (${how})`));
+      make("td", { class: "number" }, accel.grouped(cycles)), make("td", {}, `${reason} (${how})`), make("td", {}, price));
   });
-  const head = make("tr", {}, ...["", "change", "times as fast", "cycles", "why"].map((text, n) => make("th", n === 2 || n === 3 ? { class: "number" } : {}, text)));
+  const head = make("tr", {}, ...["", "change", "speedup", "cycles", "reason (method)", "price"].map((text, n) => make("th", n === 2 || n === 3 ? { class: "number" } : {}, text)));
   const table = make("div", { class: "wide" }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows)));
   place.replaceChildren(make("h2", {}, "What would help"), make("p", {}, `The critical path is mostly ${bound}.`),
-    rows.length ? table : make("p", {}, "No single change of a field makes it a percent faster."),
+    rows.length ? table : make("p", {}, "No change of a single field saves 1 % of the cycles."),
     make("p", { class: "note" }, `Tried: ${tried.join(", ") || "nothing"}. ${left_out}`));
   place.scrollIntoView({ block: "nearest" });
 }
 
 function problem(error) {
-  const place = one("problem");
+  const place = byId("problem");
   place.hidden = error === null;
   document.querySelector("main").classList.toggle("stale", error !== null && shown !== null);
   const step = error && /schedule step (\d+)/.exec(error.message);
   document.querySelectorAll("#steps li").forEach((row, n) => row.classList.toggle("bad", step !== null && Number(step && step[1]) === n));
-  if (error) place.replaceChildren(make("b", {}, error.kind), error.message.replace(/\.?$/, "."), shown ? " What is drawn is the last state that could be shown." : "");
+  if (error) place.replaceChildren(make("b", {}, error.kind), error.message.replace(/\.?$/, "."), shown ? " The page still shows the last valid state." : "");
 }
 
-function show(view, seconds) {
+function show(data, seconds) {
   before = shown;
-  shown = view;
-  one("helps").hidden = true;
-  view.sections.sort((a, b) => ORDER.indexOf(a.name) - ORDER.indexOf(b.name));
-  if (drawn) drawn.update(view); else drawn = accel.view(one("view"), view);
-  one("title").textContent = `${view.title}: ${view.facts}, drawn in ${seconds.toFixed(2)} s`;
-  document.title = `${view.title} - accel studio`;
-  const figures = view.figures, parts = [];
+  shown = data;
+  byId("helps").hidden = true;
+  data.sections.sort((a, b) => ORDER.indexOf(a.name) - ORDER.indexOf(b.name));
+  if (view) view.update(data); else view = accel.view(byId("view"), data);
+  byId("title").textContent = `${data.title}: ${data.facts}, drawn in ${seconds.toFixed(2)} s`;
+  document.title = `${data.title} - accel studio`;
+  const figures = data.figures, parts = [];
   const number = make("b", {}, accel.grouped(figures.cycles));
   parts.push(make("span", {}, number, make("small", {}, " cycles")));
   if (figures.utilization !== null) parts.push(make("small", {}, `${(100 * figures.utilization).toFixed(1)} % of the GEMM core`));
-  if (figures.bound_by) parts.push(make("small", {}, `bound by ${figures.bound_by}`));
-  const alike = before && before.figures.cycles !== figures.cycles && computed(before.state) === computed(view.state);
+  const alike = before && before.figures.cycles !== figures.cycles && computed(before.state) === computed(data.state);
   if (alike) parts.push(change(figures.cycles, before.figures.cycles, "vs last"));
-  if (view.pinned) parts.push(change(figures.cycles, view.pinned.figures.cycles, "vs pinned"));
-  one("now").replaceChildren(...parts);
-  one("pin").setAttribute("aria-pressed", String(Boolean(state.pinned)));
-  one("pin").textContent = state.pinned ? "Unpin" : "Pin";
+  if (data.pinned) parts.push(change(figures.cycles, data.pinned.figures.cycles, "vs pinned"));
+  byId("now").replaceChildren(...parts);
+  byId("pin").setAttribute("aria-pressed", String(Boolean(state.pinned)));
+  byId("pin").textContent = state.pinned ? "Unpin" : "Pin";
   schedule();
-  if (state.file && !bases.has(state.file)) { bases.set(state.file, { ...view.machine, ...given(view) }); machine(); }
+  if (state.file && !bases.has(state.file)) { bases.set(state.file, { ...data.machine, ...unchanged(data) }); machine(); }
   if (state.file) workload();
 }
 
-/** What fields of a machine were before they were changed; only known of those that are not. */
-const given = view => Object.fromEntries(Object.keys(view.state.settings || {}).map(name => [name, offered.machines[state.machine][name]]));
+/** The original values of the fields that a state changes. */
+const unchanged = view => Object.fromEntries(Object.keys(view.state.settings || {}).map(name => [name, form.machines[state.machine][name]]));
 
 const computed = state => JSON.stringify([state.file, state.workload, state.parameters]);
 
@@ -158,9 +157,9 @@ function change(here, there, what) {
     by === 0 ? "±0 %" : percent(by), make("small", {}, ` ${what}`));
 }
 
-// --- controls
+// --- form
 
-/** A line of the form: a label and what is changed. */
+/** A line of the form: a label and an input. */
 function field(name, text, input, { unit = "", isChanged = false } = {}) {
   const id = `f-${name}`;
   input.id = id;
@@ -174,16 +173,16 @@ function field(name, text, input, { unit = "", isChanged = false } = {}) {
     make("label", { for: id }, name, ...shownUnit), buttons.length ? make("span", { class: "box" }, input, ...buttons) : input);
 }
 
-/** An input of a number that the arrow keys change: one up or down, or to the next power of two. */
-function counter(value, power, took) {
+/** An input of a number that the arrow keys change by one, or to the next power of two. */
+function counter(value, power, onInput) {
   const input = make("input", { type: "text", inputmode: "numeric", autocomplete: "off", spellcheck: "false" });
   input.value = value;
-  input.addEventListener("input", () => took(input.value.trim()));
+  input.addEventListener("input", () => onInput(input.value.trim()));
   input.step_ = by => {
     const number = Number(input.value);
     if (!Number.isFinite(number)) return;
     input.value = power ? (by > 0 ? Math.max(1, number * 2) : Math.max(0, Math.floor(number / 2))) : number + by;
-    took(input.value);
+    onInput(input.value);
   };
   input.addEventListener("keydown", event => {
     if (event.key === "ArrowUp" || event.key === "ArrowDown") { event.preventDefault(); input.step_(event.key === "ArrowUp" ? 1 : -1); }
@@ -193,18 +192,18 @@ function counter(value, power, took) {
 
 const whole = text => /^-?\d+$/.test(text) ? Number(text) : text;
 
-/** Another workload or machine makes another schedule. */
-function freed() { delete state.steps; delete state.mapping; }
+/** Another workload or machine gets another schedule. */
+function resetSchedule() { delete state.steps; delete state.mapping; }
 
 const isModel = name => /\.(onnx|tflite)$/i.test(name || "");
 const FILE = "file:";
 
-/** Look at a file; a network needs a machine of the second generation. */
+/** Show a file; a network needs a machine of the second generation. */
 function openFile(name) {
   const machine = machineFields().post || !isModel(name) ? state.machine : "vta-int8";
   state = { file: name, machine, settings: machine === state.machine && isModel(name) ? state.settings : {},
     ...(state.pinned ? { pinned: state.pinned } : {}) };
-  restored();
+  stateReplaced();
 }
 
 async function upload(file) {
@@ -213,33 +212,33 @@ async function upload(file) {
     reader.onload = () => done(reader.result);
     reader.readAsDataURL(file);
   });
-  one("progress").hidden = false;
+  byId("progress").hidden = false;
   const response = await fetch("/file", { method: "POST", headers: { "Content-Type": "application/json" },
     body: JSON.stringify({ name: file.name, content: url.slice(url.indexOf(",") + 1) }) });
   const found = await response.json();
-  one("progress").hidden = true;
+  byId("progress").hidden = true;
   if (found.error) { problem(found.error); return; }
-  offered.files = found.files;
+  form.files = found.files;
   openFile(found.file);
 }
 
-/** What is looked at: an operator, a file that is known, or one to open. */
+/** The choice of an operator or a file, and a button that opens another file. */
 function source() {
-  const operators = make("optgroup", { label: "operators" }, ...offered.operators.map(one => new Option(one.name, one.name)));
-  const files = make("optgroup", { label: "files" }, ...offered.files.map(name => new Option(name, FILE + name)));
-  const select = make("select", { class: "wide-field", "aria-label": "operator or file" }, operators, ...(offered.files.length ? [files] : []));
+  const operators = make("optgroup", { label: "operators" }, ...form.operators.map(one => new Option(one.name, one.name)));
+  const files = make("optgroup", { label: "files" }, ...form.files.map(name => new Option(name, FILE + name)));
+  const select = make("select", { class: "wide-field", "aria-label": "operator or file" }, operators, ...(form.files.length ? [files] : []));
   select.value = state.file ? FILE + state.file : state.workload;
   select.addEventListener("input", () => {
     if (select.value.startsWith(FILE)) openFile(select.value.slice(FILE.length));
     else {
-      const next = offered.operators.find(one => one.name === select.value);
+      const next = form.operators.find(one => one.name === select.value);
       const { file, program, ...rest } = state;
       state = { ...rest, workload: next.name, parameters: { ...next.example } };
       if (file) state.settings = {};
-      freed();
-      restored();
+      resetSchedule();
+      stateReplaced();
     }
-    one("workload").querySelector("select").focus();
+    byId("workload").querySelector("select").focus();
   });
   const input = make("input", { type: "file", accept: ".onnx,.tflite,.accel,.s", hidden: "" });
   input.addEventListener("change", () => { if (input.files.length) upload(input.files[0]); });
@@ -248,58 +247,58 @@ function source() {
   return [select, button, input];
 }
 
-/** The layers of a network, each of which can be looked at alone. */
+/** A button for each layer of a network, which shows the layer alone. */
 function layers() {
   const known = shown && state.file && shown.state.file === state.file && shown.layers || [];
   return known.map(({ name, state: alone, why }) => {
-    const button = make("button", { type: "button", class: "layer", title: alone ? `${name}: look at this layer alone` : `${name}: ${why}` }, name);
+    const button = make("button", { type: "button", class: "layer", title: alone ? `${name}: show this layer alone` : `${name}: ${why}` }, name);
     button.disabled = alone === null;
     button.addEventListener("click", () => {
       const { machine, settings } = state;
       state = { ...structuredClone(alone), machine, settings };
-      restored();
+      stateReplaced();
     });
     return button;
   });
 }
 
-/** Of a network with several programs, which of them are drawn. */
+/** The choice of the programs of a network that are drawn. */
 function programs() {
   const known = shown && state.file && shown.state.file === state.file && shown.programs || [];
   if (known.length < 2) return [];
   const text = ({ number, cycles, layers }) => `${number}: ${layers[0]}${layers.length > 1 ? ` to ${layers[layers.length - 1]}` : ""}, ${accel.grouped(cycles)} cycles`;
   const select = make("select", { id: "program", class: "wide-field", "aria-label": "programs drawn" },
-    new Option("all, one behind the other", 0), ...known.map(one => new Option(text(one), one.number)));
+    new Option("all, in order", 0), ...known.map(one => new Option(text(one), one.number)));
   select.value = known.every(one => one.drawn) ? 0 : known.find(one => one.drawn).number;
   select.addEventListener("input", () => { state.program = Number(select.value); changed(true); });
-  return [make("p", { class: "note" }, "The machine runs several programs, with the host in between. Drawn:"), select];
+  return [make("p", { class: "note" }, "The machine runs several programs; between them, the host works. Drawn:"), select];
 }
 
 function workload() {
-  const operator = offered.operators.find(one => one.name === state.workload);
+  const operator = form.operators.find(one => one.name === state.workload);
   if (!operator) {
     const inside = layers();
     const focused = document.activeElement && document.activeElement.id === "program";
-    one("workload").replaceChildren(...source(), ...programs(),
-      ...(inside.length ? [make("p", { class: "note" }, "Layers, each by itself:"), make("div", { class: "layers" }, ...inside)] : []));
-    if (focused) one("program")?.focus();
+    byId("workload").replaceChildren(...source(), ...programs(),
+      ...(inside.length ? [make("p", { class: "note" }, "Show a single layer:"), make("div", { class: "layers" }, ...inside)] : []));
+    if (focused) byId("program")?.focus();
     return;
   }
   const line = parameter => {
     const { name, kind, text, form, needed } = parameter, given = state.parameters[name];
-    const took = value => {
+    const onInput = value => {
       if (value === "" || value === false) delete state.parameters[name]; else state.parameters[name] = value;
-      freed();
+      resetSchedule();
       changed();
     };
     let input;
     if (kind === "flag") {
       input = make("input", { type: "checkbox" });
       input.checked = Boolean(given);
-      input.addEventListener("input", () => took(input.checked));
+      input.addEventListener("input", () => onInput(input.checked));
     } else {
-      input = kind === "integer" ? counter(given ?? "", false, value => took(value === "" ? "" : whole(value)))
-        : counter(Array.isArray(given) ? given.join(kind === "pair" ? "x" : ",") : given ?? "", false, took);
+      input = kind === "integer" ? counter(given ?? "", false, value => onInput(value === "" ? "" : whole(value)))
+        : counter(Array.isArray(given) ? given.join(kind === "pair" ? "x" : ",") : given ?? "", false, onInput);
       if (kind !== "integer") delete input.step_;
       input.placeholder = needed ? "needed" : parameter.default ?? "none";
     }
@@ -307,40 +306,40 @@ function workload() {
   };
   const quantized = make("details", {}, make("summary", {}, "scales and zero points"), ...operator.quantized.map(line));
   quantized.open = operator.quantized.some(one => one.name in state.parameters);
-  one("workload").replaceChildren(...source(), make("p", { class: "note" }, operator.summary), ...operator.parameters.map(line),
+  byId("workload").replaceChildren(...source(), make("p", { class: "note" }, operator.summary), ...operator.parameters.map(line),
     ...(operator.quantized.length && machineFields().post ? [quantized] : []));
 }
 
-const bases = new Map();      // the machines of programs, which are compiled for one
+const bases = new Map();      // file -> the machine for which it was compiled
 const isFixed = () => Boolean(state.file) && !isModel(state.file);
-const machineFields = () => isFixed() && bases.get(state.file) || offered.machines[state.machine] || offered.machines.vta;
+const machineFields = () => isFixed() && bases.get(state.file) || form.machines[state.machine] || form.machines.vta;
 
 function machine() {
   const own = machineFields();
-  const select = make("select", { class: "wide-field", "aria-label": "machine" }, ...Object.keys(offered.machines).map(name => new Option(name, name)));
+  const select = make("select", { class: "wide-field", "aria-label": "machine" }, ...Object.keys(form.machines).map(name => new Option(name, name)));
   select.value = state.machine;
   select.addEventListener("input", () => {
     state = { ...state, machine: select.value, settings: {} };
     delete state.program;
-    freed();
+    resetSchedule();
     machine();
     workload();
     changed(true);
-    one("machine").querySelector("select").focus();
+    byId("machine").querySelector("select").focus();
   });
   if (isFixed()) {
-    select.replaceChildren(new Option(`${own.name}, for which it was compiled`));
+    select.replaceChildren(new Option(`${own.name} (the file is compiled for it)`));
     select.disabled = true;
   }
-  const opened = [...one("machine").querySelectorAll("details")].map(e => e.open);
+  const opened = [...byId("machine").querySelectorAll("details")].map(e => e.open);
   const groups = ["geometry", "timing"].map((kind, number) => {
-    const lines = offered.fields.filter(one => one.kind === kind && (!one.post || own.post)).map(one => {
+    const lines = form.fields.filter(one => one.kind === kind && (!one.post || own.post)).map(one => {
       const given = state.settings[one.name];
       const input = counter(given ?? own[one.name], one.power, value => {
         if (value === "" || value === String(own[one.name])) delete state.settings[one.name]; else state.settings[one.name] = whole(value);
         input.closest(".field").classList.toggle("changed", one.name in state.settings);
         reset.hidden = !Object.keys(state.settings).length;
-        if (kind === "geometry") freed();
+        if (kind === "geometry") resetSchedule();
         changed();
       });
       input.disabled = kind === "geometry" && isFixed();
@@ -353,15 +352,15 @@ function machine() {
   });
   const reset = make("button", { type: "button" }, "reset fields");
   reset.hidden = !Object.keys(state.settings).length;
-  reset.addEventListener("click", () => { state.settings = {}; freed(); machine(); changed(true); });
-  one("machine").replaceChildren(select, ...groups, reset);
+  reset.addEventListener("click", () => { state.settings = {}; resetSchedule(); machine(); changed(true); });
+  byId("machine").replaceChildren(select, ...groups, reset);
 }
 
 function schedule() {
-  const place = one("schedule");
+  const place = byId("schedule");
   if (!shown) return;
   if (!shown.schedule) {
-    place.replaceChildren(make("p", { class: "note" }, isFixed() ? "A program has been scheduled already." : "Each layer has the best plan that the compiler found."));
+    place.replaceChildren(make("p", { class: "note" }, isFixed() ? "The file is a compiled program; its schedule is fixed." : "Each layer has the best plan that the compiler found."));
     return;
   }
   const { steps, mapping, edited } = shown.schedule, mine = state.steps || steps;
@@ -370,7 +369,7 @@ function schedule() {
   const say = edited ? "Your own steps." : "The best plan that the compiler found.";
   const reset = make("button", { type: "button" }, "best plan");
   reset.hidden = !edited;
-  reset.addEventListener("click", () => { freed(); changed(true); });
+  reset.addEventListener("click", () => { resetSchedule(); changed(true); });
   const more = make("button", { type: "button" }, "add a step");
   more.addEventListener("click", () => {
     list.append(row({ op: "" }, mine.length, mine));
@@ -422,7 +421,7 @@ function row(step, n, steps) {
 // --- actions
 
 function say(text) {
-  const place = one("said");
+  const place = byId("said");
   place.textContent = text;
   place.classList.add("shown");
   setTimeout(() => place.classList.remove("shown"), 1600);
@@ -436,7 +435,7 @@ function pin() {
 
 function command() {
   if (!shown) return;
-  const dialog = one("commands");
+  const dialog = byId("commands");
   dialog.querySelector("pre").textContent = shown.commands;
   dialog.showModal();
 }
@@ -444,25 +443,25 @@ function command() {
 const copied = (text, what) => navigator.clipboard.writeText(text).then(() => say(`${what} copied`), () => say("the browser does not let pages copy"));
 const copyLink = () => copied(location.href, "link");
 
-one("pin").addEventListener("click", pin);
-one("command").addEventListener("click", command);
-one("advise").addEventListener("click", advise);
-one("link").addEventListener("click", copyLink);
-one("commands").querySelector("[data-copy]").addEventListener("click", () => copied(shown.commands, "commands"));
-one("commands").querySelector("[data-close]").addEventListener("click", () => one("commands").close());
-one("theme").addEventListener("click", () => {
+byId("pin").addEventListener("click", pin);
+byId("command").addEventListener("click", command);
+byId("advise").addEventListener("click", advise);
+byId("link").addEventListener("click", copyLink);
+byId("commands").querySelector("[data-copy]").addEventListener("click", () => copied(shown.commands, "commands"));
+byId("commands").querySelector("[data-close]").addEventListener("click", () => byId("commands").close());
+byId("theme").addEventListener("click", () => {
   const top = document.documentElement, dark = matchMedia("(prefers-color-scheme: dark)").matches;
   top.dataset.theme = (top.dataset.theme || (dark ? "dark" : "light")) === "dark" ? "light" : "dark";
 });
-one("controls").addEventListener("submit", event => event.preventDefault());
+byId("controls").addEventListener("submit", event => event.preventDefault());
 document.addEventListener("keydown", event => {
-  if (event.ctrlKey || event.metaKey || event.altKey || /INPUT|SELECT|TEXTAREA/.test(event.target.tagName) || one("commands").open) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || /INPUT|SELECT|TEXTAREA/.test(event.target.tagName) || byId("commands").open) return;
   const action = { p: pin, c: command, l: copyLink, w: advise }[event.key];
   if (action) { event.preventDefault(); action(); }
 });
 
-/** Show the controls of another state, and ask for its view. */
-function restored() {
+/** Show the form of another state, and request its view. */
+function stateReplaced() {
   state = { settings: {}, parameters: {}, ...state };
   workload();
   machine();
@@ -471,11 +470,11 @@ function restored() {
 
 function restore(next) {
   state = next;
-  restored();
+  stateReplaced();
 }
 
-window.addEventListener("popstate", () => restore(fromAddress() || offered.start));
+window.addEventListener("popstate", () => restore(fromAddress() || form.start));
 if (innerWidth <= 900) document.querySelectorAll("#controls > details").forEach((e, n) => { e.open = n === 0; });
-offered = await (await fetch("/form")).json();
+form = await (await fetch("/form")).json();
 const first = fromAddress();
-if (!first && offered.files.length) { state = offered.start; openFile(offered.files[0]); } else restore(first || offered.start);
+if (!first && form.files.length) { state = form.start; openFile(form.files[0]); } else restore(first || form.start);

@@ -2,7 +2,20 @@
 
 from importlib.resources import files
 
+_CHART_SCRIPTS = ("chart_data.js", "chart_drawing.js", "chart.js")
+_VIEW_SCRIPTS = ("instruction_list.js", "stages_view.js", "view.js")
+
 
 def asset(name: str) -> str:
-    """The text of a file in this folder."""
+    """Return the text of a file in this folder."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def chart_script() -> str:
+    """Return the script that defines ``accel.chart``, the pipeline chart."""
+    return "".join(map(asset, _CHART_SCRIPTS))
+
+
+def view_script() -> str:
+    """Return the script that defines ``accel.view`` and the chart: everything that a report shows."""
+    return chart_script() + "".join(map(asset, _VIEW_SCRIPTS))

@@ -1,1 +1,1 @@
-"""What runs inside the simulators; :mod:`tests.cocotb.test_benches` starts it."""
+"""Benches, which run inside the simulators; :mod:`tests.cocotb.test_benches` starts them."""

@@ -1,11 +1,11 @@
-"""Software's side: registers, settings, start, interrupt, counters."""
+"""The software interface: registers, settings, start, interrupt, counters."""
 
 from typing import Any
 
 import cocotb
 
 from accel.core.config import RUN_FIELDS
-from accel.core.faults import Cause
+from accel.core.fault_causes import Cause
 from accel.core.isa import Unit
 from accel.core.registers import ADDRESS_BITS, ID, MAP_VERSION, REGISTERS, WORD_BYTES, Access, registers_of
 from tests.cocotb.bench import Bench, refused

@@ -1,4 +1,5 @@
-"""The places where designs of this kind have failed, each calm and under random back-pressure."""
+"""Programs for corner cases where such designs often fail, with and without random back-
+pressure."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,8 +13,8 @@ from tests.cocotb.programs import Maker
 
 
 async def repeated(dut: Any, make: Callable[[Maker, np.random.Generator], Program]) -> Bench:
-    """A program with other contents each time, in a hostile environment and in a calm one, after one that
-    defines the scratchpads."""
+    """After a program that defines the scratchpads, run a program repeatedly with random contents: once with
+    fast memory, and otherwise with random latencies and back-pressure."""
     bench = await Bench.begin(dut)
     maker = Maker(bench.config)
     await bench.run(maker.define(np.random.default_rng(99)))
@@ -57,7 +58,7 @@ async def the_end_of_the_window(dut: Any) -> None:
 
 @cocotb.test()
 async def anything(dut: Any) -> None:
-    """Random programs, each on what the ones before have left behind."""
+    """Run random programs, each on the state that the previous ones left."""
     bench = await Bench.begin(dut)
     maker = Maker(bench.config)
     await bench.run(maker.fill(np.random.default_rng(0)))

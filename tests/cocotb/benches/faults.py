@@ -1,4 +1,4 @@
-"""Runs that end early: bad answers of memory, wrong programs, limits; and that the next run is right."""
+"""Runs that end early (bus errors, faulty programs, limits), each followed by a correct run."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,7 +7,7 @@ import cocotb
 import numpy as np
 
 from accel.core.config import PAGE_BYTES
-from accel.core.faults import Cause, dram_element_bytes
+from accel.core.fault_causes import Cause, dram_element_bytes
 from accel.core.isa import Finish, Instruction, Memory, encode
 from accel.run.program import Program
 from tests.cocotb.bench import Bench, Outcome
@@ -18,7 +18,7 @@ AREA = DATA + PAGE_BYTES
 
 
 def subject(bench: Bench) -> Program:
-    """A LOAD for each memory, one per page, and STOREs of several bursts each."""
+    """LOADs to each scratchpad, one per page, and STOREs of several bursts each."""
     make = Maker(bench.config)
     body: list[Instruction] = [
         make.move(memory, 0, AREA + n * PAGE_BYTES, 8)
@@ -32,8 +32,8 @@ def subject(bench: Bench) -> Program:
 
 
 async def fails(bench: Bench, target: Program, **settings: int) -> Outcome:
-    """Run a program that must fail: every byte of memory is as before or as a whole run leaves it. The next
-    run must be right."""
+    """Run a program that must fail, and then a correct one. After the failure, each byte of memory has its
+    value from before the run, or the value that a whole run leaves."""
     bench.place(target)
     before = bench.twin.window()
     await bench.launch(target, **settings)
@@ -90,7 +90,8 @@ async def bad_answers_to_writes(dut: Any) -> None:
 
 @cocotb.test()
 async def reads_of_another_length(dut: Any) -> None:
-    """A burst that ends early or late is an error of the instruction whose it is, and nothing of the next."""
+    """A read burst of wrong length is an error of its own instruction, and never affects the
+    next one."""
     bench = await Bench.begin(dut)
     bench.tolerated = frozenset({Rule.READ_LAST})
     bench.axi.last_ends = True

@@ -1,4 +1,4 @@
-"""Reset in the middle of a program."""
+"""Resets in the middle of a program."""
 
 from typing import Any
 
@@ -11,7 +11,8 @@ from tests.programs import gemm_program
 
 @cocotb.test()
 async def reset_at_any_time(dut: Any) -> None:
-    """The bus is silent at once, registers and status are as at the beginning, and the next run is right."""
+    """The bus is silent immediately, registers have their initial values, and the next run
+    is correct."""
     bench = await Bench.begin(dut)
     compiled = gemm_program(13, 17, 12, config=bench.config)
     names = [name for name, r in REGISTERS.items() if r.access is not Access.CONSTANT]

@@ -1,4 +1,5 @@
-"""Programs one after the other without a reset: what survives, what must not, and when a run has ended."""
+"""Several programs without a reset: the state that must survive, the state that must not, and the cycle in
+which a run is done."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,7 +8,7 @@ from typing import Any
 import cocotb
 import numpy as np
 
-from accel.core.faults import Cause
+from accel.core.fault_causes import Cause
 from accel.core.isa import Finish, Instruction, Memory, encode
 from accel.run.program import Program
 from tests.cocotb.bench import Bench
@@ -25,7 +26,7 @@ GEMMS = (
 
 @cocotb.test()
 async def products_in_a_row(dut: Any) -> None:
-    """Different programs and inputs at the same addresses; nothing of one may be left in the next."""
+    """Different programs and inputs use the same addresses. No data of an earlier one may remain."""
     bench = await Bench.begin(dut)
     for calm in (True, False) if bench.thorough else (False,):
         for n, (sizes, options) in enumerate(GEMMS):
@@ -44,7 +45,7 @@ async def products_in_a_row(dut: Any) -> None:
 
 @cocotb.test()
 async def the_same_program_again_reads_memory_again(dut: Any) -> None:
-    """Nothing that fetch or a unit has kept from the run before stands in for memory."""
+    """Neither fetch nor a unit may use data that it read in the run before."""
     bench = await Bench.begin(dut)
     make = Maker(bench.config)
     for n in range(3 if bench.thorough else 2):
@@ -70,14 +71,14 @@ async def scratchpads_survive(dut: Any) -> None:
 
 
 def raw(bench: Bench, instructions: Sequence[Instruction]) -> Program:
-    """A program with just these tokens."""
+    """A program with exactly these tokens."""
     return Program(
         config=bench.config, code=encode([*instructions, Finish()], bench.config), code_offset=CODE
     )
 
 
 def token_programs(bench: Bench) -> tuple[Program, Program]:
-    """One that leaves a token in every counter, and one that needs them."""
+    """Return a program that leaves one token in every counter, and one that needs them."""
     make = Maker(bench.config)
     load, compute, store = (make.move(memory, 0, 0, 0) for memory in (Memory.INP, Memory.UOP, Memory.OUT))
     leaves = [
@@ -146,7 +147,7 @@ async def done_comes_after_the_last_write_has_been_answered(dut: Any) -> None:
 
 @cocotb.test()
 async def write_data_stand_still_while_they_wait(dut: Any) -> None:
-    """The monitor sees to it; addresses come long after data, and data long after addresses."""
+    """The monitor checks this. Addresses come long after data, and data long after addresses."""
     bench = await Bench.begin(dut)
     await bench.run(Maker(bench.config).define(np.random.default_rng(0)))
     for shares in (

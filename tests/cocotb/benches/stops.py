@@ -1,10 +1,10 @@
-"""Runs that are stopped, and memory that does not answer: nothing hangs, and the next run is right."""
+"""Stopped runs, and memory that does not answer: no run hangs, and the next one is correct."""
 
 from typing import Any
 
 import cocotb
 
-from accel.core.faults import Cause
+from accel.core.fault_causes import Cause
 from accel.core.registers import REGISTERS
 from tests.cocotb.bench import Bench, Outcome, refused
 from tests.cocotb.benches.faults import subject
@@ -14,17 +14,17 @@ STOP, CLEAR, START = (REGISTERS["control"].bit(name) for name in ("stop", "clear
 ANSWERS = ("r", "b")
 QUESTIONS = ("ar", "aw", "w")
 TIMEOUT = 300
-"""Longer than the pauses of a memory that answers."""
+"""Bus timeout in cycles. Memory that answers never pauses this long."""
 
 
 async def status(bench: Bench) -> set[str]:
-    """The bits of the status that are set."""
+    """Names of the status bits that are set."""
     word = (await bench.read("status"))["status"]
     return {bit.name for bit in REGISTERS["status"].bits if word >> bit.position & 1}
 
 
 async def begin(bench: Bench, **settings: int) -> Any:
-    """Start a program, and let it run for a while; each byte of memory before and after it."""
+    """Start a program and let it run for a random time; return memory before and after a whole run."""
     target = subject(bench)
     bench.place(target)
     before = bench.twin.window()
@@ -36,13 +36,12 @@ async def begin(bench: Bench, **settings: int) -> Any:
 
 
 def check_memory(bench: Bench, before: Any, after: Any) -> None:
-    """Every byte is as before or as a whole run leaves it."""
+    """Check that each byte has its value from before the run, or the value that a whole run leaves."""
     found = bench.memory()
     assert ((found == before) | (found == after)).all()
 
 
 async def go_on(bench: Bench) -> None:
-    """The next run is right."""
     bench.adopt()
     bench.twin.tokens = (0, 0, 0, 0)
     target = subject(bench)
@@ -53,7 +52,7 @@ async def go_on(bench: Bench) -> None:
 
 
 def hang(bench: Bench, *channels: str) -> None:
-    """From now on memory does nothing on these channels."""
+    """Stop memory's side of these channels."""
     bench.pause(**dict.fromkeys(channels, (1.0, 1)))
 
 
@@ -70,7 +69,7 @@ async def a_run_is_stopped(dut: Any) -> None:
         causes.add(outcome.cause)
         check_memory(bench, before, after)
         assert await status(bench) == ({"done", "error"} if outcome.cause else {"done"})
-        await bench.write(control=STOP)  # there is nothing to be stopped
+        await bench.write(control=STOP)  # stops nothing, as no run is active
         assert "done" in await status(bench)
         await bench.clear()
         await go_on(bench)
@@ -79,7 +78,8 @@ async def a_run_is_stopped(dut: Any) -> None:
 
 @cocotb.test()
 async def memory_that_hangs_is_given_up(dut: Any) -> None:
-    """Answers that are missing come later, before or in the next run; offers wait until they are taken."""
+    """Missing answers arrive later, before or during the next run. Offers stay valid until
+    memory accepts them."""
     bench = await Bench.begin(dut)
     bench.tolerated = frozenset({Rule.COMPLETE, Rule.QUIET})
     seen: set[str] = set()
@@ -117,12 +117,12 @@ async def memory_that_hangs_is_given_up(dut: Any) -> None:
         cocotb.start_soon(answer_soon(bench))
         await go_on(bench)
         seen |= await status(bench)
-    offers = set() if bench.sliced else {"offering"}  # slices take what memory does not
+    offers = set() if bench.sliced else {"offering"}  # register slices accept offers that memory does not
     assert seen >= {"draining", "done"} | offers
 
 
 async def answer_soon(bench: Bench) -> None:
-    """Let memory answer again in a while."""
+    """Let memory answer again after 150 cycles."""
     await bench.cycles(150)
     bench.pause()
 
@@ -153,5 +153,5 @@ async def a_time_out(dut: Any) -> None:
         await go_on(bench)
     assert Cause.TIMEOUT in seen
     await begin(bench, bus_timeout=TIMEOUT)
-    assert (await bench.finish()).cause is Cause.NONE  # a memory that answers takes its time
+    assert (await bench.finish()).cause is Cause.NONE  # slow memory is no timeout
     bench.compare()

@@ -1,4 +1,4 @@
-"""What the store unit finishes and reads again within one program."""
+"""Results that the store unit requantizes, and that the same program reads again as residuals."""
 
 import numpy as np
 import pytest
@@ -7,14 +7,14 @@ import accel
 from accel import te
 from accel.base.errors import ScheduleError
 from accel.compiler.target.machine import Machine
-from accel.core.isa import LoadRes, Set, SetOut, StoreAdd, Unit
+from accel.core.isa import LoadRes, SetOut, StoreAdd
 from tests.compiler.verdicts import program_is_right, stages_are_right
 
 SIZES = [(4, 4, 4), (9, 12, 12)]
 
 
 def _layers(size: tuple[int, int, int]) -> tuple[te.Tensor, dict[str, np.ndarray]]:
-    """Three products; to the second and the third the result of the one before is added."""
+    """Three products. The second and the third add the previous layer's result."""
     M, N, K = size
     data = te.placeholder((M, K), name="data")
     weights = [te.placeholder((K, N), name=f"W{n}") for n in range(3)]
@@ -59,8 +59,8 @@ def _scheduled(out: te.Tensor, m: Machine) -> te.Schedule:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", ["tiny-int8", "vta-int8"])
 def test_residuals_that_the_program_has_stored(name: str, size: tuple[int, int, int]) -> None:
-    """They are read when they have been written: a SET is between the first two layers, and tokens go through
-    the compute unit between the others, which need no SET."""
+    """Residuals must be read after they are written. A SET separates the first two layers. The others need no
+    SET, so tokens through the compute unit order them."""
     m = accel.machine(name)
     out, inputs = _layers(size)
     schedule = _scheduled(out, m)
@@ -79,14 +79,12 @@ def test_residuals_that_the_program_has_stored(name: str, size: tuple[int, int, 
 
 
 def test_equal_parameters_are_loaded_once() -> None:
-    """A mean's are the same for all channels; inputs are read before the first LOAD of the unit matrix."""
+    """All channels of a mean have equal parameters."""
     mean = accel.global_avg_pool2d(1, 18, 3, 3, quantized=accel.Quantized(scale=0.1, input_zero=-3))
     program = accel.build(mean, "tiny-int8")
     result = program.run()
     assert result.mismatches == 0
     assert result.bytes_by_kind["par"] == program.config.par_element_bytes
-    own = [one for one in program.instructions if one.unit is Unit.LOAD]
-    assert isinstance(own[0], Set)
     for block in (0, 19, True, "4"):
         with pytest.raises(ScheduleError, match="1 to 18 are possible"):
             te.create_schedule(mean.output)[mean.output].pack_parameters(block=block)  # type: ignore[arg-type]

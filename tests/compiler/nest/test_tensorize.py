@@ -1,4 +1,4 @@
-"""Tensorization: all that unifies is right on the machine, all that does not is refused in words."""
+"""Tensorization: blocks that unify compute the right result, all others are refused with a reason."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import accel
 from accel import te
 from accel.base.errors import ScheduleError, TensorizeError
-from accel.compiler.expr.scalar import Expr, IterVar
+from accel.compiler.expr.scalar_expressions import Expr, IterVar
 from accel.compiler.target.machine import machine
 from accel.te import Schedule, Tensor
 from tests.compiler import gemms
@@ -25,7 +25,7 @@ VTA = machine("vta")
 NAMES = ("gemm8x8", "vta", "tiny", "ecp5")
 
 
-# --- what unifies ----------------------------------------------------------------------------------
+# --- blocks that unify -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -43,7 +43,7 @@ def test_all_transpositions_run(
 
 
 def test_random_schedules() -> None:
-    """Whatever is not refused is right, interpreted and on the machine."""
+    """Every accepted schedule has correct results, interpreted and on the machine."""
     tally = Counter[str]()
 
     @examples(80)
@@ -77,7 +77,7 @@ def test_random_schedules() -> None:
 def product_of(
     read: Callable[[Tensor, Tensor, IterVar, IterVar, IterVar], Expr], depth: int = 16
 ) -> gemms.Gemm:
-    """A sum over ``depth`` of something that reads A and B, both 64 by 64."""
+    """Return a sum over ``depth`` of an expression that reads A and B, both 64 by 64."""
     A, B = te.placeholder((64, 64), name="A"), te.placeholder((64, 64), name="B")
     k = te.reduce_axis((0, depth), name="k")
     C = te.compute((16, 16), lambda y, x: te.sum(read(A, B, y, x, k), axis=k), name="C", dtype="int8")
@@ -113,7 +113,7 @@ def test_other_forms_that_unify(read: Callable[..., Expr]) -> None:
 
 
 def test_a_vector_times_a_matrix() -> None:
-    """Where the machine's rows are one, the block needs no loop for them."""
+    """With one row per element the block needs no loop over rows."""
     A, B = te.placeholder((32,), name="A"), te.placeholder((32, 16), name="B")
     k = te.reduce_axis((0, 32), name="k")
     C = te.compute((16,), lambda x: te.sum(A[k] * B[k, x], axis=k), name="C", dtype="int8")
@@ -143,7 +143,7 @@ def test_a_block_without_reduce_loops_outside_uses_the_compute_form() -> None:
 
 
 def test_copies_can_be_cut() -> None:
-    """``dma_copy2d`` at an inner loop leaves the outer ones; so does a split copy."""
+    """``dma_copy2d`` at an inner loop keeps the outer loops. So does a split copy."""
     g = gemms.gemm(16, 16, 16)
     s = gemms.tensorized(g, M)
     s["AL"].compute_at(s["CL"], "xo")
@@ -168,7 +168,7 @@ def test_zeros() -> None:
 
 
 def test_one_tensor_in_both_operands() -> None:
-    """A @ A.T needs A in two scratchpads: the second copy is a computation of its own."""
+    """A @ A.T needs A in two scratchpads, so the second copy is a separate computation."""
     A = te.placeholder((16, 24), name="A")
     A2 = te.compute((16, 24), lambda y, x: A[y, x], name="A2")
     k = te.reduce_axis((0, 24), name="k")
@@ -184,7 +184,7 @@ def test_one_tensor_in_both_operands() -> None:
     np.testing.assert_array_equal(result.outputs["C"], expected([C], inputs)["C"])
 
 
-# --- what is refused -------------------------------------------------------------------------------
+# --- errors ----------------------------------------------------------------------------------------
 
 
 def refuse(s: Schedule, message: str) -> None:
@@ -217,11 +217,11 @@ def refuse(s: Schedule, message: str) -> None:
         ),
         (
             lambda A, B, y, x, k: A[y, y] * B[k, x],
-            "the block for gemm8x8: AL[yi][yi] depends on yi twice; w[i][k] does so once",
+            "the block for gemm8x8: AL[yi][yi] depends on yi twice; w[i][k] does only once",
         ),
         (
             lambda A, B, y, x, k: A[x, k] * B[k, x],
-            "the block for gemm8x8: AL[xi][ki] depends on xi; w[i][k] does not in its place",
+            "the block for gemm8x8: AL[xi][ki] depends on xi; w[i][k] has no such axis",
         ),
         (
             lambda A, B, y, x, k: A[y, k] * B[k, x] * 2,
@@ -260,7 +260,7 @@ def test_a_transposed_output_where_rows_and_columns_differ() -> None:
     s.cache_read(A, VTA.inp_buffer)
     s.cache_read(B, VTA.wgt_buffer)
     s[CL].tensorize("xi", VTA.gemm)
-    refuse(s, "the block for gemm1x16x16: AL[yi][ki] depends on yi; w[i][k] does not in its place")
+    refuse(s, "the block for gemm1x16x16: AL[yi][ki] depends on yi; w[i][k] has no such axis")
 
 
 @pytest.mark.parametrize(
@@ -363,7 +363,7 @@ def test_operands_in_the_wrong_memory(
 
 
 def test_swapped_memories_swap_the_operands() -> None:
-    """A product is the same either way round; which operand is which follows from the scopes."""
+    """A product is commutative. The scopes determine which operand is which."""
     g = gemms.gemm(16, 16, 16)
     s = te.create_schedule(g.C)
     gemms.tile(s, g, M)
@@ -395,7 +395,7 @@ def test_an_int32_operand() -> None:
     refuse(gemms.tensorized(gemms.Gemm(A, B, C, k), M), "AL copies A, which is int32; inp_buffer holds int8")
 
 
-def test_what_is_not_tensorized() -> None:
+def test_stages_that_are_not_tensorized() -> None:
     _, s, _ = tiled()
     rest = "tensorize it, or compute it in acc_buffer (cache_write) and tensorize that with the machine's alu"
     refuse(s, f"CL in acc_buffer is neither tensorized nor a plain copy; {rest}")
@@ -429,7 +429,7 @@ def test_copies_between_scratchpads() -> None:
     )
 
 
-def test_accumulators_do_not_cut_sums_to_bytes() -> None:
+def test_accumulators_do_not_truncate_sums() -> None:
     g = gemms.gemm(8, 8, 8)
     k = te.reduce_axis((0, 8), name="k")
     S = te.compute((8, 8), lambda y, x: te.sum(g.A[y, k] * g.B[k, x], axis=k), name="S")
@@ -443,18 +443,18 @@ def test_accumulators_do_not_cut_sums_to_bytes() -> None:
     s.cache_read(g.B, M.wgt_buffer)
     refuse(
         s,
-        "DL reads C[y][x] from acc_buffer, where sums are not cut to int8; "
+        "DL reads C[y][x] from acc_buffer, where sums are not truncated to int8; "
         "store C and load it again (cache_read), or make it int32",
     )
 
 
-def test_copies_that_are_no_box() -> None:
-    """The inner loops of C reach every 8th row."""
+def test_copies_that_are_not_a_box() -> None:
+    """The inner loops of C access every 8th row."""
     g, s, CL = tiled()
     s[g.C].reorder("yi", "xo", "yo")
     s[CL].compute_at(s[g.C], "yi")
     s[CL].tensorize("yi", M.gemm)
-    refuse(s, "the inner loops of C cover no box; it cannot be copied as one")
+    refuse(s, "the inner loops of C do not cover a box; only boxes can be copied")
 
 
 # --- short last blocks -----------------------------------------------------------------------------
@@ -468,12 +468,12 @@ def test_copies_that_are_no_box() -> None:
         (lambda A, B, y, x, k: A[y, k] * B[k, 8], "AL[yi][ki] and BL[ki][0]"),
     ],
 )
-def test_sums_that_would_go_on_behind_their_end(read: Callable[..., Expr], accesses: str) -> None:
-    """The last block takes in three products too many, of which no operand is zero."""
+def test_sums_beyond_the_end_of_all_operands(read: Callable[..., Expr], accesses: str) -> None:
+    """The last block includes three extra products, in which no operand is zero."""
     refuse(
         gemms.tensorized(product_of(read, depth=13), M),
         f"the block for gemm8x8: {accesses} do not end with ki, whose last block is short; "
-        f"gemm8x8 sums up whole blocks of 8: end a tensor there, or sum a multiple of it",
+        f"gemm8x8 sums whole blocks of 8: end a tensor there, or sum a multiple of it",
     )
 
 

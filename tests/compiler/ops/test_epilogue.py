@@ -1,4 +1,4 @@
-"""Epilogues: how many passes over the accumulators they take."""
+"""Epilogues: their number of passes over the accumulators."""
 
 from dataclasses import replace
 
@@ -9,10 +9,10 @@ from hypothesis import given
 import accel
 from accel import te
 from accel.base.errors import ScheduleError, ShapeError
-from accel.compiler.operators.default import candidates
+from accel.compiler.operators.default_schedule import find_candidates
 from accel.compiler.ops.epilogue import Epilogue
-from accel.compiler.plans.gemm_default import GEMM_PLANNER
-from accel.compiler.schedule.records import apply_steps
+from accel.compiler.plans.gemm_planner import GEMM_PLANNER
+from accel.compiler.schedule.schedule_steps import apply_steps
 from accel.core.isa import Alu, Gemm, Load, Loops, Memory
 from tests.compiler.convs import epilogues
 from tests.compiler.running import as_it_is
@@ -23,7 +23,7 @@ from tests.strategies import examples
 @examples(60)
 @given(epilogues)
 def test_passes_are_what_the_compiler_emits(options: dict[str, object]) -> None:
-    """Of a layer in one tile; what is cleared once for all tiles is not a pass."""
+    """This layer has one tile. Clearing the accumulators once for all tiles is not a pass."""
     program = as_it_is(accel.conv2d(1, 16, 4, 4, 16, 1, **options), "vta", vthreads=1)  # type: ignore[arg-type]
     passes = sum(
         i.uop_count
@@ -40,10 +40,11 @@ def test_passes_are_what_the_compiler_emits(options: dict[str, object]) -> None:
 @pytest.mark.parametrize("options", [{}, {"relu": True}, {"bias": True}, {"bias": True, "clip": (-3, 90)}])
 @pytest.mark.parametrize("m", [8, 13])
 def test_a_residual_that_the_gemm_core_adds(options: dict[str, object], m: int) -> None:
-    """Channels that fill no last block, and rows, too; as many passes as where the ALU adds it."""
+    """The last blocks of channels and rows are partly filled. The number of passes is that of the ALU's
+    addition."""
     workload = accel.gemm(m, 20, 24, residual=True, shift=5, **options)  # type: ignore[arg-type]
     machine = accel.machine("gemm8x8")
-    plan = candidates(workload, machine.config)[0].plan
+    plan = find_candidates(workload, machine.config)[0].plan
     found = []
     for product in (True, False):
         chosen = replace(plan, residual_product=product)
@@ -58,19 +59,19 @@ def test_a_residual_that_the_gemm_core_adds(options: dict[str, object], m: int) 
     assert found[0][1] == found[1][1]
 
 
-def test_what_is_no_residual() -> None:
+def test_tensors_that_are_no_residual() -> None:
     workload = accel.gemm(8, 16, 8, residual=True, shift=5, bias=True)
     m = accel.machine("gemm8x8")
     s = te.create_schedule(workload.output)
     sums = s["C"]
     value = "int8(min(max((S[y][x] + bias[x] >> 5) + residual[y][x], -128), 127))"
-    with refused(ScheduleError, f"C is {value}; it does not add bias to finished sums"):
+    with refused(ScheduleError, f"C is {value}; it does not add bias to requantized sums"):
         sums.add_product("bias", sums.axis[1], 8)
     with refused(ScheduleError, "the identity matrix for C has 0 rows; it has at least 1"):
         sums.add_product("residual", sums.axis[1], 0)
     sums.add_product("residual", sums.axis[1], 8)
     again = value.replace("x], -", "x] * identity[x%8][x%8], -")
-    with refused(ScheduleError, f"C is {again}; it does not add residual to finished sums"):
+    with refused(ScheduleError, f"C is {again}; it does not add residual to requantized sums"):
         sums.add_product("residual", sums.axis[1], 8)
     other = te.create_schedule(workload.output)
     apply_steps(other, s.steps, m.intrinsic, m.scope)

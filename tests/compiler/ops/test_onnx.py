@@ -1,4 +1,4 @@
-"""Compiled layers against ONNX Runtime, functionally and cycle by cycle."""
+"""Compiled layers compared with ONNX Runtime, on the functional and on the cycle-exact simulator."""
 
 import numpy as np
 import pytest
@@ -54,8 +54,8 @@ def test_transposed_convolutions(data: st.DataObject) -> None:
 @examples(50)
 @given(st.data())
 def test_pooling(data: st.DataObject) -> None:
-    """Maxima are equal, means within 1. ONNX Runtime wants padding below the kernel, and has means without
-    dilation."""
+    """Maxima are equal, means within 1. ONNX Runtime needs padding smaller than the kernel, and has no means
+    with dilation."""
     machine = accel.machine(data.draw(st.sampled_from(CONFIGS)))
     kind = data.draw(st.sampled_from(["max", "average"]))
     workload = data.draw(pools(machine.config, kind).filter(lambda made: _is_known(made, kind)))

@@ -1,4 +1,5 @@
-"""The analytical model against the machine: what fits, what is loaded, how long it takes."""
+"""Predictions for matrix products compared with simulated programs: fit, traffic, slots
+and cycles."""
 
 from dataclasses import replace
 from random import Random
@@ -11,24 +12,27 @@ from hypothesis import strategies as st
 
 import accel
 from accel.base.errors import ScheduleError
-from accel.compiler.codegen.build import compile_schedule
-from accel.compiler.operators.default import candidates
-from accel.compiler.plans.candidate import Prediction
-from accel.compiler.plans.gemm_default import GEMM_PLANNER
+from accel.compiler.codegen.compile_schedule import compile_schedule
+from accel.compiler.operators.default_schedule import find_candidates
+from accel.compiler.plans.cycle_estimate import estimate_cycles
 from accel.compiler.plans.gemm_model import GemmShape, gemm_shape
-from accel.compiler.plans.gemm_plans import GemmPlan
+from accel.compiler.plans.gemm_plan import GemmPlan
+from accel.compiler.plans.gemm_planner import GEMM_PLANNER
 from accel.compiler.plans.gemm_schedule import gemm_schedule
-from accel.compiler.plans.tiles import Sizes, Tiling
-from accel.core.access import dram_rows
+from accel.compiler.plans.operand_traffic import OperandTraffic
+from accel.compiler.plans.plan_candidate import Prediction
+from accel.compiler.plans.plan_table import PlanTable
+from accel.compiler.plans.tile_sizes import TileSizes
+from accel.core.instruction_access import dram_rows
 from accel.core.isa import Gemm, Load, Loops, Memory
 from accel.image.image import Image
-from accel.sim.timing.model import simulate_timing
+from accel.sim.timing.timing_model import simulate_timing
 from tests.strategies import examples
 from tests.thorough import also, diagonal
 
 
 class Case(NamedTuple):
-    """A product, a machine and a plan for it."""
+    """A matrix product, a machine and a plan."""
 
     workload: accel.Workload
     machine: accel.Machine
@@ -43,12 +47,12 @@ class Case(NamedTuple):
         return GEMM_PLANNER.fits(self.shape, self.machine.config, self.plan)
 
     @property
-    def sizes(self) -> Sizes:
-        return Sizes(self.shape, self.machine.config, Tiling.of([self.plan.row]))
+    def sizes(self) -> TileSizes:
+        return TileSizes(self.shape, self.machine.config, PlanTable.from_rows([self.plan.row]))
 
     @property
-    def turns(self) -> int:
-        """How many parts the loop has that threads take turns in."""
+    def threaded_iterations(self) -> int:
+        """Iterations of the loop that threads share."""
         shape, plan = self.shape, self.plan
         size, part = {
             ("depth", "rows"): (shape.depth, plan.depth),
@@ -62,12 +66,12 @@ class Case(NamedTuple):
         return compile_schedule(gemm_schedule(self.workload, self.machine, self.plan), self.machine.config)
 
 
-FIRST = ("tiny", "gemm8x8", "vta", "ecp5")
-SECOND = ("tiny-int8", "gemm8x8-int8", "vta-int8", "ecp5-int8")
-"""Machines of the second generation."""
+SHIFT_MACHINES = ("tiny", "gemm8x8", "vta", "ecp5")
+POST_MACHINES = ("tiny-int8", "gemm8x8-int8", "vta-int8", "ecp5-int8")
+"""Machines whose store unit requantizes (``post=1``)."""
 
 
-def any_case(seed: int, names: tuple[str, ...] = FIRST) -> Case:
+def any_case(seed: int, names: tuple[str, ...] = SHIFT_MACHINES) -> Case:
     rng = Random(seed)
     machine = accel.machine(
         rng.choice(names),
@@ -107,32 +111,31 @@ def any_case(seed: int, names: tuple[str, ...] = FIRST) -> Case:
 
 
 @examples(60)
-@given(st.builds(any_case, st.integers(0, 1 << 32), st.sampled_from([FIRST, SECOND])))
-def test_what_fits_and_what_is_loaded(case: Case) -> None:
-    """Both to the element; where a loop has fewer turns than there are threads, fewer would do."""
+@given(st.builds(any_case, st.integers(0, 1 << 32), st.sampled_from([SHIFT_MACHINES, POST_MACHINES])))
+def test_fit_and_traffic_are_exact(case: Case) -> None:
+    """A plan with more threads than iterations of their loop compiles with fewer buffers than it claims."""
     fits = case.fits
     try:
         image = case.compiled()
     except ScheduleError:
         assert not fits
         return
-    assert fits or case.turns < case.plan.threads
-    if case.turns >= case.plan.threads:
+    assert fits or case.threaded_iterations < case.plan.threads
+    if case.threaded_iterations >= case.plan.threads:
         loaded = 0
         for instruction in image.instructions:
             if isinstance(instruction, Load) and instruction.memory in (Memory.INP, Memory.WGT):
                 rows = dram_rows(instruction, image.config)
                 assert rows is not None
                 loaded += rows.rows * rows.row_bytes
-        assert case.sizes.read_bytes()[0] == loaded
+        assert OperandTraffic(case.sizes).read_bytes()[0] == loaded
     number = case.sizes.instructions()[0]
     assert 0.6 * number - 8 < len(image.instructions)
-    if not image.config.post:  # where the store unit finishes, the last tiles are stored in pieces
+    if not image.config.post:  # with post=1, the last tiles are stored in pieces
         assert len(image.instructions) < 1.6 * number + 8
 
 
 def measured(cases: list[Case]) -> tuple[np.ndarray, np.ndarray]:
-    """Predicted and simulated cycles."""
     predicted, simulated = [], []
     for case in cases:
         image = case.compiled()
@@ -146,12 +149,11 @@ def ranks(values: np.ndarray) -> np.ndarray:
     return np.argsort(np.argsort(values)).astype(float)
 
 
-def test_predictions() -> None:
-    """Over plans of every kind, good and bad, for shapes of every kind."""
+def test_predictions_are_close_for_all_kinds_of_plans() -> None:
     cases = []
     for seed in range(10_000):
         case = any_case(seed)
-        if case.turns >= case.plan.threads and case.fits:
+        if case.threaded_iterations >= case.plan.threads and case.fits:
             cases.append(case)
         if len(cases) == 80:
             break
@@ -167,8 +169,9 @@ def test_predictions() -> None:
 @pytest.mark.parametrize(
     ("name", "sizes"), [("gemm8x8", (256, 256, 256)), ("vta", (256, 256, 256)), ("tiny", (64, 96, 128))]
 )
-def test_long_programs_are_extrapolated(name: str, sizes: tuple[int, int, int], threads: int) -> None:
-    """From their first tiles, within a few percent."""
+def test_extrapolation_of_long_programs_is_close(
+    name: str, sizes: tuple[int, int, int], threads: int
+) -> None:
     plan = GemmPlan(rows=4, columns=4, depth=4, threads=threads, thread_axis="inner", outer="rows")
     predicted, simulated = measured([Case(accel.gemm(*sizes, shift=9), accel.machine(name), plan)])
     assert abs(predicted[0] / simulated[0] - 1) < 0.05
@@ -183,19 +186,19 @@ def test_long_programs_are_extrapolated(name: str, sizes: tuple[int, int, int], 
         ((80, 80, 80), "latency"),
     ],
 )
-def test_what_holds_a_program_back(busy: tuple[float, float, float], bound: str) -> None:
+def test_the_limiting_resource(busy: tuple[float, float, float], bound: str) -> None:
     compute, load, store = busy
     assert Prediction(cycles=100, compute=compute, load=load, store=store).bound == bound
 
 
-def test_plans_say_what_they_are() -> None:
+def test_plans_as_text() -> None:
     plan = GemmPlan(rows=2, columns=3, depth=4, threads=2, thread_axis="inner", outer="rows")
     assert str(plan) == "tiles of 2 x 3 x 4 blocks, rows outermost, 2 threads along columns"
     plan = GemmPlan(rows=2, columns=3, depth=4, threads=4, thread_axis="depth", outer="columns")
     assert str(plan) == "tiles of 2 x 3 x 4 blocks, columns outermost, 4 threads along depth"
     plan = GemmPlan(rows=1, columns=1, depth=1, threads=1, thread_axis="inner", outer="columns")
     assert str(plan) == "tiles of 1 x 1 x 1 blocks, columns outermost"
-    assert GemmPlan.of(plan.row) == plan
+    assert GemmPlan.from_row(plan.row) == plan
 
 
 # --- work --------------------------------------------------------------------------------------------
@@ -211,16 +214,16 @@ EPILOGUES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("name", ["vta", also("gemm8x8")])
 @pytest.mark.parametrize("options", EPILOGUES, ids=str)
-def test_micro_ops_are_known_exactly(name: str, options: dict[str, Any]) -> None:
-    """One pass more or less over the result would be seen, but for clearing before a folded bias."""
+def test_slots_are_exact(name: str, options: dict[str, Any]) -> None:
+    """An additional or missing pass changes the number, except the clearing before a folded bias."""
     machine = accel.machine(name)
     workload = accel.gemm(96, 80, 64, **options)
-    folded = workload.epilogue.folds(64)
-    for candidate in candidates(workload, machine.config)[::25]:
+    folds_bias = workload.epilogue.folds(64)
+    for candidate in find_candidates(workload, machine.config)[::25]:
         image = Case(workload, machine, candidate.plan).compiled()
         loops = [one for one in image.instructions if isinstance(one, Loops)]
         resets = [one.uop_count for one in loops if isinstance(one, Gemm) and one.reset]
-        executed = sum(one.uop_count for one in loops) - folded * sum(resets)
+        executed = sum(one.uop_count for one in loops) - folds_bias * sum(resets)
         assert candidate.prediction.compute == executed
 
 
@@ -229,50 +232,50 @@ def test_micro_ops_are_known_exactly(name: str, options: dict[str, Any]) -> None
     diagonal(["vta", "gemm8x8"], [{}, {"shift": 6}, {"shift": 6, "residual": True}]),
     ids=str,
 )
-def test_the_rough_bound_is_close_where_the_plan_is_good(name: str, options: dict[str, Any]) -> None:
-    """To less than half a pass over the result."""
+def test_the_estimate_is_close_for_the_best_plan(name: str, options: dict[str, Any]) -> None:
+    """The error is less than half a pass over the result."""
     workload, config = accel.gemm(512, 256, 64, **options), accel.machine(name).config
-    plan = candidates(workload, config)[0].plan
+    plan = find_candidates(workload, config)[0].plan
     shape = replace(gemm_shape(workload, config), residual_product=plan.residual_product)
-    table = Tiling.of([plan.row])
-    quick = Sizes(shape, config, table).quick()[0]
+    table = PlanTable.from_rows([plan.row])
+    estimate = estimate_cycles(TileSizes(shape, config, table))[0]
     taken = accel.build(workload, name).run(check=False).cycles
     assert shape.rows * shape.channels / taken > 2 * 0.025
-    assert quick == pytest.approx(taken, rel=0.025)
+    assert estimate == pytest.approx(taken, rel=0.025)
 
 
 @pytest.mark.parametrize("first", [0, also(25)])
 @pytest.mark.parametrize(
     ("name", "options"),
-    diagonal(SECOND, EPILOGUES),
+    diagonal(POST_MACHINES, EPILOGUES),
     ids=str,
 )
-def test_micro_ops_are_products_where_the_store_unit_finishes(
+def test_slots_are_exact_if_the_store_unit_requantizes(
     name: str, options: dict[str, Any], first: int
 ) -> None:
     machine = accel.machine(name)
     workload = accel.gemm(96, 80, 64, **options)
     shape = gemm_shape(workload, machine.config)
-    assert shape.resets == 0
-    assert shape.passes == (0 if shape.stored else bool(options))
-    for candidate in candidates(workload, machine.config)[first::50]:
+    assert shape.reset_passes == 0
+    assert shape.passes == (0 if shape.epilogue_in_store else bool(options))
+    for candidate in find_candidates(workload, machine.config)[first::50]:
         image = Case(workload, machine, candidate.plan).compiled()
         executed = sum(one.uop_count for one in image.instructions if isinstance(one, Loops))
         assert round(candidate.prediction.compute) == executed
 
 
-@pytest.mark.parametrize("name", SECOND)
+@pytest.mark.parametrize("name", POST_MACHINES)
 @pytest.mark.parametrize("sizes", [(96, 80, 64), also((64, 600, 40)), also((40, 64, 300))], ids=str)
-def test_products_with_scales_take_about_as_long_as_predicted(name: str, sizes: tuple[int, int, int]) -> None:
+def test_predictions_of_products_with_scales_are_close(name: str, sizes: tuple[int, int, int]) -> None:
     workload = accel.gemm(*sizes, bias=True, quantized=accel.Quantized(scale=[0.01] * sizes[1]))
     machine = accel.machine(name)
-    best = candidates(workload, machine.config)[0]
+    best = find_candidates(workload, machine.config)[0]
     predicted, simulated = measured([Case(workload, machine, best.plan)])
     assert predicted[0] == pytest.approx(simulated[0], rel=0.065, abs=150)
 
 
-def test_weights_of_the_next_columns_are_waited_for() -> None:
-    """They come at once, and no other turn in the middle of a long program is like those that load them."""
+def test_reloads_of_weights_in_the_steady_state_are_predicted() -> None:
+    """The weights of the next columns are loaded at once, in steps that the model does not execute."""
     machine = accel.machine("vta", block_in=32, block_out=32, bus_bits=64)
     workload = accel.gemm(160, 512, 512, shift=6, bias=True)
     plan = GemmPlan(rows=8, columns=8, depth=2, threads=8, thread_axis="depth", outer="columns")
@@ -281,9 +284,9 @@ def test_weights_of_the_next_columns_are_waited_for() -> None:
     assert GEMM_PLANNER.predict(shape, machine.config, plan).cycles == pytest.approx(taken, rel=0.01)
 
 
-def test_a_tile_waits_until_parts_of_the_one_before_are_stored() -> None:
-    """Where threads share accumulators; each of the 16 tiles pays for the latency of writes, less what is
-    computed of other parts meanwhile."""
+def test_a_tile_waits_until_pieces_of_the_previous_one_are_stored() -> None:
+    """Threads along the depth share accumulators: each of the 16 tiles waits for the latency of writes, while
+    the computation of its other pieces continues."""
     plan = GemmPlan(rows=16, columns=4, depth=2, threads=2, thread_axis="depth", outer="rows")
     found = []
     for latency in (16, 500):

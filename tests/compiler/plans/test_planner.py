@@ -1,4 +1,4 @@
-"""What is asked of a plan: sides of tiles in elements, and what plans count."""
+"""Tile sizes that users give, and the interface of planners."""
 
 from dataclasses import replace
 
@@ -6,23 +6,25 @@ import pytest
 
 import accel
 from accel.base.errors import ScheduleError
-from accel.compiler.operators.default import best, candidates, planner_of
-from accel.compiler.operators.registry import OPERATORS
-from accel.compiler.plans.candidate import check_threads_fit
-from accel.compiler.plans.conv_default import CONV_PLANNER
-from accel.compiler.plans.gemm_default import GEMM_PLANNER
-from accel.compiler.plans.gemm_plans import GemmPlan
+from accel.compiler.operators.default_schedule import find_candidates, planner_of
+from accel.compiler.operators.operator_registry import OPERATORS
+from accel.compiler.plans.conv_planner import CONV_PLANNER
+from accel.compiler.plans.gemm_plan import GemmPlan
+from accel.compiler.plans.gemm_planner import GEMM_PLANNER
 from tests.expect import refused
 
 VTA, TINY = accel.machine("vta").config, accel.machine("tiny").config
 
 
-def test_sides_are_counted_in_blocks() -> None:
+def test_sizes_convert_to_blocks_and_back() -> None:
     tile = {"tile_m": 3, "tile_n": 32, "step_k": 48}
-    assert GEMM_PLANNER.blocks(tile, "gemm", VTA) == {"rows": 3, "columns": 2, "depth": 3}
+    assert GEMM_PLANNER.tile_blocks(tile, "gemm", VTA) == {"rows": 3, "columns": 2, "depth": 3}
     plan = GemmPlan(rows=3, columns=2, depth=3, threads=1, thread_axis="inner", outer="rows")
-    assert GEMM_PLANNER.sizes(plan, VTA) == tile
-    assert CONV_PLANNER.blocks({"tile_h": 5, "step_kh": 1}, "conv2d", TINY) == {"rows": 5, "kernel_rows": 1}
+    assert GEMM_PLANNER.tile_sizes(plan, VTA) == tile
+    assert CONV_PLANNER.tile_blocks({"tile_h": 5, "step_kh": 1}, "conv2d", TINY) == {
+        "rows": 5,
+        "kernel_rows": 1,
+    }
 
 
 @pytest.mark.parametrize(
@@ -34,14 +36,14 @@ def test_sides_are_counted_in_blocks() -> None:
         ({"tile_m": True}, "tile_m is True; on configuration 'vta' it must be a positive integer"),
     ],
 )
-def test_sides_that_cannot_be(tile: dict[str, int], message: str) -> None:
+def test_invalid_sizes(tile: dict[str, int], message: str) -> None:
     with refused(ScheduleError, message):
-        GEMM_PLANNER.blocks(tile, "gemm", VTA)
+        GEMM_PLANNER.tile_blocks(tile, "gemm", VTA)
 
 
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=lambda operator: operator.name)
-def test_sides_have_short_names_of_their_own(operator: accel.Workload) -> None:
-    shorts = [side.short for side in operator.planner.sides]  # type: ignore[attr-defined]
+def test_short_names_of_sides_are_unique(operator: accel.Workload) -> None:
+    shorts = [side.short_name for side in operator.planner.sides]  # type: ignore[attr-defined]
     assert len(set(shorts)) == len(shorts)
 
 
@@ -54,39 +56,15 @@ def test_tiles_that_do_not_fit() -> None:
         GEMM_PLANNER.candidates(accel.gemm(512, 512, 512), VTA, None, {"tile_m": 256, "tile_n": 256})
 
 
-@pytest.mark.parametrize("most", [1, 2, 7, 255])
-def test_the_largest_number_of_threads_is_found(most: int) -> None:
-    asked: list[int] = []
-
-    def fits(threads: int) -> bool:
-        asked.append(threads)
-        return threads <= most
-
-    check_threads_fit("gemm", VTA, most, fits, dict)
-    for threads in (most + 1, 10**9):
-        asked.clear()
-        message = f"{threads} virtual threads do not fit configuration 'vta'; at most {most} do"
-        with refused(ScheduleError, message):
-            check_threads_fit("gemm", VTA, threads, fits, dict)
-        assert len(asked) < 14
-
-
-def test_nothing_fits() -> None:
-    for threads in (None, 1, 3):
-        with refused(ScheduleError, "not even the smallest tiles of this gemm fit configuration 'vta'"):
-            check_threads_fit("gemm", VTA, threads, lambda _: False, dict)
-
-
 @pytest.mark.parametrize(
     "workload",
     [accel.gemm(40, 40, 40, shift=3), accel.conv2d(1, 8, 9, 9, 8, 3), accel.max_pool2d(1, 8, 9, 9, 2)],
     ids=lambda workload: workload.name,
 )
-def test_a_planner_says_of_any_plan_what_it_said_of_its_own(workload: accel.Workload) -> None:
+def test_single_plans_have_the_predictions_of_the_search(workload: accel.Workload) -> None:
     planner = planner_of(workload)
     shape = planner.features(workload, TINY)
-    found = candidates(workload, TINY)
-    assert best(workload, TINY) == found[0]
+    found = find_candidates(workload, TINY)
     for one in found[:5]:
         assert planner.fits(shape, TINY, one.plan)
         assert planner.predict(shape, TINY, one.plan).cycles == pytest.approx(one.prediction.cycles, rel=1e-9)
@@ -94,6 +72,6 @@ def test_a_planner_says_of_any_plan_what_it_said_of_its_own(workload: accel.Work
 
 
 def test_a_layer_is_planned_once() -> None:
-    first, again = (candidates(accel.gemm(56, 40, 24, shift=3), TINY) for _ in range(2))
+    first, again = (find_candidates(accel.gemm(56, 40, 24, shift=3), TINY) for _ in range(2))
     assert first is not again
     assert all(one is other for one, other in zip(first, again, strict=True))

@@ -1,4 +1,4 @@
-"""Depthwise convolutions by depthwise MACs: a row of the kernel in one slot, on machines that can."""
+"""Depthwise convolutions by depthwise MACs: one kernel row per slot, on machines that have them."""
 
 from typing import Any
 
@@ -7,10 +7,10 @@ import pytest
 
 import accel
 from accel.base.errors import ScheduleError
-from accel.compiler.expr.reference import evaluate
+from accel.compiler.expr.numpy_reference import evaluate
 from accel.compiler.plans.conv_model import conv_shape
-from accel.compiler.plans.conv_schedule import taps_at_once
-from accel.compiler.target.registry import AccessPtr, Emitted, Target, find_emitter
+from accel.compiler.plans.merged_groups import taps_at_once
+from accel.compiler.target.emitter_registry import AccessPtr, Emitted, Target, find_emitter
 from accel.core.config import NAMED, Config
 from accel.core.isa import Loops, Mac, SetAcc
 from accel.run.program import Program
@@ -50,14 +50,14 @@ def test_a_row_of_the_kernel_takes_a_slot(
     assert program.run(seed=3).mismatches == 0
     shape = conv_shape(workload, program.config)
     outputs = -(-channels // 4) * shape.rows * shape.columns
-    assert shape.gemms == slots(program, depthwise=True) == outputs * shape.kernel[0]
+    assert shape.gemm_slots == slots(program, depthwise=True) == outputs * shape.kernel[0]
     assert [one.taps for one in program.instructions if isinstance(one, SetAcc)] == [
         workload.parameters["kernel"][1]
     ]
 
 
 @pytest.mark.parametrize("machine", ["tiny-int8", "ecp5-int8"])
-def test_zero_points_are_what_pads_are(machine: str) -> None:
+def test_zero_points_pad_the_input(machine: str) -> None:
     quantized = accel.Quantized(input_dtype="uint8", input_zero=131, scale=0.003, output_zero=7)
     workload = depthwise(12, (9, 9), 3, padding=1, bias=True, quantized=quantized)
     program = accel.build(workload, machine)
@@ -78,7 +78,7 @@ def test_zero_points_are_what_pads_are(machine: str) -> None:
         ("tiny-int8", accel.conv2d(1, 4, 6, 6, 8, 3, groups=4, shift=4)),
     ],
 )
-def test_others_are_products_of_whole_blocks(machine: str, workload: accel.Workload) -> None:
+def test_other_convolutions_are_products_of_whole_blocks(machine: str, workload: accel.Workload) -> None:
     program = accel.build(workload, machine)
     assert taps_at_once(workload, program.config) == 0
     assert slots(program, depthwise=True) == 0
@@ -88,7 +88,7 @@ def test_others_are_products_of_whole_blocks(machine: str, workload: accel.Workl
 @pytest.mark.parametrize("form", ["compute", "update"])
 @pytest.mark.parametrize("taps", [1, 3, 4])
 def test_the_intrinsic_is_what_its_instructions_compute(form: str, taps: int) -> None:
-    """Behind the last tap, the expression has zeros, and the machine anything."""
+    """After the last tap the expression has zeros, and the machine arbitrary values."""
     intrin = accel.machine(TINY).depthwise
     pads = Scratchpads.random(TINY, taps)
     step = 1
@@ -108,7 +108,7 @@ def test_the_intrinsic_is_what_its_instructions_compute(form: str, taps: int) ->
     np.testing.assert_array_equal(pads.acc[5], sums + (before if form == "update" else 0))
 
 
-def test_machines_without_depthwise_macs_say_so() -> None:
+def test_machines_without_depthwise_macs() -> None:
     wide = Config(name="wide", block_out=32, post=1)
     for config in (NAMED["vta"], wide):
         with refused(

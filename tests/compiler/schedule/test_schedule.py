@@ -1,4 +1,4 @@
-"""Schedule operators: what each does to the nest, that none changes its meaning, and what they refuse."""
+"""Schedule operators: their effect on the nest, unchanged results, and errors."""
 
 import re
 from collections import Counter
@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from accel import te
 from accel.base.errors import ScheduleError, ShapeError
-from accel.compiler.expr.scalar import IterVar
-from accel.compiler.schedule.records import apply_steps
+from accel.compiler.expr.scalar_expressions import IterVar
+from accel.compiler.schedule.schedule_steps import apply_steps
 from accel.compiler.target.machine import machine
 from accel.te import Schedule, Stage, Tensor
 from tests.compiler.expressions import random_expression
@@ -27,7 +27,7 @@ from tests.strategies import examples
 M = machine("tiny")
 
 
-def test_any_operators_in_any_order_keep_the_meaning() -> None:
+def test_any_operators_in_any_order_do_not_change_results() -> None:
     tally = Counter[str]()
 
     @examples(250)
@@ -46,7 +46,7 @@ def test_any_operators_in_any_order_keep_the_meaning() -> None:
     assert min(tally[name] for name in OPERATORS) >= 2
 
 
-# --- what each does ------------------------------------------------------------------------------
+# --- effects of operators ------------------------------------------------------------------------
 
 
 def stages(size: int = 10) -> tuple[Tensor, Tensor, Tensor, Schedule]:
@@ -82,7 +82,7 @@ def test_compute_root() -> None:
 
 
 def test_compute_root_of_a_copy() -> None:
-    """It goes to its reader's intrinsic unless told otherwise."""
+    """It then goes to its reader's intrinsic, the default."""
     A = te.placeholder((4, 32), "int32", name="A")
     C = te.compute((4, 32), lambda y, x: A[y, x] + 1, name="C", dtype="int8")
     s = te.create_schedule(C)
@@ -156,7 +156,7 @@ def test_cache_read_for_some_readers() -> None:
 
 
 def test_cache_write_takes_the_loops_with_it() -> None:
-    """The sums get the tiles made so far and stay int32; the tensor's new loops bear the same names."""
+    """The sums keep the existing tiles and stay int32. The tensor's new loops have the same names."""
     A = te.placeholder((8, 6), name="A")
     k = te.reduce_axis((0, 6), name="k")
     C = te.compute((8,), lambda y: te.sum(A[y, k], axis=k), name="C", dtype="int8")
@@ -185,7 +185,7 @@ def test_cache_write_takes_the_loops_with_it() -> None:
     )
 
 
-def test_cache_write_keeps_what_is_computed_in_its_loops() -> None:
+def test_cache_write_keeps_attached_stages() -> None:
     _, B, C, s = stages()
     yo, _ = s[C].split("y", 5)
     s[B].compute_at(s[C], yo)
@@ -215,7 +215,7 @@ def test_set_scope() -> None:
 
 
 def test_axes_may_be_named() -> None:
-    """Also by the variable of another stage that bears the name."""
+    """The variable of another stage with the same name also works."""
     s, C = matrix(4, 8)
     y, x = C.axis
     CL = s.cache_write(C.tensor, M.acc_buffer)
@@ -233,7 +233,7 @@ def test_new_names_are_fresh() -> None:
     assert [v.name for v in C.split("x", 2, names=("yo", "yo"))] == ["yo2", "yo3"]
 
 
-# --- what they refuse ----------------------------------------------------------------------------
+# --- errors --------------------------------------------------------------------------------------
 
 
 def sums() -> Stage:
@@ -243,16 +243,16 @@ def sums() -> Stage:
     return te.create_schedule(C)[C]
 
 
-TILE_TAKES = "it takes axes and then as many integer factors"
+TILE_TAKES = "it takes axes, and one integer factor for each"
 
 
 @pytest.mark.parametrize(
     ("operate", "message"),
     [
-        (lambda C: C.split("z", 4), "'z' is no loop of C; valid are x, y"),
-        (lambda C: C.split("xo", 4), "'xo' is no loop of C; did you mean 'x'?"),
-        (lambda C: C.split(IterVar("yy", 4), 4), "'yy' is no loop of C; did you mean 'y'?"),
-        (lambda C: C.split(3, 4), "3 is no axis; give a loop of C or its name"),
+        (lambda C: C.split("z", 4), "'z' is not a loop of C; valid are x, y"),
+        (lambda C: C.split("xo", 4), "'xo' is not a loop of C; did you mean 'x'?"),
+        (lambda C: C.split(IterVar("yy", 4), 4), "'yy' is not a loop of C; did you mean 'y'?"),
+        (lambda C: C.split(3, 4), "3 is not an axis; give a loop of C or its name"),
         (lambda C: C.split("x", 0), "the factor for x of C is 0; it must be a positive integer"),
         (lambda C: C.split("x", 2.0), "the factor for x of C is 2.0; it must be a positive integer"),
         (lambda C: C.split("x", True), "the factor for x of C is True; it must be a positive integer"),
@@ -261,22 +261,22 @@ TILE_TAKES = "it takes axes and then as many integer factors"
         (lambda C: C.tile("y", 4, "x", 4), f"tile of C is given 4 arguments; {TILE_TAKES}"),
         (lambda C: C.tile("y", "y", 4, 4), "tile of C names an axis twice"),
         (lambda C: C.tile("y", "x", 4, -1), "the factor for x of C is -1; it must be a positive integer"),
-        (lambda C: C.fuse("x", "y"), "x and y of C do not follow one another; reorder them first"),
-        (lambda C: C.fuse("y", "y"), "y and y of C do not follow one another; reorder them first"),
+        (lambda C: C.fuse("x", "y"), "x and y of C are not adjacent; reorder them first"),
+        (lambda C: C.fuse("y", "y"), "y and y of C are not adjacent; reorder them first"),
         (lambda C: C.reorder("y", "x", "y"), "reorder of C names an axis twice"),
-        (lambda C: C.reorder("y", "k"), "'k' is no loop of C; valid are x, y"),
-        (lambda C: C.unroll("yi"), "'yi' is no loop of C; did you mean 'y'?"),
+        (lambda C: C.reorder("y", "k"), "'k' is not a loop of C; valid are x, y"),
+        (lambda C: C.unroll("yi"), "'yi' is not a loop of C; did you mean 'y'?"),
         (lambda C: C.compute_at(C, "y"), "C cannot be computed at C, which does not need it"),
         (lambda C: C.set_scope(M.acc_buffer), "C is an output; it must be in DRAM: use cache_write"),
-        (lambda C: C.tensorize("z", M.gemm), "'z' is no loop of C; valid are x, y"),
+        (lambda C: C.tensorize("z", M.gemm), "'z' is not a loop of C; valid are x, y"),
         (
             lambda C: C.tensorize("y", "gemm"),
-            "'gemm' is no intrinsic; declare one with decl_tensor_intrin or take a machine's",
+            "'gemm' is not an intrinsic; declare one with decl_tensor_intrin or take a machine's",
         ),
     ],
 )
 def test_operators_refuse(operate: Callable[[Stage], object], message: str) -> None:
-    """And change nothing when they do."""
+    """They also leave the schedule unchanged."""
     s, C = matrix(8, 8)
     with refused(ScheduleError, message):
         operate(C)
@@ -284,8 +284,8 @@ def test_operators_refuse(operate: Callable[[Stage], object], message: str) -> N
     assert s.steps == []
 
 
-def test_unlike_loops_do_not_fuse() -> None:
-    with refused(ScheduleError, "y is a space axis and k a reduce axis; only like ones fuse"):
+def test_space_and_reduce_loops_do_not_fuse() -> None:
+    with refused(ScheduleError, "y is a space axis and k a reduce axis; only axes of the same kind fuse"):
         sums().fuse("y", "k")
 
 
@@ -326,31 +326,31 @@ def test_names_are_checked() -> None:
 @pytest.mark.parametrize(
     ("operate", "message"),
     [
-        (lambda s, A, B, C: s["D"], "'D' is no stage of this schedule; valid are B, C"),
-        (lambda s, A, B, C: s[A], "'A' is no stage of this schedule; valid are B, C"),
-        (lambda s, A, B, C: s.tensor("D"), "'D' is no tensor of this schedule; valid are A, B, C"),
-        (lambda s, A, B, C: s.cache_read(C, M.acc_buffer), "nobody reads C; there is nothing to cache"),
+        (lambda s, A, B, C: s["D"], "'D' is not a stage of this schedule; valid are B, C"),
+        (lambda s, A, B, C: s[A], "'A' is not a stage of this schedule; valid are B, C"),
+        (lambda s, A, B, C: s.tensor("D"), "'D' is not a tensor of this schedule; valid are A, B, C"),
+        (lambda s, A, B, C: s.cache_read(C, M.acc_buffer), "no stage reads C; there is nothing to cache"),
         (lambda s, A, B, C: s.cache_read(A, M.acc_buffer, [C]), "C does not read A; readers are B"),
         (
             lambda s, A, B, C: s.cache_read(A, "acc_buffer"),
-            "'acc_buffer' is no memory scope; take a machine's, as machine.acc_buffer",
+            "'acc_buffer' is not a memory scope; take a machine's, as machine.acc_buffer",
         ),
         (
             lambda s, A, B, C: s.cache_write(C, None),
-            "None is no memory scope; take a machine's, as machine.acc_buffer",
+            "None is not a memory scope; take a machine's, as machine.acc_buffer",
         ),
         (
             lambda s, A, B, C: s[B].set_scope(0),
-            "0 is no memory scope; take a machine's, as machine.acc_buffer",
+            "0 is not a memory scope; take a machine's, as machine.acc_buffer",
         ),
         (
             lambda s, A, B, C: s.cache_write(A, M.acc_buffer),
-            "'A' is no stage of this schedule; valid are B, C",
+            "'A' is not a stage of this schedule; valid are B, C",
         ),
         (lambda s, A, B, C: s[C].compute_at(s[B], "y"), "C cannot be computed at B, which does not need it"),
         (
             lambda s, A, B, C: s[C].compute_inline(),
-            "C is an output; only what others read can be inlined",
+            "C is an output; only tensors that others read can be inlined",
         ),
         (
             lambda s, A, B, C: (s[s.cache_read(A, M.acc_buffer)].compute_at(B, "y"), s[B].compute_inline()),
@@ -371,9 +371,9 @@ def test_an_output_is_computed_outside_of_loops() -> None:
         s[B].compute_at(s[C], "y")
 
 
-def test_what_cannot_be_scheduled() -> None:
+def test_tensors_that_cannot_be_scheduled() -> None:
     A = te.placeholder((4,), name="A")
-    with refused(ScheduleError, "A is a placeholder; only what is computed can be scheduled"):
+    with refused(ScheduleError, "A is a placeholder; only computed tensors can be scheduled"):
         te.create_schedule(A)
     B = te.compute((4,), lambda y: A[y] + 1, name="A")
     with refused(ScheduleError, "two tensors are named 'A'; give each its own name"):
@@ -407,9 +407,38 @@ def test_phases_are_computed_apart() -> None:
         ),
     ],
 )
-def test_what_has_no_phases(arguments: tuple[str, int, int], message: str) -> None:
+def test_tensors_without_phases(arguments: tuple[str, int, int], message: str) -> None:
     A = te.placeholder((9,), "int32", name="A")
     B = te.compute((9,), lambda x: A[x] + 1, name="B")
     C = te.compute((4,), lambda x: B[2 * x] * B[2 * x + 1], name="C")
     with pytest.raises(ScheduleError, match=re.escape(message)):
         te.create_schedule(C).split_phases(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("ahead", "prefetches"),
+        ("copies", "is_copy"),
+        ("host", "host_packing"),
+        ("is_plain", "has_plain_loops"),
+        ("keep", "resident_at"),
+        ("keeps", "is_resident"),
+        ("rooted", "is_root"),
+    ],
+)
+def test_renamed_attributes_of_a_stage_warn(old: str, new: str) -> None:
+    _, stage = matrix(4, 4)
+    with pytest.warns(DeprecationWarning, match=f"Stage.{old} is now Stage.{new}"):
+        assert getattr(stage, old) == getattr(stage, new)
+    with pytest.raises(AttributeError, match="'Stage' object has no attribute 'nothing'"):
+        _ = stage.nothing  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("around", "refill_loops"), ("prepared", "preparations"), ("starts", "load_orders")]
+)
+def test_renamed_attributes_of_a_nest_warn(old: str, new: str) -> None:
+    nest = te.lower(matrix(4, 4)[0])
+    with pytest.warns(DeprecationWarning, match=f"Nest.{old} is now Nest.{new}"):
+        assert getattr(nest, old) is getattr(nest, new)

@@ -3,17 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from accel.hw.board.protocol import END, Decoder, Reply, Request, encode
+from accel.hw.board.serial_protocol import END, Decoder, Reply, Request, encode
 
 
 class Line:
-    """Sends bytes to a design's ``rx`` and takes them from its ``tx``, cycle by cycle.
-
-    Args:
-        context: of the simulation.
-        rx, tx: of the design.
-        cycles: that a bit takes.
-    """
+    """Sends bytes to a design's ``rx`` and receives them from its ``tx``. A bit takes ``cycles``."""
 
     def __init__(self, context: Any, rx: Any, tx: Any, cycles: int) -> None:
         self._context, self._rx, self._tx, self._cycles = context, rx, tx, cycles
@@ -23,7 +17,7 @@ class Line:
         """Called in every cycle."""
 
     async def tick(self) -> None:
-        """A cycle, in which the design may send."""
+        """Advance by one cycle, in which the design may send."""
         self.each()
         self._sampled.append(self._context.get(self._tx))
         middle = self._cycles // 2
@@ -37,19 +31,18 @@ class Line:
         await self._context.tick()
 
     async def idle(self, cycles: int) -> None:
-        """Time passes."""
         for _ in range(cycles):
             await self.tick()
 
     async def send(self, data: bytes) -> None:
-        """Bytes, one behind the other."""
+        """Send these bytes without a gap."""
         for byte in data:
             for bit in (0, *(byte >> place & 1 for place in range(8)), 1):
                 self._context.set(self._rx, bit)
                 await self.idle(self._cycles)
 
     async def reply(self, patience: int = 4000) -> Reply | None:
-        """The next reply, or None if it does not come within so many cycles."""
+        """Return the next reply, or None after a timeout in cycles."""
         decoder = Decoder()
         for _ in range(patience):
             if self.received.count(END) >= 2:
@@ -61,7 +54,6 @@ class Line:
         return None
 
     async def ask(self, request: Request) -> Reply:
-        """Send a request and wait for its reply."""
         await self.send(encode(request))
         reply = await self.reply()
         assert reply is not None

@@ -1,4 +1,4 @@
-"""The board's design in Verilator, and the host at the other end of its line."""
+"""The board's design in Verilator, with the host at the other end of its serial line."""
 
 import json
 import os
@@ -14,22 +14,23 @@ from random import Random
 import numpy as np
 import pytest
 
+from accel.base import child_processes
 from accel.base.errors import ConfigError, EngineError, HardwareError, MachineError
 from accel.cli import board as command
 from accel.cli.app import main
 from accel.core.config import NAMED
-from accel.hw.board import line as lines
-from accel.hw.board import link as links
+from accel.hw.board import serial_line as lines
+from accel.hw.board import serial_link as links
 from accel.hw.board import ulx3s
-from accel.hw.board.engine import Board
-from accel.hw.board.line import Line, SerialLine, SimulatedLine
-from accel.hw.board.link import ATTEMPTS, Link
-from accel.hw.board.memory import READ_LATENCY, WRITE_LATENCY
-from accel.hw.board.protocol import END, MAX_DATA, Operation, Status, framed
+from accel.hw.board.block_ram_memory import READ_LATENCY, WRITE_LATENCY
+from accel.hw.board.board_engine import Board
+from accel.hw.board.serial_line import Line, SerialLine, SimulatedLine
+from accel.hw.board.serial_link import ATTEMPTS, Link
+from accel.hw.board.serial_protocol import END, MAX_DATA, Operation, Status, framed
 from accel.hw.board.ulx3s import MEMORY_BYTES, Pll, Ulx3s, bit_cycles, project
-from accel.hw.engines.run import Behaviour
-from accel.hw.export import nextpnr, tools
-from accel.hw.export.hdl import UNORDERED_READS
+from accel.hw.engines.hardware_run import Behaviour
+from accel.hw.export import nextpnr
+from accel.hw.export.yosys import UNORDERED_READS
 from accel.image.dram import Dram
 from tests.programs import gemm_program
 from tests.tools import needs
@@ -40,14 +41,14 @@ Invoke = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture(scope="module")
 def simulated() -> Iterator[SimulatedLine]:
-    """The line to a board with ``tiny``; one for all tests."""
+    """The line to one board with ``tiny``, shared by all tests."""
     needs("verilator")
     with SimulatedLine(CONFIG, size=MEMORY_BYTES, optimize=1) as line:
         yield line
 
 
 class Noisy(Line):
-    """A line on which bytes are damaged, lost and added, now and then."""
+    """A line that sometimes damages, loses or adds bytes."""
 
     name = "a noisy line"
 
@@ -82,7 +83,7 @@ class Noisy(Line):
 
 
 class Scripted(Line):
-    """A line at whose other end somebody answers what a function says."""
+    """A line whose other end answers with the result of a function."""
 
     name = "/dev/ttyFAKE"
 
@@ -106,7 +107,7 @@ class Scripted(Line):
 
 
 @pytest.mark.xdist_group("board")
-def test_memory_keeps_what_is_written(simulated: SimulatedLine) -> None:
+def test_written_memory_can_be_read(simulated: SimulatedLine) -> None:
     link = Link(simulated)
     assert link.info.memory_bytes == MEMORY_BYTES
     data = Random(1).randbytes(2 * MAX_DATA + 64)
@@ -127,10 +128,9 @@ def test_too_long_a_frame_is_damaged(simulated: SimulatedLine) -> None:
 
 
 @pytest.mark.xdist_group("board")
-def test_noise_on_the_line_is_got_over(simulated: SimulatedLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is asked for comes about all the same."""
+def test_requests_succeed_on_a_noisy_line(simulated: SimulatedLine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lines, "_PATIENCE", 20_000)
-    monkeypatch.setattr(links, "_LONGEST", 600.0)  # of time, of which a busy machine takes more
+    monkeypatch.setattr(links, "_LONGEST", 600.0)  # seconds; a busy machine needs more time
     link = Link(simulated)
     noisy = Noisy(simulated, 5)
     link._line = noisy
@@ -142,8 +142,9 @@ def test_noise_on_the_line_is_got_over(simulated: SimulatedLine, monkeypatch: py
 
 
 @pytest.mark.xdist_group("board")
-def test_a_program_gives_what_the_simulator_gives(simulated: SimulatedLine) -> None:
-    """Outputs, and cycles; also the second time, and after a run that ends with an error."""
+def test_a_program_equals_its_simulation(simulated: SimulatedLine) -> None:
+    """This holds for outputs and cycles, in the first and the second run, and after a run that ended with an
+    error."""
     machine = Board(Link(simulated), CONFIG)
     timing = {"mem_size": 1 << 15, "read_latency": READ_LATENCY, "write_latency": WRITE_LATENCY}
     small = gemm_program()
@@ -164,7 +165,7 @@ def test_a_program_gives_what_the_simulator_gives(simulated: SimulatedLine) -> N
 def test_a_core_that_is_busy_is_reset(simulated: SimulatedLine) -> None:
     machine = Board(Link(simulated), CONFIG)
     machine._set(mem_size=4096, program_address=0, program_length=1 << 20)
-    assert not machine.write(0x008, 1)  # the program does not lie within the window
+    assert not machine.write(0x008, 1)  # the program lies outside the window
     machine._set(mem_size=1 << 40, max_cycles=1 << 40)
     machine._set(control=1)
     machine.reset()
@@ -172,7 +173,7 @@ def test_a_core_that_is_busy_is_reset(simulated: SimulatedLine) -> None:
 
 
 @pytest.mark.xdist_group("board")
-def test_what_a_board_cannot_do_is_said(simulated: SimulatedLine) -> None:
+def test_unsupported_requests_are_refused(simulated: SimulatedLine) -> None:
     link = Link(simulated)
     machine = Board(link, CONFIG)
     for config in (CONFIG.override({"mem_size": 2 * MEMORY_BYTES}), CONFIG.override({"mem_base": 4096})):
@@ -218,14 +219,15 @@ def test_nobody_answers() -> None:
         lambda data: framed(bytes([0x81, data[2], Status.DAMAGED])),
     ],
 )
-def test_what_comes_is_no_answer(answer: Callable[[bytes], bytes]) -> None:
-    """An echo, text, noise, somebody else's reply, a board that understands nothing."""
+def test_invalid_answers_are_reported(answer: Callable[[bytes], bytes]) -> None:
+    """Examples: an echo, text, noise, the reply to another request, a board that rejects
+    every request."""
     with pytest.raises(HardwareError, match=r"sends \d+ bytes but no answer; its rate"):
         Link(Scripted(answer))
 
 
 def told(data: bytes, info: bytes) -> bytes:
-    """The reply to a request for information, whose tag needs no escape."""
+    """The reply to an information request whose tag needs no escape."""
     tag = data[2] if data[2] != 0x7D else data[3] ^ 0x20
     return framed(bytes([0x81, tag, 0]) + info)
 
@@ -237,9 +239,9 @@ def test_other_boards_are_refused() -> None:
         Link(Scripted(lambda data: told(data, bytes([2, 0, 8, 0, 0, 0, 2, 0]))))
 
 
-def test_lines_that_hang_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bytes without end are no answer either."""
-    monkeypatch.setattr("accel.hw.board.link._LONGEST", 0.01)
+def test_a_line_that_hangs_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An endless stream of bytes counts as no answer, too."""
+    monkeypatch.setattr("accel.hw.board.serial_link._LONGEST", 0.01)
 
     class Endless(Scripted):
         def receive(self) -> bytes:
@@ -254,7 +256,7 @@ def test_lines_that_hang_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def terminal(line: Line) -> Iterator[str]:
-    """A pseudo-terminal with a board behind it; gives its name."""
+    """Connect a board to a pseudo-terminal and return the terminal's name."""
     host, device = os.openpty()
     tty.setraw(device)
     stop = threading.Event()
@@ -281,7 +283,7 @@ def terminal(line: Line) -> Iterator[str]:
 
 @pytest.fixture
 def invoke(capsys: pytest.CaptureFixture[str]) -> Invoke:
-    """Calls ``accel board``; gives exit code, output and error."""
+    """Call ``accel board``; return exit code, output and errors."""
 
     def call(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as end:
@@ -411,17 +413,17 @@ def test_bits_take_whole_cycles() -> None:
 
 def test_the_design_has_the_boards_pins(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("amaranth_boards")
-    monkeypatch.setenv("YOSYS", "/usr/bin/true")  # it is looked for, and not used
+    monkeypatch.setenv("YOSYS", "/usr/bin/true")  # it must exist, but is not used
     files = project(Ulx3s(CONFIG, pll=Pll.of(50), cycles=50, size=4096))
     constraints = files["top.lpf"].decode()
     for pin in ("G2", "M1", "L4", "B2"):
         assert f'SITE "{pin}"' in constraints
-    for cell in (b"EHXPLLL", b"DCCA"):  # the clock's, and that by which reset comes
+    for cell in (b"EHXPLLL", b"DCCA"):  # the clock's cell and the reset's cell
         assert cell in files["top.il"]
     assert UNORDERED_READS.encode() in files["top.ys"]
 
 
-def test_lines_say_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_packages_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "serial", None)
     with pytest.raises(EngineError, match="serial ports need pyserial, which is not installed"):
         lines.SerialLine("x", rate=1)
@@ -430,10 +432,10 @@ def test_lines_say_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
         project(None)
 
 
-def test_the_bitstream_is_made_by_the_nextpnr_that_there_is(
+def test_the_bitstream_is_built_by_the_available_nextpnr(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The one that is named; the slowest clock counts, against what it was to reach."""
+    """The environment names the nextpnr. The slowest clock, relative to its constraint, decides."""
     clocks = {"board": {"achieved": 90.0, "constraint": 25.0}, "core": {"achieved": 41.5, "constraint": 35.0}}
     report = {
         "fmax": clocks,
@@ -452,7 +454,7 @@ def test_the_bitstream_is_made_by_the_nextpnr_that_there_is(
     monkeypatch.setattr(ulx3s, "tool", lambda name, *_: tmp_path / name)
     monkeypatch.setattr(ulx3s, "Ulx3s", lambda *_, **__: None)
     monkeypatch.setattr(ulx3s, "project", lambda _: {"top.il": b""})
-    monkeypatch.setattr(tools, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(child_processes, "_WATCH_SECONDS", 0.01)
     folder = tmp_path / "work"
     folder.mkdir()
     steps: list[str] = []

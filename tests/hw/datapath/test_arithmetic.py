@@ -1,4 +1,4 @@
-"""GEMM core and ALU against numpy and the functional simulator's operations."""
+"""GEMM core and ALU compared with numpy and the functional simulator's operations."""
 
 from dataclasses import replace
 from typing import Any
@@ -11,11 +11,11 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import NAMED, Config
 from accel.core.isa import AluOp
-from accel.core.isa.instructions import ALU_OP_BITS
+from accel.core.isa.field_widths import ALU_OP_BITS
 from accel.hw.datapath.alu import Alu, control
-from accel.hw.datapath.copies import COPIES
 from accel.hw.datapath.gemm import GemmCore, tap_names
-from accel.hw.datapath.pipeline import spread
+from accel.hw.datapath.register_copies import COPIES
+from accel.hw.datapath.retimed_pipeline import spread
 from accel.sim.functional.alu import OPERATIONS
 from tests.hw.bench import as_array, as_integer, run
 from tests.reference import operate
@@ -52,7 +52,8 @@ def test_products_are_summed_after_the_tree(name: str, stages: int) -> None:
 
 @pytest.mark.parametrize(("name", "batch"), [("tiny-int8", 2), ("ecp5-int8", 1)])
 def test_depthwise_products_are_summed_over_the_taps(name: str, batch: int) -> None:
-    """Of nine bits and each number of taps, and between them sums over the whole element."""
+    """Inputs have nine bits. Depthwise products with each number of taps alternate with
+    whole products."""
     config = replace(NAMED[name], batch=batch, tree_stages=1)
     core = GemmCore(config)
     rng = np.random.default_rng(3)
@@ -82,12 +83,13 @@ def test_depthwise_products_are_summed_over_the_taps(name: str, batch: int) -> N
 
 
 def as_held(values: np.ndarray) -> int:
-    """An inp element of nine bits a value, as a number."""
+    """An inp element with nine bits per value, as a number."""
     return sum((int(value) & 0x1FF) << 9 * n for n, value in enumerate(values.reshape(-1)))
 
 
 def test_registers_are_spread_over_the_tree() -> None:
-    """As many as there are, never two where another step has none, and the longest stretch is short."""
+    """All registers are used, their numbers per level differ by at most one, and the longest
+    path is short."""
     for levels in range(7):
         steps = [2, 2, *[1] * levels]
         for stages in range(9):
@@ -105,8 +107,8 @@ def test_registers_are_spread_over_the_tree() -> None:
 _EDGES = [0, 1, -1, 31, 32, 33, -31, -32, -33, 127, -128, 2**31 - 1, -(2**31), -32768, 32767]
 
 
-class _Told(wiring.Component):
-    """An ALU, and what tells all of its lanes the operation, by its number, and the slot."""
+class _ControlledAlu(wiring.Component):
+    """An ALU whose control inputs are driven by operation number and slot."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -133,10 +135,10 @@ class _Told(wiring.Component):
         (AluOp.SHR, 4),
     ],
 )
-def test_every_operation_is_the_simulators(op: AluOp, slots: int) -> None:
-    """In one cycle; products also in several, back to back."""
+def test_every_operation_equals_the_simulators(op: AluOp, slots: int) -> None:
+    """Each takes one cycle. Products may also take several and follow without a gap."""
     config = replace(NAMED["tiny"], mul_slots=slots)
-    alu = _Told(config)
+    alu = _ControlledAlu(config)
     rng = np.random.default_rng(op)
     values = np.concatenate([_EDGES, rng.integers(-(2**31), 2**31, 40)]).astype(np.int32)
     left, right = (side.reshape(-1) for side in np.meshgrid(values, values))

@@ -1,4 +1,4 @@
-"""What the hardware takes from operands, against what instructions declare."""
+"""Operand fields that the hardware reads, compared with the operands that instructions declare."""
 
 from random import Random
 from typing import Any
@@ -8,18 +8,18 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from accel.core.access import COLUMNS
 from accel.core.config import NAMED, Config
+from accel.core.instruction_access import COLUMNS
 from accel.core.isa import Loops, class_slots, encode, loops_of
 from accel.core.isa.operands import factor_fields
-from accel.hw.datapath.layouts import view
 from accel.hw.datapath.operands import depth, factor, operand_of, used
+from accel.hw.datapath.word_layouts import view
 from tests.hw.bench import run
 from tests.strategies import random_loops
 
 
 class Taken(wiring.Component):
-    """Everything that is taken from an instruction; ``number`` says which class it is of."""
+    """Outputs all operand fields of an instruction; ``number`` selects its class."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -50,7 +50,7 @@ class Taken(wiring.Component):
 
 
 @pytest.mark.parametrize("name", ["vta", "gemm8x8", "tiny", "vta-int8", "tiny-int8"])
-def test_what_is_taken_is_what_is_declared(name: str) -> None:
+def test_operand_fields_equal_the_declared_ones(name: str) -> None:
     config = NAMED[name]
     taken, classes = Taken(config), loops_of(config)
 

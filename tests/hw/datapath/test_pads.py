@@ -1,4 +1,4 @@
-"""The walker over pads against the definition of a padded box."""
+"""The walker over padding compared with the definition of a padded box."""
 
 from random import Random
 from typing import Any
@@ -15,7 +15,8 @@ MOST = (1 << PAD_BITS) - 1
 
 
 def any_load(rng: Random) -> Load:
-    """A LOAD with pads somewhere, now and then as many as its fields hold, or without any row of data."""
+    """A random LOAD with padding, sometimes with the largest values of its fields, or
+    without data rows."""
     while True:
         pads = {f"{axis}_pad_{side}": rng.choice([0, 0, 1, 3, MOST]) for axis in "xy" for side in (0, 1)}
         load = Load(
@@ -51,7 +52,8 @@ def present(context: Any, walker: PadWalker, load: Load, kind: int) -> None:
 
 
 def test_pads_are_the_rest_of_the_box() -> None:
-    """Word for word and LOAD after LOAD: the next is loaded with the step over the last word, or later."""
+    """Check word by word and LOAD by LOAD. The next LOAD starts with the step over the last
+    word, or later."""
     walker = PadWalker(CONFIG)
 
     async def bench(context: Any) -> None:
@@ -66,7 +68,7 @@ def test_pads_are_the_rest_of_the_box() -> None:
             for position, element in enumerate(expected):
                 context.set(walker.step, 0)
                 for _ in range(rng.choice([0, 0, 0, 1])):
-                    await context.tick()  # a beat of data goes first
+                    await context.tick()  # a beat of data takes precedence
                 assert context.get(walker.valid)
                 assert (context.get(walker.index), context.get(walker.kind)) == (element, kind)
                 last = position == len(expected) - 1
@@ -82,7 +84,7 @@ def test_pads_are_the_rest_of_the_box() -> None:
     run(walker, bench)
 
 
-def test_what_was_begun_is_forgotten() -> None:
+def test_a_flush_drops_the_current_load() -> None:
     walker = PadWalker(CONFIG)
 
     async def bench(context: Any) -> None:

@@ -1,12 +1,10 @@
-"""Queues against deques."""
-
 from collections import deque
 from random import Random
 from typing import Any
 
 import pytest
 
-from accel.hw.datapath.queue import BypassQueue, HeadQueue, LedQueue, Queue
+from accel.hw.datapath.queue import BypassQueue, Queue, RegisteredHeadQueue, ReservedQueue
 from tests.hw.bench import drive, run
 
 
@@ -44,7 +42,7 @@ def test_a_queue_is_first_in_first_out(depth: int) -> None:
 
 @pytest.mark.parametrize("depth", [2, 3, 8])
 def test_a_queue_led_by_registers_is_first_in_first_out(depth: int) -> None:
-    queue = LedQueue(16, depth)
+    queue = RegisteredHeadQueue(16, depth)
 
     async def bench(context: Any) -> None:
         rng = Random(depth)
@@ -70,7 +68,7 @@ def test_a_queue_led_by_registers_is_first_in_first_out(depth: int) -> None:
 
 
 @pytest.mark.parametrize("depth", [1, 3])
-def test_a_bypass_queue_gives_what_is_pushed_in_the_same_cycle(depth: int) -> None:
+def test_a_bypass_queue_outputs_a_push_in_the_same_cycle(depth: int) -> None:
     queue = BypassQueue(16, depth)
 
     async def bench(context: Any) -> None:
@@ -98,7 +96,7 @@ def test_a_bypass_queue_gives_what_is_pushed_in_the_same_cycle(depth: int) -> No
 @pytest.mark.parametrize("delay", [0, 2])
 @pytest.mark.parametrize("depth", [1, 2, 3, 8])
 def test_a_queue_with_its_head_in_registers_keeps_reserved_places(depth: int, delay: int) -> None:
-    queue = HeadQueue(16, depth)
+    queue = ReservedQueue(16, depth)
 
     async def bench(context: Any) -> None:
         rng = Random(depth)

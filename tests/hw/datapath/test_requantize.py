@@ -1,4 +1,4 @@
-"""The lane that finishes outputs, against the definition of its arithmetic."""
+"""A requantization lane compared with the definition of its arithmetic."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tests.thorough import also
 
 
 def some_sums(rng: np.random.Generator, count: int) -> dict[str, np.ndarray[Any, Any]]:
-    """Sums of all magnitudes, with scales that bring them near the result's range, or anything at all."""
+    """Sums of all magnitudes. Most scales bring them close to the result's range."""
     bits = rng.integers(0, 33, count)
     acc = rng.integers(-(2**31), 2**31, count) >> rng.integers(0, 32, count)
     bias = np.where(

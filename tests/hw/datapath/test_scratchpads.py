@@ -1,4 +1,4 @@
-"""LOADs through walker and scratchpad, and the STOREs' mirror, against functional execution."""
+"""Scratchpads after LOADs, and beats of STOREs, compared with functional execution."""
 
 from dataclasses import replace
 from random import Random
@@ -12,16 +12,16 @@ from amaranth.lib.wiring import In
 
 from accel.core.config import NAMED, Config
 from accel.core.isa import Load, Memory, SetAcc, Store, Unit, encode
-from accel.core.memories import UOP
+from accel.core.scratchpad_specs import UOP
 from accel.hw.datapath.accumulators import Accumulators
-from accel.hw.datapath.beats import BeatWalker
-from accel.hw.datapath.kinds import kind_number, kinds_of
-from accel.hw.datapath.layouts import EntryLayout, add_up, multiply_out, place, sram_bits, view
+from accel.hw.datapath.beat_walker import BeatWalker
 from accel.hw.datapath.scratchpads import Scratchpad
-from accel.hw.units.loader import Loader
+from accel.hw.datapath.transfer_memories import kind_number, kinds_of
+from accel.hw.datapath.word_layouts import EntryLayout, add_up, multiply_out, place, sram_bits, view
+from accel.hw.units.load_executor import LoadExecutor
 from accel.image.dram import Dram
+from accel.sim.functional.load_store import ControlState, execute_load
 from accel.sim.functional.scratchpads import Scratchpads
-from accel.sim.functional.transfers import RunState, execute_load
 from tests.hw.bench import as_array, as_integer, drive, run
 from tests.thorough import also
 
@@ -29,12 +29,13 @@ KINDS = [memory for memory, route in Load.ROUTES.items() if route.unit is Unit.C
 
 
 class LoadPath(wiring.Component):
-    """A loader with the compute unit's memories; the bus answers every granted burst when it is told."""
+    """A loader with the compute unit's memories. The test controls when the bus answers a
+    granted burst."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
         self.kinds = kinds_of(Load, Unit.COMPUTE, config)
-        self.loader = Loader(self.kinds, 3, config)
+        self.loader = LoadExecutor(self.kinds, 3, config)
         self.uops = Scratchpad(UOP, self.kinds, config)
         self.accumulators = Accumulators(self.kinds, kinds_of(Store, Unit.STORE, config), config)
         super().__init__({"word": In(128), "start": In(1), "following": In(128)})
@@ -77,7 +78,7 @@ class LoadPath(wiring.Component):
 
 
 def any_load(rng: Random, config: Config) -> Load:
-    """A LOAD that fits."""
+    """A random LOAD that fits the scratchpad."""
     memory = rng.choice(KINDS)
     load = Load(
         memory=memory,
@@ -106,16 +107,16 @@ def any_load(rng: Random, config: Config) -> Load:
         also(256, 4, 1),
     ],
 )
-def test_loads_leave_what_the_simulator_leaves(bus: int, block_out: int, post: int) -> None:
-    """With ``post`` bytes are read as uint8."""
+def test_loads_leave_the_simulators_scratchpads(bus: int, block_out: int, post: int) -> None:
+    """With ``post`` there are also LOADs of uint8."""
     geometry = {"bus_bits": bus, "block_out": block_out, "acc_bytes": 4 * block_out * 128, "post": post}
     config = replace(NAMED["tiny"], **geometry, mem_size=1 << 20)
     path = LoadPath(config)
     dram = Dram.of(config)
     dram.write(0, np.random.default_rng(bus).integers(0, 256, 1 << 15, dtype=np.uint8))
-    pads, state = Scratchpads.zeros(config), RunState(config)
+    pads, state = Scratchpads.zeros(config), ControlState(config)
     if post:
-        state.take_setting(SetAcc(unsigned=True))
+        state.apply_setting(SetAcc(unsigned=True))
 
     async def bench(context: Any) -> None:
         rng = Random(bus)
@@ -124,7 +125,7 @@ def test_loads_leave_what_the_simulator_leaves(bus: int, block_out: int, post: i
         started = retired = 0
         load: Load | None = None
         fresh = False
-        """It is the next one, and from the next cycle on at hand."""
+        """The LOAD is ``following`` first and moves to ``entry`` in the next cycle."""
         before = Memory.UOP
         for _ in range(3000):
             if load is None and started < 60:
@@ -133,7 +134,9 @@ def test_loads_leave_what_the_simulator_leaves(bus: int, block_out: int, post: i
                 fresh = True
             free = not fresh and context.get(loader.room) and not context.get(loader.read.valid)
             start = load is not None and free and not context.get(loader.conflict) and rng.random() < 0.7
-            if load is not None and load.memory != before:  # hazards are found among one kind's only
+            if (
+                load is not None and load.memory != before
+            ):  # hazards are detected among LOADs of one kind only
                 start = start and not context.get(loader.retirement.occupied)
             context.set(path.start, start)
             if start:
@@ -207,7 +210,8 @@ class StorePath(wiring.Component):
     ],
 )
 def test_beats_hold_the_low_bytes_of_the_accumulators(bus: int, block_out: int, post: int) -> None:
-    """With ``post`` some STOREs want them whole, in any order with the others."""
+    """With ``post``, some STOREs read whole accumulators. They alternate with the others in
+    any order."""
     geometry = {"bus_bits": bus, "block_out": block_out, "acc_bytes": 4 * block_out * 64, "post": post}
     config = replace(NAMED["tiny"], **geometry)
     path = StorePath(config)
@@ -249,7 +253,7 @@ def test_beats_hold_the_low_bytes_of_the_accumulators(bus: int, block_out: int, 
     [(64, 4, 4), (64, 4, 1), also(512, 8, 2), (64, 32, 8), also(128, 32, 4)],
 )
 def test_slots_hold_the_accumulators_of_a_beat(bus: int, block_out: int, post_lanes: int) -> None:
-    """Those of an element that are to be finished at once, and they stay without ``advance``."""
+    """They belong to the lanes that are requantized together, and stay the same without ``advance``."""
     geometry = {"bus_bits": bus, "block_out": block_out, "acc_bytes": 4 * block_out * 64, "post": 1}
     config = replace(NAMED["tiny"], **geometry, post_lanes=post_lanes)
     path = StorePath(config)
@@ -288,6 +292,6 @@ def test_slots_hold_the_accumulators_of_a_beat(bus: int, block_out: int, post_la
     run(path, bench)
 
 
-def test_an_entry_holds_what_was_multiplied_out() -> None:
+def test_widths_of_a_queue_entry_and_a_scratchpad_address() -> None:
     assert EntryLayout(NAMED["vta"])["box"].width <= 80
     assert sram_bits(NAMED["vta"]) == 14

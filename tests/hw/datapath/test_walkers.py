@@ -1,4 +1,4 @@
-"""Walkers over bursts and beats against the definition of a transfer."""
+"""Walkers over bursts and beats compared with the definition of a transfer."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from accel.core.access import DramRows, dram_rows
 from accel.core.config import NAMED, Config
+from accel.core.instruction_access import DramRows, dram_rows
 from accel.core.isa import Load, Unit
 from accel.core.timing_rules import Burst, transfer_bursts
-from accel.hw.datapath.beats import BeatWalker
-from accel.hw.datapath.bursts import BurstWalker
-from accel.hw.datapath.kinds import kind_of
-from accel.hw.datapath.layouts import sram_bits
+from accel.hw.datapath.beat_walker import BeatWalker
+from accel.hw.datapath.burst_walker import BurstWalker
+from accel.hw.datapath.transfer_memories import kind_of
+from accel.hw.datapath.word_layouts import sram_bits
 from tests.hw.bench import drive, run
 from tests.thorough import diagonal
 
@@ -27,7 +27,7 @@ def machine(bus: int, longest: int = 8) -> Config:
 
 
 def any_load(rng: Random, memory: int) -> Load:
-    """A LOAD with rows of any length and place, now and then of a page and more."""
+    """A random LOAD with rows of any length and address, sometimes longer than a page."""
     return Load(
         memory=memory,
         sram_base=rng.randint(0, 40),
@@ -77,8 +77,8 @@ def test_bursts_are_those_of_the_contract(bus: int, longest: int) -> None:
 
 
 def beats_of(load: Load, config: Config) -> Iterator[dict[int, int]]:
-    """Per beat, which byte of the box's data elements each of its lanes of bytes holds, numbered through
-    from scratchpad element 0 on."""
+    """For each beat and byte lane, the data byte that it carries. Bytes are numbered from
+    scratchpad element 0 on."""
     rows = dram_rows(load, config)
     assert isinstance(rows, DramRows)
     bus, element = config.bus_bytes, kind_of(Load.ROUTES[load.memory], config).element_bytes

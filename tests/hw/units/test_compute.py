@@ -1,4 +1,4 @@
-"""The compute unit on its own against functional execution, with inp and wgt served by the test."""
+"""The compute unit alone compared with functional execution. The test supplies inp and wgt."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from accel.core.config import NAMED, Config
-from accel.core.faults import Cause, instruction_fault
+from accel.core.fault_causes import Cause, instruction_fault
 from accel.core.isa import Alu, AluOp, Finish, Gemm, Instruction, Load, Loops, Memory, Unit, encode_uops
-from accel.core.memories import SCRATCHPADS
+from accel.core.scratchpad_specs import SCRATCHPADS
 from accel.core.timing_rules import busy_slots, compute_depth
 from accel.hw.units.compute import Compute
-from accel.hw.units.interfaces import ELSEWHERE
+from accel.hw.units.unit_interfaces import ELSEWHERE
 from accel.image.dram import Dram
 from accel.sim.functional.executor import Executor
 from accel.sim.functional.scratchpads import Scratchpads
@@ -30,7 +30,7 @@ OWN = [pad for pad in SCRATCHPADS.values() if pad.filled_by is Unit.COMPUTE]
 
 
 class Operands:
-    """The scratchpads that other units hold: an element is there the cycle after its index."""
+    """The scratchpads of other units: an element arrives in the cycle after its index."""
 
     def __init__(self, unit: Compute, pads: Scratchpads) -> None:
         self._unit, self._pads = unit, pads
@@ -68,7 +68,7 @@ async def assert_holds(context: Any, unit: Compute, pads: Scratchpads) -> None:
 
 
 def good_loops(rng: Random, config: Config, executor: Executor) -> Loops:
-    """A GEMM or ALU instruction that is not at fault with the micro-ops at hand."""
+    """A random GEMM or ALU instruction that is valid with the current micro-ops."""
     while True:
         loops = random_loops(rng, config, iterations=3, uops=4, factor=2)
         trial = Executor(config, executor.dram, executor.pads.copy())
@@ -77,7 +77,7 @@ def good_loops(rng: Random, config: Config, executor: Executor) -> Loops:
 
 
 def any_uop(rng: Random) -> tuple[int, int, int]:
-    """One of few, so that accumulators meet."""
+    """One of few micro-ops, so that instructions use the same accumulators."""
     return rng.randrange(4), rng.randrange(6), rng.randrange(8)
 
 
@@ -90,9 +90,9 @@ def begin(context: Any, unit: Compute, config: Config) -> None:
     "values",
     [also({}), also({"tree_stages": 0, "mul_slots": 4}), {"tree_stages": 3, "bus_bits": 128, "mul_slots": 2}],
 )
-def test_a_program_leaves_what_the_simulator_leaves(values: dict[str, int]) -> None:
-    """GEMM and ALU back to back on few accumulators, among LOADs of micro-ops and accumulators; retired in
-    order, and in the cycle that the contract says."""
+def test_a_program_leaves_the_simulators_state(values: dict[str, int]) -> None:
+    """GEMM and ALU instructions on few accumulators follow one another without a gap, with LOADs of micro-ops
+    and accumulators between them. They retire in order and in the cycle of the timing contract."""
     config = TINY.override(values)
     unit = Compute(config)
     rng = Random(2)
@@ -163,9 +163,9 @@ def test_a_program_leaves_what_the_simulator_leaves(values: dict[str, int]) -> N
 
 
 @pytest.mark.parametrize(("op", "slots"), [(AluOp.ADD, 1), (AluOp.MUL, 1), (AluOp.MUL, 2), (AluOp.MUL, 5)])
-def test_a_result_is_seen_by_whatever_follows_it(op: AluOp, slots: int) -> None:
-    """At every distance at which one micro-op may read what another has written: x + x, or x * x, again and
-    again."""
+def test_a_later_micro_op_reads_the_new_result(op: AluOp, slots: int) -> None:
+    """A micro-op may read the result of another one at any distance. The values are x + x or
+    x * x, repeatedly."""
     config = replace(TINY, mul_slots=slots)
     unit = Compute(config)
     pads = Scratchpads.zeros(config)
@@ -210,7 +210,7 @@ INDEX_FAULTS: dict[str, tuple[Loops, Sequence[tuple[int, int, int]]]] = {
 
 @pytest.mark.parametrize("name", INDEX_FAULTS)
 def test_an_index_out_of_range_stops_at_its_micro_op(name: str) -> None:
-    """Those before it have written, it and those behind it have not."""
+    """The micro-ops before it have written their results. It and the later ones have not."""
     instruction, uops = INDEX_FAULTS[name]
     unit = Compute(TINY)
     pads = Scratchpads.random(TINY, 8)
@@ -279,7 +279,7 @@ FAULTY: list[Instruction] = [
 ]
 
 
-def test_faults_are_found_before_anything_moves() -> None:
+def test_faults_are_detected_before_any_effect() -> None:
     unit = Compute(TINY)
 
     async def bench(context: Any) -> None:
@@ -293,7 +293,7 @@ def test_faults_are_found_before_anything_moves() -> None:
 
 
 def test_stores_read_the_low_bytes() -> None:
-    """A cycle after the unit that stores asks, of what has been written by then."""
+    """The data arrive one cycle after the request, with all writes up to then."""
     unit = Compute(TINY)
     pads = Scratchpads.random(TINY, 11)
 

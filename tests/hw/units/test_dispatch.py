@@ -1,4 +1,4 @@
-"""Dispatch against the definition's faults and boxes, with any number of stages."""
+"""Dispatch compared with the definitions of faults and boxes, for all numbers of stages."""
 
 from collections import deque
 from dataclasses import replace
@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from accel.core.config import NAMED
-from accel.core.faults import Cause, instruction_fault
+from accel.core.fault_causes import Cause, instruction_fault
 from accel.core.isa import Instruction, Load, Store, Transfer, Unit, Unknown, encode
 from accel.core.token_rules import WORKERS
-from accel.hw.datapath.ports import port_of
+from accel.hw.datapath.unit_ports import port_of
 from accel.hw.units.dispatch import Dispatch
 from tests.hw.bench import box_of, drive, moves_of, run
 from tests.strategies import any_instruction
@@ -19,7 +19,7 @@ from tests.thorough import diagonal
 
 
 @pytest.mark.parametrize(("name", "stages"), diagonal(["tiny", "tiny-int8"], range(4)))
-def test_what_fetch_pushes_is_checked_and_pushed_so_many_cycles_later(name: str, stages: int) -> None:
+def test_instructions_are_checked_and_queued_after_dispatch_stages_cycles(name: str, stages: int) -> None:
     config = replace(NAMED[name], dispatch_stages=stages, mem_size=1 << 20)
     dispatch = Dispatch(config)
 
@@ -64,7 +64,7 @@ def test_what_fetch_pushes_is_checked_and_pushed_so_many_cycles_later(name: str,
     run(dispatch, bench)
 
 
-def test_a_flush_forgets_what_is_on_its_way() -> None:
+def test_a_flush_drops_instructions_in_flight() -> None:
     dispatch = Dispatch(replace(NAMED["tiny"], dispatch_stages=3))
 
     async def bench(context: Any) -> None:

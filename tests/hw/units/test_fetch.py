@@ -1,4 +1,4 @@
-"""Fetch against the definition's bursts, and in order whatever the queues and the bus do."""
+"""Fetch has the defined bursts, and dispatches in order for any timing of queues and bus."""
 
 from collections import deque
 from dataclasses import replace
@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from accel.core.config import NAMED
-from accel.core.faults import Cause
+from accel.core.fault_causes import Cause
 from accel.core.isa import Finish, Unit, encode
 from accel.core.timing_rules import Burst, fetch_bursts
-from accel.hw.datapath.ports import port_of
+from accel.hw.datapath.unit_ports import port_of
 from accel.hw.units.fetch import Fetch
 from tests.hw.bench import run
 from tests.strategies import any_instruction

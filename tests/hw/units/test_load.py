@@ -1,4 +1,4 @@
-"""The load unit on its own against functional execution."""
+"""The load unit alone compared with functional execution."""
 
 from dataclasses import replace
 from random import Random
@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from accel.core.config import NAMED, Config
-from accel.core.faults import Cause
+from accel.core.fault_causes import Cause
 from accel.core.isa import Instruction, Load, Memory, SetInp, Transfer, Unit
-from accel.core.memories import SCRATCHPADS, Scratchpad
+from accel.core.scratchpad_specs import SCRATCHPADS, Scratchpad
 from accel.hw.units.load import Load as LoadUnit
 from accel.image.dram import Dram
 from accel.sim.functional.executor import Executor
@@ -30,14 +30,14 @@ def begin(context: Any, unit: LoadUnit, config: Config) -> None:
 
 
 def as_word(element: np.ndarray, pad: Scratchpad, config: Config) -> int:
-    """An element as the scratchpad holds it."""
+    """A scratchpad element as one word."""
     bits = pad.lane_bits(config)
     lanes = enumerate(element.reshape(-1).tolist())
     return sum((value & ((1 << bits) - 1)) << n * bits for n, value in lanes)
 
 
 async def assert_holds(context: Any, unit: LoadUnit, pads: Scratchpads, config: Config = TINY) -> None:
-    """What compute reads, and what simulation sees, is what ``pads`` hold."""
+    """Compare the words that compute reads, and those that the simulator sees, with ``pads``."""
     for pad in PADS:
         read, access = getattr(unit.operands, pad.name), getattr(unit, f"{pad}_access")
         for element, wanted in enumerate(pads.of(pad)):
@@ -61,9 +61,9 @@ async def assert_holds(context: Any, unit: LoadUnit, pads: Scratchpads, config: 
         also({"post": 1, "bus_bits": 256, "loads_in_flight": 2}),
     ],
 )
-def test_loads_overlap_and_leave_what_the_simulator_leaves(values: dict[str, int]) -> None:
-    """Whatever the bus does, LOADs retire in order, and none starts that meets another in flight; SETs are
-    alone."""
+def test_loads_overlap_and_leave_the_simulators_scratchpads(values: dict[str, int]) -> None:
+    """With random bus timing, LOADs retire in order. A LOAD waits for those in flight that overlap it, and a
+    SET runs alone."""
     config = TINY.override({**values, "max_burst_beats": 4})
     unit = LoadUnit(config)
     dram, pads = Dram.of(config), Scratchpads.zeros(config)
@@ -80,7 +80,7 @@ def test_loads_overlap_and_leave_what_the_simulator_leaves(values: dict[str, int
         executor = Executor(config, dram, pads)
         started = retired = most = 0
         fresh = True
-        """The one at hand has not been the next one yet."""
+        """The current instruction has not been ``following`` yet."""
         begin(context, unit, config)
         for _ in range(6000):
             answers.step(context)
@@ -130,12 +130,11 @@ def test_loads_overlap_and_leave_what_the_simulator_leaves(values: dict[str, int
 
 
 def bursts(instruction: Instruction, config: Config) -> list[Any]:
-    """What an instruction of the unit asks for."""
     return list(bursts_of(instruction, config)) if isinstance(instruction, Transfer) else []
 
 
 def meet(one: Instruction, other: Instruction) -> bool:
-    """Whether two LOADs fill an element both."""
+    """Whether two LOADs fill a common element."""
     if not (isinstance(one, Transfer) and isinstance(other, Transfer)):
         return False
     if one.memory != other.memory:
@@ -153,8 +152,8 @@ FAULTY: list[Instruction] = [
 ]
 
 
-def test_faults_are_found_before_anything_moves() -> None:
-    """Not while a token is lacking, nor when the core has stopped."""
+def test_faults_are_detected_before_any_effect() -> None:
+    """They are not reported while a token is missing, or after the core has stopped."""
     unit = LoadUnit(TINY)
 
     async def bench(context: Any) -> None:
@@ -169,7 +168,7 @@ def test_faults_are_found_before_anything_moves() -> None:
 
 
 def test_a_faulty_load_waits_for_no_other() -> None:
-    """One that meets a LOAD in flight waits for it, unless it is at fault."""
+    """A valid LOAD waits for an overlapping LOAD in flight, but a faulty one does not."""
     unit = LoadUnit(TINY)
     zeros = Load(memory=Memory.INP, x_size=4, y_pad_0=3)
     meeting = Load(memory=Memory.INP, sram_base=8, x_size=4, y_size=1)
@@ -195,7 +194,7 @@ def test_a_faulty_load_waits_for_no_other() -> None:
     run(unit, bench)
 
 
-def test_what_simulation_presets_is_there() -> None:
+def test_preset_scratchpads_can_be_read() -> None:
     unit = LoadUnit(TINY)
     pads = Scratchpads.random(TINY, 5)
 
@@ -211,7 +210,7 @@ def test_what_simulation_presets_is_there() -> None:
     run(unit, bench)
 
 
-def test_a_flush_ends_what_was_going_on() -> None:
+def test_a_flush_drops_loads_in_flight() -> None:
     unit = LoadUnit(TINY)
     load = Load(memory=Memory.INP, x_size=3, y_size=2, x_stride=20, y_pad_0=2)
 

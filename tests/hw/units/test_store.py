@@ -1,4 +1,4 @@
-"""The store unit on its own: bursts, beats and responses against functional execution."""
+"""The store unit alone: bursts, beats and responses compared with functional execution."""
 
 from collections import deque
 from dataclasses import replace
@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from accel.core.config import NAMED, Config
-from accel.core.faults import Cause
+from accel.core.fault_causes import Cause
 from accel.core.isa import Instruction, Memory, Store, Unit
-from accel.hw.datapath.kinds import Kind, kinds_of
+from accel.hw.datapath.transfer_memories import Kind, kinds_of
 from accel.hw.units.store import Store as StoreUnit
 from accel.image.dram import Dram
+from accel.sim.functional.load_store import ControlState, execute_store
 from accel.sim.functional.scratchpads import Scratchpads
-from accel.sim.functional.transfers import RunState, execute_store
 from tests.hw.bench import as_integer, assert_refused, drive, offer, offer_next, run
 from tests.hw.units.transfers import bursts_of, good_transfer
 from tests.thorough import also
@@ -25,7 +25,8 @@ TINY = NAMED["tiny"].override(WINDOW)
 
 
 class Mirror:
-    """Answers what the unit asks of the accumulators: a cycle later, and held while it does not advance."""
+    """Supplies the accumulators one cycle after the unit's request, and holds them without
+    ``advance``."""
 
     def __init__(self, unit: StoreUnit, pads: Scratchpads, config: Config) -> None:
         self._unit, self._pads, self._config = unit, pads, config
@@ -37,7 +38,7 @@ class Mirror:
         drive(context, self._unit.out, data=data, strobe=strobe)
 
     def sample(self, context: Any) -> None:
-        """After everything else is driven."""
+        """Sample the request after all other inputs are driven."""
         if not context.get(self._unit.out.advance):
             return
         beat = context.get(self._unit.out.beat)
@@ -47,7 +48,7 @@ class Mirror:
         data, strobe = bytearray(bus), 0
         for n in range(beat.take):
             if beat.index + n >= self._config.acc_depth:
-                break  # asked for before there was anything to ask for
+                break  # an early request without meaning
             low = self._pads.acc[beat.index + n].astype(kind.route.dtype).tobytes()
             part = low[beat.chunk * bus : (beat.chunk + 1) * bus] if kind.lanes == 1 else low
             at = 0 if kind.lanes == 1 else (beat.lane + n) * size
@@ -57,7 +58,7 @@ class Mirror:
 
 
 class WriteBus:
-    """AXI4 write channels that take their time; keeps bursts and writes to memory."""
+    """AXI4 write channels with random delays; records bursts and writes memory."""
 
     def __init__(self, unit: StoreUnit, dram: Dram, config: Config, rng: Random) -> None:
         self._unit, self._dram, self._config, self._rng = unit, dram, config, rng
@@ -78,7 +79,7 @@ class WriteBus:
         drive(context, self._unit, bvalid=respond, **ready)
 
     def sample(self, context: Any) -> None:
-        """After everything else is driven."""
+        """Sample the channels after all other inputs are driven."""
         unit = self._unit
         if context.get(unit.awvalid) and context.get(unit.awready):
             self.addresses.append((context.get(unit.awaddr), context.get(unit.awlen) + 1))
@@ -89,7 +90,7 @@ class WriteBus:
         self._pair()
 
     def _pair(self) -> None:
-        """Write the bursts whose address and beats have all come."""
+        """Write the bursts whose address and beats are complete."""
         while self._written < len(self.addresses):
             address, count = self.addresses[self._written]
             if len(self._beats) < count:
@@ -117,8 +118,8 @@ class WriteBus:
         also("tiny-int8", {"stores_in_flight": 2, "post_stages": 0}),
     ],
 )
-def test_stores_leave_what_the_simulator_leaves(machine: str, values: dict[str, int]) -> None:
-    """Whatever the bus does; each retires with its last response, in order."""
+def test_stores_leave_the_simulators_memory(machine: str, values: dict[str, int]) -> None:
+    """With random bus timing, each STORE retires in order, with its last response."""
     config = NAMED[machine].override(WINDOW | values)
     unit = StoreUnit(config)
     pads, dram, expected = Scratchpads.random(config, 2), Dram.of(config), Dram.of(config)
@@ -161,7 +162,7 @@ def test_stores_leave_what_the_simulator_leaves(machine: str, values: dict[str, 
                 assert tokens
                 store = stores[started]
                 assert isinstance(store, Store)
-                execute_store(store, config, expected, pads, RunState(config))
+                execute_store(store, config, expected, pads, ControlState(config))
                 started += 1
             if context.get(unit.grant):
                 found = context.get(unit.granted)
@@ -190,13 +191,14 @@ def test_stores_leave_what_the_simulator_leaves(machine: str, values: dict[str, 
 
 
 def owner(counts: list[int], burst: int) -> int:
-    """Which of several instructions with so many bursts each a burst belongs to."""
+    """Index of the instruction that a burst belongs to, given the numbers of bursts."""
     return int(np.searchsorted(np.cumsum(counts), burst, side="right"))
 
 
 @pytest.mark.parametrize("stages", [None, 0, also(1), also(4)])
 def test_a_beat_is_on_the_bus_two_cycles_after_it_was_asked_for(stages: int | None) -> None:
-    """One a cycle, and all of them wait while the bus is not ready; with ``post`` the stages come on top."""
+    """Each cycle requests one beat. All wait while the bus is not ready. With ``post``, its stages come in
+    addition."""
     more = stages or 0
     config = TINY if stages is None else replace(TINY, post=1, post_stages=stages)
     unit = StoreUnit(config)
@@ -245,7 +247,7 @@ FAULTY: list[Instruction] = [
 ]
 
 
-def test_faults_are_found_before_anything_moves() -> None:
+def test_faults_are_detected_before_any_effect() -> None:
     unit = StoreUnit(TINY)
 
     async def bench(context: Any) -> None:

@@ -1,13 +1,13 @@
-"""Random LOADs and STOREs for units on their own, and a bus that answers their reads."""
+"""Random LOADs and STOREs for single units, and a bus that answers their reads."""
 
 from collections import deque
 from dataclasses import replace
 from random import Random
 from typing import Any
 
-from accel.core.access import dram_rows
 from accel.core.config import Config
-from accel.core.faults import instruction_fault
+from accel.core.fault_causes import instruction_fault
+from accel.core.instruction_access import dram_rows
 from accel.core.isa import Instruction, Transfer, Unit
 from accel.core.timing_rules import Burst, transfer_bursts
 from accel.image.dram import Dram
@@ -16,7 +16,7 @@ from tests.strategies import random_transfer
 
 
 def good_transfer(rng: Random, config: Config, unit: Unit) -> Transfer:
-    """A transfer that the unit executes and finds no fault in, with tokens to its neighbours."""
+    """A random valid transfer of the unit, with random tokens to its neighbours."""
     while True:
         transfer = random_transfer(rng, config, x_size=9, dram_bytes=6000)
         flags = {
@@ -28,13 +28,12 @@ def good_transfer(rng: Random, config: Config, unit: Unit) -> Transfer:
 
 
 def bursts_of(transfer: Instruction, config: Config) -> list[Burst]:
-    """The bursts that a transfer asks for, in order."""
     rows = dram_rows(transfer, config)
     return [] if rows is None else transfer_bursts(rows, config)
 
 
 class Answers:
-    """The other end of a read channel: grants at random, answers in order, keeps what was asked for."""
+    """The other end of a read channel. It grants at random, answers in order, and records requests."""
 
     def __init__(self, read: Any, dram: Dram, config: Config, rng: Random) -> None:
         self._read, self._dram, self._config, self._rng = read, dram, config, rng
@@ -44,7 +43,7 @@ class Answers:
 
     @property
     def idle(self) -> bool:
-        """Whether everything is answered."""
+        """Whether all requests are answered."""
         return not self._beats
 
     def step(self, context: Any) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from accel.core.config import Config
 from accel.core.isa import Loops, Products, UopArray, encode_uops
-from accel.sim.functional.patterns import Axis
+from accel.sim.functional.micro_op_patterns import Axis
 from accel.sim.functional.scratchpads import Scratchpads
 
 MACHINE = Config(
@@ -18,11 +18,12 @@ MACHINE = Config(
 )
 """64 elements in each scratchpad, 128 micro-ops."""
 SECOND = replace(MACHINE, post=1)
-"""The same of the second generation."""
+"""The same machine with ``post=1``."""
 
 
 def rows_of(axes: list[Axis], lowest: tuple[int, int, int] = (0, 0, 0)) -> UopArray:
-    """Rows (dst, src, wgt) of a box in order, outermost axis first; ``lowest`` are the least indices."""
+    """Return the rows (dst, src, wgt) of a box in order, outermost axis first; ``lowest`` are the least
+    indices."""
     steps = np.array(list(product(*[range(axis.extent) for axis in axes])), dtype=np.int64)
     strides = np.array([axis.strides for axis in axes], dtype=np.int64).reshape(-1, 3)
     rows = steps.reshape(math.prod(axis.extent for axis in axes), len(axes)) @ strides
@@ -30,7 +31,8 @@ def rows_of(axes: list[Axis], lowest: tuple[int, int, int] = (0, 0, 0)) -> UopAr
 
 
 def box_instruction(cls: type[Loops], axes: list[Axis], rows: UopArray, **fields: Any) -> Loops:
-    """An instruction that runs ``rows`` within the two loops ``axes``, whose strides are not negative."""
+    """Return an instruction that runs ``rows`` within the two loops ``axes``, whose strides are not
+    negative."""
     factors: dict[str, Any] = {}
     for operand, name in enumerate(("dst", "src", "wgt") if issubclass(cls, Products) else ("dst", "src")):
         for axis, loop in zip(axes, ("out", "in"), strict=True):
@@ -39,7 +41,8 @@ def box_instruction(cls: type[Loops], axes: list[Axis], rows: UopArray, **fields
 
 
 def any_box(rng: Random, *, wgt: int) -> tuple[list[Axis], UopArray]:
-    """Two loops and the micro-ops of up to three axes, whose points may meet or run backwards.
+    """Return two loops and the micro-ops of up to three axes, whose points may coincide or have negative
+    strides.
 
     ``wgt`` is the largest stride of the third operand.
     """
@@ -55,7 +58,8 @@ def any_box(rng: Random, *, wgt: int) -> tuple[list[Axis], UopArray]:
 
 
 def random_pads(rows: UopArray, seed: int = 0, machine: Config = MACHINE) -> Scratchpads:
-    """Random contents, with micro-ops ``rows`` at 0 and half of the accumulators fit to shift by."""
+    """Return random contents, with micro-ops ``rows`` at 0, and half of the accumulators small enough to
+    shift by."""
     pads = Scratchpads.random(machine, seed)
     pads.acc[::2] %= 67
     pads.acc[::2] -= 33

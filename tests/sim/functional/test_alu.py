@@ -1,4 +1,5 @@
-"""ALU against the scalar interpreter: any micro-ops, then the vectorised paths and their limits."""
+"""ALU compared with the scalar interpreter: any micro-ops, then the vectorised paths and
+their limits."""
 
 from itertools import product
 
@@ -11,7 +12,7 @@ from accel.core.config import Config
 from accel.core.isa import Alu, AluOp, UopArray
 from accel.sim.functional import alu
 from accel.sim.functional.alu import OPERATIONS
-from accel.sim.functional.patterns import Axis
+from accel.sim.functional.micro_op_patterns import Axis
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.reference import assert_same_effect, operate
 from tests.sim.functional.boxes import MACHINE, any_box, box_instruction, random_pads, rows_of
@@ -24,7 +25,7 @@ operations = st.sampled_from(AluOp)
 
 @examples(400)
 @given(st.data())
-def test_alu_does_what_the_scalar_interpreter_does(data: st.DataObject) -> None:
+def test_alu_equals_the_scalar_interpreter(data: st.DataObject) -> None:
     config = data.draw(small_machines)
     instruction = data.draw(loops(config, gemm=False))
     pads = Scratchpads.random(config, data.draw(st.integers(0, 99)))
@@ -143,7 +144,7 @@ def test_tensor_operands_on_a_box_are_vectorised(
         ),
     ],
 )
-def test_tensor_operands_whose_order_shows(
+def test_tensor_operands_whose_order_has_an_effect(
     op: AluOp, around: list[Axis], inner: Axis, lowest: tuple[int, int, int]
 ) -> None:
     rows = rows_of([inner], lowest)
@@ -152,7 +153,7 @@ def test_tensor_operands_whose_order_shows(
 
 @examples(400)
 @given(seeded(any_box, wgt=0), operations, st.booleans(), st.integers(-9, 9))
-def test_boxes_whose_points_meet(
+def test_boxes_whose_points_coincide(
     box: tuple[list[Axis], UopArray], op: AluOp, use_imm: bool, imm: int
 ) -> None:
     around, rows = box

@@ -1,4 +1,4 @@
-"""Depthwise MACs against the scalar interpreter: any micro-ops, then boxes of them."""
+"""Depthwise MACs compared with the scalar interpreter: any micro-ops, then boxes of them."""
 
 from random import Random
 
@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.core.access import loop_shape
 from accel.core.config import NAMED, Config
+from accel.core.instruction_access import loop_shape
 from accel.core.isa import Mac, SetAcc, UopArray
 from accel.image.dram import Dram
 from accel.sim.functional.depthwise import depthwise_box
 from accel.sim.functional.executor import Executor
-from accel.sim.functional.patterns import Axis, affine_box
+from accel.sim.functional.micro_op_patterns import Axis, affine_box
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.reference import Reference, assert_same_pads
 from tests.sim.functional.boxes import any_box, box_instruction, random_pads, rows_of
@@ -26,7 +26,7 @@ WIDE = Config(
 
 
 def assert_same_run(config: Config, pads: Scratchpads, setting: SetAcc, mac: Mac) -> None:
-    """The executor and the interpreter agree on a MAC behind a SET.ACC."""
+    """The executor and the interpreter agree on a MAC after a SET.ACC."""
     reference = Reference(config, pads, Dram.of(config))
     executor = Executor(config, Dram.of(config), pads)
     for one in (setting, mac):
@@ -51,7 +51,7 @@ def behind_taps(rng: Random, config: Config) -> tuple[SetAcc, Mac]:
 @pytest.mark.parametrize("config", [TINY, WIDE], ids=["tiny", "wide"])
 @examples(150)
 @given(st.data())
-def test_depthwise_macs_do_what_the_scalar_interpreter_does(config: Config, data: st.DataObject) -> None:
+def test_depthwise_macs_equal_the_scalar_interpreter(config: Config, data: st.DataObject) -> None:
     setting, mac = data.draw(seeded(behind_taps, config))
     pads = Scratchpads.random(config, data.draw(st.integers(0, 99)))
     pads.uop[:] = data.draw(micro_ops(config))
@@ -60,7 +60,7 @@ def test_depthwise_macs_do_what_the_scalar_interpreter_does(config: Config, data
 
 @examples(200)
 @given(seeded(any_box, wgt=3), st.booleans(), st.integers(0, 99))
-def test_boxes_whose_points_meet_or_run_backwards(
+def test_boxes_whose_points_coincide_or_have_negative_strides(
     box: tuple[list[Axis], UopArray], overwrite: bool, seed: int
 ) -> None:
     around, rows = box
@@ -86,7 +86,7 @@ def test_a_convolution_runs_vectorised(overwrite: bool) -> None:
     assert_same_pads(pads, reference.pads())
 
 
-def test_accumulators_that_meet_are_left_to_the_general_path() -> None:
+def test_coinciding_accumulators_take_the_general_path() -> None:
     rows = rows_of([Axis(3, (2, 1, 0)), Axis(3, (2, 0, 1))])
     mac = depthwise(NO_LOOPS, rows)
     shape = loop_shape(mac, WIDE, SetAcc(taps=1))

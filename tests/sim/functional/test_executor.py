@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from accel.base.errors import AccelError, DeadlockError, LimitExceeded, MachineError
 from accel.core.config import NAMED, Config
-from accel.core.faults import Cause
+from accel.core.fault_causes import Cause
 from accel.core.isa import Alu, AluOp, Finish, Gemm, Instruction, Load, Memory, Store, Unknown, encode_uops
 from accel.core.token_rules import Stepper
 from accel.image.dram import Dram
@@ -20,7 +20,7 @@ TINY = NAMED["tiny"]
 
 
 def run(instructions: list[Instruction], config: Config = TINY, **arguments: object) -> FunctionalRun:
-    """A run from zeros, with micro-ops (n, 0, 0) at n."""
+    """Run from zeros, with micro-ops (n, 0, 0) at n."""
     executor = Executor(config, Dram.of(config), Scratchpads.zeros(config))
     rows = [(n % config.acc_depth, 0, 0) for n in range(config.uop_depth)]
     executor.pads.uop[:] = encode_uops(rows, config)
@@ -29,7 +29,7 @@ def run(instructions: list[Instruction], config: Config = TINY, **arguments: obj
 
 @examples(150)
 @given(st.data())
-def test_programs_do_what_the_scalar_interpreter_does_in_the_same_order(data: st.DataObject) -> None:
+def test_programs_equal_the_scalar_interpreter_in_the_same_order(data: st.DataObject) -> None:
     config = data.draw(small_machines)
     program = data.draw(programs(config, dram_bytes=256, wild=True, finishing=True))
     pads = Scratchpads.random(config, data.draw(st.integers(0, 99)))
@@ -51,7 +51,7 @@ def test_programs_do_what_the_scalar_interpreter_does_in_the_same_order(data: st
         assert dram == reference.memory()
 
 
-def test_program_order_is_kept_where_tokens_allow_it() -> None:
+def test_instructions_run_in_program_order_if_tokens_allow_it() -> None:
     program: list[Instruction] = [
         Load(memory=Memory.INP),
         Alu(pop_prev=True),
@@ -84,8 +84,8 @@ def test_random_orders_are_token_legal_differ_and_repeat_by_seed() -> None:
         assert stepper.done
 
 
-def test_queues_bound_random_orders_unless_told_otherwise() -> None:
-    """With one place in the load queue, fetch cannot reach the STORE before the first LOAD has run."""
+def test_queues_bound_random_orders_unless_disabled() -> None:
+    """With one entry in the load queue, fetch cannot reach the STORE before the first LOAD has run."""
     program: list[Instruction] = [Load(memory=Memory.INP), Load(memory=Memory.INP), Store(), Finish()]
     config = TINY.override({"load_queue": 1})
     firsts = {run(program, config, order="random", seed=seed).order[0] for seed in range(20)}
@@ -163,7 +163,7 @@ def test_a_token_counter_overflows() -> None:
         ([Unknown(opcode=6)], 0, Cause.OPCODE),
     ],
 )
-def test_what_fetch_stops_at(program: list[Instruction], index: int, cause: Cause) -> None:
+def test_faults_at_which_fetch_stops(program: list[Instruction], index: int, cause: Cause) -> None:
     found = run(program)
     assert found.order == list(range(index))
     with pytest.raises(MachineError) as error:
@@ -172,7 +172,7 @@ def test_what_fetch_stops_at(program: list[Instruction], index: int, cause: Caus
 
 
 def test_a_fault_stops_its_unit_and_leaves_the_others_running() -> None:
-    """The first in program order is raised; micro-ops before the bad one have executed."""
+    """The first fault in program order is raised. The micro-ops before the bad one have executed."""
     program: list[Instruction] = [
         Alu(uop_end=8, iter_in=2, dst_factor_in=123, alu_op=AluOp.ADD, use_imm=True, imm=7),
         Load(memory=Memory.INP),
@@ -196,8 +196,8 @@ def test_a_fault_stops_its_unit_and_leaves_the_others_running() -> None:
     )
 
 
-def test_equal_micro_ops_at_other_places_and_after_a_reload_are_told_apart() -> None:
-    """Patterns are computed once; their micro-ops may change under them."""
+def test_equal_instructions_with_other_micro_ops_are_distinguished() -> None:
+    """Instructions are analyzed once, but the micro-ops at their addresses may change."""
     pads = Scratchpads.zeros(TINY)
     dram = Dram.of(TINY)
     dram.write(0, encode_uops([(3, 0, 0)], TINY).tobytes())

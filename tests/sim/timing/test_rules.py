@@ -8,7 +8,7 @@ import pytest
 
 from accel.core.config import NAMED, Config
 from accel.core.events import EventKind
-from accel.core.faults import Cause, Fault
+from accel.core.fault_causes import Cause, Fault
 from accel.core.isa import (
     Alu,
     AluOp,
@@ -28,8 +28,8 @@ from accel.core.isa import (
     Unknown,
 )
 from accel.core.timing_rules import INDEX_CHECK, compute_depth
-from accel.sim.timing.model import simulate_timing
-from tests.sim.timing.cycles import assert_same, step_by_step
+from accel.sim.timing.timing_model import simulate_timing
+from tests.sim.timing.cycle_stepped_machine import assert_same, step_by_step
 
 TINY = NAMED["tiny"]
 FAST = TINY.override({"bus_bits": 128, "read_latency": 4})
@@ -44,14 +44,14 @@ UOPS_NOTHING = Load(memory=Memory.UOP)
 def cycles_of(
     program: list[Instruction], config: Config = FAST, **options: Any
 ) -> list[tuple[int | None, ...]]:
-    """Cycles of hand-out, start and retirement of each instruction."""
+    """Return the cycles of dispatch, start and retirement of each instruction."""
     run = simulate_timing(program, config, address=0, **options)
     assert_same(run, step_by_step(program, config, **options))
-    return [(step.dispatch, step.start, step.retire) for step in run.steps]
+    return [(step.dispatch, step.start, step.retire) for step in run.instruction_runs]
 
 
 def test_the_shortest_program() -> None:
-    """Request in cycle 1, two beats from 65 on, handed out when written, two cycles in the compute unit."""
+    """Requested in cycle 1, two beats from 65 on, dispatched when written, two cycles in the compute unit."""
     run = simulate_timing([Finish()], TINY, address=0)
     assert run.cycles == 70
     assert run.events() == [
@@ -124,8 +124,8 @@ def test_pads_are_written_in_cycles_without_data() -> None:
     ],
 )
 def test_loads_that_overlap_wait_for_one_another(memory: Memory, base: int, waits: bool) -> None:
-    """The first fills inp elements 8 to 11; the second may start when it has had its grant, else when it
-    has retired."""
+    """The first LOAD fills inp elements 8 to 11. The second one may start after its grant, or after it has
+    retired."""
     first = Load(memory=Memory.INP, sram_base=8, x_size=4, y_size=1)
     second = Load(memory=memory, sram_base=base, x_size=4, y_size=1)
     found = cycles_of([first, second, Finish()])
@@ -134,7 +134,7 @@ def test_loads_that_overlap_wait_for_one_another(memory: Memory, base: int, wait
 
 
 def test_a_faulty_load_does_not_wait_for_the_range_that_it_names() -> None:
-    """It is found when the one before has had its last grant."""
+    """The fault is found after the last grant of the previous LOAD."""
     program = [
         Load(memory=Memory.INP, x_size=4, y_size=1),
         replace(BAD_LOAD, sram_base=0, x_size=999),
@@ -186,7 +186,7 @@ def test_the_earliest_error_wins_then_the_unit(
 @pytest.mark.parametrize(
     "program", [[BAD_LOAD, Finish()], [Unknown(opcode=7)], [replace(LOAD_NOTHING, pop_next=True), Finish()]]
 )
-def test_the_limit_goes_before_any_other_error_of_its_cycle(program: list[Instruction]) -> None:
+def test_the_limit_precedes_other_errors_of_its_cycle(program: list[Instruction]) -> None:
     cycle = stop_of(program)[0]
     assert stop_of(program, max_cycles=cycle) == (cycle, Unit.FETCH, 0, Cause.LIMIT)
     assert stop_of(program, max_cycles=cycle + 1) == stop_of(program)
@@ -200,7 +200,7 @@ def test_an_index_is_checked_when_it_has_been_added() -> None:
 
 
 def test_a_pop_in_the_cycle_of_a_push_makes_room() -> None:
-    """The counter holds one: it overflows only if nothing is taken out of it in that cycle."""
+    """The counter holds one token. It overflows only if none is popped in that cycle."""
     push = replace(LOAD_NOTHING, push_next=True)
     pop = replace(UOPS_NOTHING, pop_prev=True)
     config = FAST.override({"token_bits": 1})
@@ -237,7 +237,7 @@ def test_an_empty_program() -> None:
     assert (run.cycles, run.events()) == (1, [])
 
 
-def test_serial_mode_hands_out_one_at_a_time() -> None:
+def test_serial_mode_dispatches_one_at_a_time() -> None:
     program = [
         Load(memory=Memory.INP, x_size=4, y_size=1),
         Gemm(uop_end=3),
@@ -255,8 +255,8 @@ def test_serial_mode_hands_out_one_at_a_time() -> None:
 POST = NAMED["tiny-int8"].override(
     {"bus_bits": 128, "read_latency": 4, "write_latency": 3, "post_stages": 1, "post_lanes": 4}
 )
-"""An element of out or res has 4 bytes, so a beat 4; one of par has 32, two beats. From its grant to the
-first beat a write takes three cycles, and a beat that is requantized takes four."""
+"""A beat has four elements of out or res, of 4 bytes each. An element of par has 32 bytes, two beats. A write
+takes three cycles from its grant to the first beat, and a requantized beat takes four."""
 PAR_1 = LoadPar(x_size=1, y_size=1)
 """Started in t: granted in t + 1, on the bus in t + 5 and t + 6, written and retired in t + 7."""
 RES_4 = LoadRes(x_size=4, y_size=1)
@@ -283,8 +283,8 @@ def test_transfers_of_the_store_unit_by_themselves() -> None:
     ("lanes", "bus_bits", "pace"), [(4, 64, 2), (4, 128, 4), (2, 128, 8), (1, 64, 8), (1, 256, 32)]
 )
 def test_a_beat_goes_through_the_lanes_a_few_bytes_at_a_time(lanes: int, bus_bits: int, pace: int) -> None:
-    """A row of 16 bytes that starts in the middle of a beat: what there is of a beat takes as long as all of
-    it. Between two bursts that follow each other no cycle is lost."""
+    """A row of 16 bytes that starts in the middle of a beat. A partial beat takes as long as a full one, and
+    no cycle is lost between two bursts."""
     config = POST.override({"post_lanes": lanes, "bus_bits": bus_bits})
     bus = bus_bits // 8
     store = replace(REQ_4, y_size=2, x_stride=16, dram_base=bus // 8)
@@ -292,7 +292,7 @@ def test_a_beat_goes_through_the_lanes_a_few_bytes_at_a_time(lanes: int, bus_bit
     assert_same(run, step_by_step([store, Finish()], config))
     one, other = (burst for burst in run.bursts if burst.writes)
     beats = 16 // bus + 1
-    start = run.steps[0].start
+    start = run.instruction_runs[0].start
     assert start is not None
     assert (one.beats, one.pace, one.grant, one.first, one.last) == (
         beats,
@@ -306,7 +306,7 @@ def test_a_beat_goes_through_the_lanes_a_few_bytes_at_a_time(lanes: int, bus_bit
 
 
 def test_beats_of_all_stores_stay_in_order() -> None:
-    """The second one's beat takes a cycle, but has to wait for the first one's four."""
+    """The second STORE's beat takes one cycle, but must wait for the first one's four."""
     assert cycles_of([REQ_4, OUT_4, REQ_4, Finish()], POST)[:3] == [
         (6, 7, 17),
         (7, 9, 18),  # granted in 12, on the bus in 15
@@ -327,10 +327,10 @@ def test_beats_of_all_stores_stay_in_order() -> None:
         (5, {"par_x": True}, False),
     ],
 )
-def test_a_store_waits_until_what_it_reads_of_par_is_written(
+def test_a_store_waits_until_its_par_elements_are_written(
     par: int, flags: dict[str, bool], waits: bool
 ) -> None:
-    """Elements 3 and 4 are written in 16; a beat that was written in a cycle can be read in the next."""
+    """Elements 3 and 4 are written in cycle 16 and can be read in the next one."""
     load = LoadPar(x_size=2, y_size=1, sram_base=3)
     store = replace(REQ_4, y_size=2, par=par, **flags)
     found = cycles_of([load, store, Finish()], POST)
@@ -364,7 +364,7 @@ def test_loads_of_par_that_overlap_wait_for_one_another() -> None:
     assert found[:3] == [(6, 7, 14), (7, 15, 22), (8, 17, 24)]
 
 
-def test_residuals_are_taken_when_the_last_of_them_is_written() -> None:
+def test_residuals_are_consumed_when_the_last_of_them_is_written() -> None:
     """The second LOAD's beat is written in 15, the third one's in 17."""
     found = cycles_of([RES_4, RES_4, RES_4, ADD_4, replace(ADD_4, x_size=5), Finish()], POST)
     assert [one[1] for one in found[:5]] == [7, 9, 11, 14, 18]
@@ -374,7 +374,7 @@ def test_residuals_are_taken_when_the_last_of_them_is_written() -> None:
 
 @pytest.mark.parametrize(("first", "waits"), [(12, False), (13, True), (16, True)])
 def test_a_load_of_residuals_waits_for_room(first: int, waits: bool) -> None:
-    """Sixteen elements are all; four leave when the STORE that takes them has retired."""
+    """Sixteen elements fill RES. Four are freed when the STORE that consumes them has retired."""
     found = cycles_of([replace(RES_4, x_size=first), ADD_4, RES_4, Finish()], POST)
     retired = found[1][2]
     assert retired is not None
@@ -382,8 +382,9 @@ def test_a_load_of_residuals_waits_for_room(first: int, waits: bool) -> None:
     assert found[2][1] == (retired + 1 if waits else 17)
 
 
-def test_what_retires_late_makes_room_late() -> None:
-    """Two STOREs take eight; the LOAD of five waits for both, the one of four for the first alone."""
+def test_a_late_retirement_makes_room_late() -> None:
+    """Two STOREs consume eight elements. The LOAD of five waits for both, the LOAD of four for the first
+    one."""
     program = [replace(RES_4, x_size=16), ADD_4, ADD_4, RES_4, Finish()]
     found = cycles_of(program, POST)
     assert found[3][1] == found[1][2] + 1  # type: ignore[operator]
@@ -391,9 +392,9 @@ def test_what_retires_late_makes_room_late() -> None:
     assert found[3][1] == found[2][2] + 1  # type: ignore[operator]
 
 
-def test_loads_and_stores_retire_in_order_and_start_without_regard_to_the_grants_of_the_others() -> None:
-    """The LOAD's last write is in 15, before the STORE's response in 17; the STORE behind it waits for the
-    first one's grant only."""
+def test_loads_and_stores_retire_in_order_and_do_not_wait_for_each_others_grants() -> None:
+    """The LOAD's last write is in cycle 15, before the STORE's response in 17. The next STORE waits only for
+    the first one's grant."""
     rows = replace(OUT_4, y_size=3, x_stride=8)
     found = cycles_of([rows, PAR_1, OUT_4, Finish()], POST)
     assert found[:3] == [(6, 7, 16), (7, 8, 17), (8, 11, 18)]
@@ -427,19 +428,19 @@ def test_a_set_starts_when_the_store_unit_is_empty() -> None:
         (replace(ADD_4, x_size=5), Cause.RESIDUAL_EMPTY),
     ],
 )
-def test_what_is_at_fault_does_not_wait_for_what_it_shares(bad: Instruction, cause: Cause) -> None:
-    """LOADs are accepted when the one before has had its last grant, STOREs at once."""
+def test_faulty_instructions_do_not_wait_for_shared_memories(bad: Instruction, cause: Cause) -> None:
+    """LOADs are accepted after the last grant of the previous one, STOREs at once."""
     program = [replace(PAR_1, sram_base=1), RES_4, bad, Finish()]
     start = 9 + (2 if isinstance(bad, Load) else 1)
     assert stop_of(program, POST) == (start, Unit.STORE, 2, cause)
 
 
-def test_equal_instructions_may_be_at_fault_in_one_place_and_not_in_another() -> None:
+def test_of_equal_instructions_one_may_be_faulty_and_another_not() -> None:
     assert stop_of([RES_4, ADD_4, ADD_4, Finish()], POST) == (16, Unit.STORE, 2, Cause.RESIDUAL_EMPTY)
 
 
-def test_the_store_unit_reads_before_the_load_unit_and_behind_the_compute_unit() -> None:
-    """They start one after the other, and all want bursts when the first one has been granted all of its."""
+def test_the_read_port_grants_compute_then_store_then_load() -> None:
+    """They start one after the other, and all request bursts after the first one's bursts are granted."""
     rows = Load(memory=Memory.ACC, x_size=1, y_size=5, x_stride=64)
     loads = [Load(memory=Memory.INP, x_size=1, y_size=2, x_stride=64), replace(PAR_1, y_size=2)]
     run = simulate_timing([rows, *loads, Finish()], POST, address=0)

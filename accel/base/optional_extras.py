@@ -1,0 +1,68 @@
+"""The distribution's name, its extras, and the message for a missing one."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Literal
+
+DISTRIBUTION = "accel-stack"
+"""The name in package indexes. The name ``accel`` belongs to an unrelated package there."""
+
+Extra = Literal[
+    "cluster",
+    "formal",
+    "fpga",
+    "notebook",
+    "onnx",
+    "parquet",
+    "plot",
+    "rtl",
+    "studio",
+    "synthesis",
+    "tables",
+    "tflite",
+]
+"""The extras that code may ask for; ``pyproject.toml`` lists what each installs."""
+
+CHECKOUT = "PATH-OF-THE-CHECKOUT"
+"""Stands for the checkout's folder where nobody knows it."""
+
+
+_PACKAGE = Path(__file__).resolve().parents[1]  # a strict editable installation links each file
+
+
+def checkout(package: Path = _PACKAGE) -> Path | None:
+    """The checkout that the running package belongs to, or None if it was copied elsewhere to be installed.
+
+    Args:
+        package: the folder of ``accel/__init__.py``.
+    """
+    root = package.resolve().parent
+    try:
+        text = (root / "pyproject.toml").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    return root if f'name = "{DISTRIBUTION}"' in text.splitlines() else None
+
+
+def install_command(extra: Extra) -> str:
+    """The command that adds an extra to the running interpreter's environment.
+
+    It installs from a checkout, since nothing is published: from the one that runs, or from one that the
+    user has to name.
+    """
+    root = checkout()
+    source = f"{CHECKOUT}[{extra}]" if root is None else f"{root}[{extra}]"
+    editable = "" if root is None else "--config-settings editable_mode=strict -e "
+    python = shlex.quote(sys.executable or "python")
+    return f'{python} -m pip install {editable}"{source}"'
+
+
+def not_installed(need: str, extra: Extra) -> str:
+    """``plots need matplotlib, which is not installed; python -m pip install ... brings it``.
+
+    Args:
+        need: who needs what: ``plots need matplotlib``.
+        extra: the extra that brings it.
+    """
+    return f"{need}, which is not installed; {install_command(extra)} brings it"

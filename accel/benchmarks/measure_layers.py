@@ -1,0 +1,126 @@
+"""Measure the layers of a network in three modes, and compare the results with numpy.
+
+``chosen`` is the default schedule with the compiler's number of virtual threads. ``v1`` has one virtual
+thread, so one buffer set. ``serial`` runs the program of ``v1`` in serial mode.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from accel.base.errors import AccelError, ProgramFault
+from accel.benchmarks.benchmark_networks import Epilogue, Layer
+from accel.compiler.mappings.mapping import AUTO, PLAIN
+from accel.compiler.target.machine import Machine
+from accel.core.config import Config
+from accel.run.build_program import build
+from accel.run.program import Program
+from accel.run.result import RESULT_KEYS, Result, error_dict
+
+Row = dict[str, Any]
+"""The figures of one layer as plain data. See :func:`measure`."""
+
+ROW_KEYS = (
+    "name",
+    "repeats",
+    "operator",
+    "parameters",
+    "vthreads",
+    "moved_bytes",
+    "compulsory_bytes",
+    "gemm_uops",
+    "modes",
+    *RESULT_KEYS,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """A layer on a machine.
+
+    Attributes:
+        mapping: None chooses as in a network: for a layer whose input comes from the host ``auto``,
+            restricted to mappings that keep the output's layout, and ``plain`` for all others.
+    """
+
+    layer: Layer
+    config: Config
+    seed: int = 0
+    mapping: str | None = None
+
+    def build(self, vthreads: int | None = None, mapping: str | None = None) -> Program:
+        """Compile the layer. None is the compiler's choice."""
+        own_mapping = self.mapping or (AUTO if self.layer.entry else PLAIN)
+        return build(
+            self.layer.workload(),
+            Machine(self.config),
+            vthreads=vthreads,
+            mapping=mapping or own_mapping,
+            keep_results=self.mapping is None,
+        )
+
+
+def measure(task: Task) -> Row:
+    """Return the figures of a layer.
+
+    ``modes`` has cycles, utilization and mismatches of each mode. All other figures are those of ``chosen``,
+    with the keys of :meth:`~accel.run.result.Result.to_dict`. ``error`` is set if any mode fails.
+
+    Raises:
+        AccelError: the layer does not fit the machine.
+    """
+    layer = task.layer
+    row: Row = dict.fromkeys(ROW_KEYS) | {
+        "name": layer.name,
+        "repeats": layer.repeats,
+        "operator": layer.operator,
+        "parameters": layer.all_parameters,
+    }
+    try:
+        chosen = task.build()
+        single = chosen if chosen.vthreads == 1 else task.build(vthreads=1, mapping=chosen.mapping)
+        serial = single.with_timing(task.config.override({"serial": 1}))
+        programs: dict[str, Program] = {"serial": serial, "v1": single, "chosen": chosen}
+        results = {mode: program.run(seed=task.seed) for mode, program in programs.items()}
+    except ProgramFault as error:
+        return row | {"error": error_dict(error)}
+    except AccelError as error:
+        raise type(error)(f"{layer.name}: {error}") from None
+    return row | _figures(results) | {"vthreads": chosen.vthreads}
+
+
+def _figures(results: Mapping[str, Result]) -> Row:
+    result = results["chosen"]
+    figures = result.to_dict()
+    errors = [one.to_dict()["error"] for one in results.values() if one.mismatches]
+    compulsory = result.compulsory
+    return figures | {
+        "moved_bytes": sum(result.bytes_by_kind.values()),
+        "compulsory_bytes": None if compulsory is None else compulsory.read_bytes + compulsory.write_bytes,
+        "gemm_uops": result.gemm_uops,
+        "modes": {
+            mode: {"cycles": one.cycles, "utilization": one.utilization, "mismatches": one.mismatches}
+            for mode, one in results.items()
+        },
+        "error": errors[0] if errors else None,
+    }
+
+
+def total(rows: Sequence[Row], key: str) -> Any:
+    """Sum a figure over a network, each layer as often as it occurs, or None if a layer lacks it."""
+    if any(row[key] is None for row in rows):
+        return None
+    return sum(row["repeats"] * row[key] for row in rows)
+
+
+def report(
+    network: str, config: Config, rows: Sequence[Row], *, epilogue: Epilogue = "shift"
+) -> dict[str, Any]:
+    """Return the figures of a network as plain data."""
+    return {
+        "network": network,
+        "config": config.label,
+        "epilogue": epilogue,
+        "total_cycles": total(rows, "cycles"),
+        "layers": list(rows),
+    }

@@ -1,0 +1,84 @@
+"""Tables that fit the terminal: names are shortened in the middle, and less important columns are dropped."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from rich.console import Group, JustifyMethod, RenderableType
+from rich.table import Table
+
+_GAP = 2
+"""Columns of the terminal between two columns of a table."""
+_MIN_NAME = 12
+"""Width to which names are shortened at most, in characters."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A column: its heading and a cell for each row.
+
+    Attributes:
+        least: order in which columns are dropped on a narrow terminal, the largest first, or 0 for never.
+        is_text: whether cells are aligned left.
+        is_name: whether cells may be shortened in the middle.
+    """
+
+    heading: str
+    cells: list[str]
+    least: int = 0
+    is_text: bool = False
+    is_name: bool = False
+
+    def width(self, *, folded: bool) -> int:
+        """Width in characters, with the heading in one line or one word per line."""
+        words = self.heading.split(" ") if folded else [self.heading]
+        return max(map(len, (*words, *self.cells)))
+
+    def shortened(self, excess: int) -> "Column":
+        """Return the column, ``excess`` characters narrower if its cells are names."""
+        if not self.is_name:
+            return self
+        width = max(_MIN_NAME, max(map(len, self.cells), default=0) - excess)
+        return replace(self, cells=[shorten(cell, width) for cell in self.cells])
+
+
+def shorten(text: str, width: int) -> str:
+    """Return a text of at most ``width`` characters, without its middle if it is longer. For example,
+    ``image_QuantizeLinear`` becomes ``image_…Linear`` at 13."""
+    if len(text) <= width:
+        return text
+    head = width // 2
+    return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
+
+
+def adaptive_table(columns: Sequence[Column], width: int | None) -> RenderableType:
+    """Return a table, with a note if columns were dropped. Numbers are never cut.
+
+    Args:
+        columns: from left to right.
+        width: width of the terminal in characters, or None for any width.
+    """
+    folded = width is not None and _width(columns, folded=False) > width
+    kept, dropped = list(columns), list[str]()
+    fitting = kept
+    while folded and width is not None:
+        excess = _width(kept, folded=True) - width
+        fitting = kept if excess <= 0 else [column.shortened(excess) for column in kept]
+        last = max(kept, key=lambda column: column.least)
+        if _width(fitting, folded=True) <= width or not last.least:
+            break
+        kept.remove(last)
+        dropped.append(last.heading)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in fitting:
+        heading = column.heading.replace(" ", "\n") if folded else column.heading
+        justify: JustifyMethod = "left" if column.is_text else "right"
+        table.add_column(heading, justify=justify, no_wrap=True, vertical="bottom")
+    for row in zip(*(column.cells for column in fitting), strict=True):
+        table.add_row(*row)
+    if not dropped:
+        return table
+    return Group(table, f"left out for want of width: {', '.join(dropped[::-1])}")
+
+
+def _width(columns: Sequence[Column], *, folded: bool) -> int:
+    return sum(column.width(folded=folded) + _GAP for column in columns) - _GAP

@@ -1,0 +1,89 @@
+"""Groups of commands."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+
+import click
+from click.shell_completion import CompletionItem
+
+from accel.base.errors import nearest
+from accel.base.interrupts import ended_by_interrupt
+from accel.cli.stdout import write
+
+
+class Group(click.Group):
+    """A group of commands. Without arguments it prints its help."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args and not ctx.resilient_parsing:  # shell completion parses incomplete commands
+            write(ctx.get_help() + "\n")
+            ctx.exit()
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self.commands and not ctx.resilient_parsing:
+            raise click.UsageError(f"{args[0]!r} is not a command; {nearest(args[0], self.commands)}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A command that is imported on first use.
+
+    Attributes:
+        place: its module and its name there, for example ``accel.cli.run:run``.
+        summary: the first sentence of its help, for lists of commands.
+    """
+
+    place: str
+    summary: str
+
+
+class Commands(Mapping[str, click.Command]):
+    """Commands by name, each imported on first use."""
+
+    def __init__(self, entries: Mapping[str, Entry]) -> None:
+        self.entries = dict(entries)
+        self._imported: dict[str, click.Command] = {}
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in self._imported:
+            module, _, attribute = self.entries[name].place.partition(":")
+            with ended_by_interrupt():
+                self._imported[name] = getattr(import_module(module), attribute)
+        return self._imported[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+
+class LazyGroup(Group):
+    """A group of :class:`Commands`. Its help and the completion of command names import no command."""
+
+    commands: Commands  # type: ignore[assignment]  # all are known beforehand, so none is added
+
+    def __init__(self, *, entries: Mapping[str, Entry], **settings: object) -> None:
+        super().__init__(commands=Commands(entries), **settings)  # type: ignore[arg-type]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, self.commands.entries[name].summary) for name in sorted(self.commands)]
+            )
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        names = [
+            CompletionItem(name, help=entry.summary)
+            for name, entry in sorted(self.commands.entries.items())
+            if name.startswith(incomplete)
+        ]
+        return names + click.Command.shell_complete(self, ctx, incomplete)

@@ -1,0 +1,196 @@
+"""Compile, run and show networks on the command line."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from accel.base.atomic_files import check_targets, write_atomically
+from accel.base.errors import AccelError, nearest
+from accel.cli.shared_options import (
+    busy,
+    config_file,
+    config_option,
+    figures_table,
+    given,
+    json_option,
+    machine_row,
+    parse_settings,
+    print_json,
+    set_option,
+    show,
+)
+from accel.cli.stdout import wrote
+from accel.compiler.target.machine import machine
+from accel.formats.onnx_annotations import check_annotation
+from accel.formats.onnx_import import MAX_BATCH
+from accel.network.fusion_choice import total_savings
+from accel.network.model_files import DEFAULT_MACHINE, is_tflite
+from accel.network.network import read_network
+from accel.network.network_annotations import annotated_model
+from accel.network.network_file import load_network, save_network
+from accel.network.network_program import NetworkProgram
+from accel.network.network_text import STAGES, choices_text, network_text
+from accel.network.placement import QUANTIZE_HINT, multiplies_float32
+from accel.run.result import SCHEMA_VERSION
+from accel.run.stage_listing import STAGES as PROGRAM_STAGES
+
+
+@click.command("onnx")
+@click.argument("model", metavar="MODEL.onnx", type=click.Path(path_type=Path))
+@config_option(DEFAULT_MACHINE)
+@set_option("geometry or timing")
+@click.option(
+    "--batch",
+    type=click.IntRange(1, MAX_BATCH),
+    help="Batch size, if it is open in the model.  [default: 1]",
+)
+@click.option("--strict", is_flag=True, help="Fail if a product of the network cannot run on the machine.")
+@click.option(
+    "--approximate",
+    is_flag=True,
+    help="Keep additions on the machine although some results differ from float32.",
+)
+@click.option(
+    "--no-fuse", is_flag=True, help="Run every node as a layer of its own, to measure what fusion saves."
+)
+@click.option("--explain", is_flag=True, help="Show where each node runs, and the compared alternatives.")
+@click.option(
+    "--measure",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Simulate the N most promising schedules of each layer, and take the fastest, unless the network "
+    "is slower with them.",
+)
+@click.option(
+    "--annotate",
+    metavar="OUT.onnx",
+    type=click.Path(path_type=Path),
+    help="Write the model with cycles and placement of each node as metadata, which Netron shows.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="The network's file.  [default: MODEL.accel]",
+)
+@json_option
+def compile_onnx(
+    model: Path,
+    config: str,
+    settings: tuple[str, ...],
+    batch: int | None,
+    strict: bool,
+    approximate: bool,
+    no_fuse: bool,
+    explain: bool,
+    measure: int | None,
+    annotate: Path | None,
+    output: Path | None,
+    as_json: bool,
+) -> int:
+    """Compile a network from an ONNX model (QOperator or QDQ) or a TensorFlow Lite model (.tflite).
+
+    Convolutions and matrix products run on the machine, in one program where possible. Operators that the
+    machine lacks run on the host, in numpy. Every quantized tensor equals ONNX Runtime's, bit for bit. With
+    --explain or --annotate, a file is written only with -o.
+
+    \b
+    Example:
+      accel compile onnx model.onnx -o net.accel
+      accel run net.accel --input image=picture.npy --output scores=scores.npy
+    """
+    if output is None and annotate is None and not explain:
+        output = Path(f"{model.stem}.accel")
+    target = machine(config, **parse_settings(settings))
+    targets = given({"-o": output, "--annotate": annotate})
+    check_targets(targets, {"MODEL.onnx": model} | config_file(config))
+    if annotate is not None and is_tflite(model):
+        raise AccelError(
+            f"--annotate is given, and {str(model)!r} is TensorFlow Lite's; it is for ONNX models"
+        )
+    with busy("compiling") as note:
+        network = read_network(model, batch=batch)
+        if annotate is not None:
+            check_annotation(model, annotate)
+        program = network.build(
+            target, strict=strict, approximate=approximate, fusion=not no_fuse, measure=measure
+        )
+        if annotate is not None:
+            note("simulating")
+            result = program.run(check=False)
+    if output is not None:
+        save_network(program, output)
+    if annotate is not None:
+        write_atomically(annotate, annotated_model(model, program, result))
+    if as_json:
+        print_json(_compiled(program, output))
+        return 0
+    if explain:
+        click.echo(choices_text(program), nl=False)
+        click.echo(network_text(program, "placed"), nl=False)
+    show(figures_table(_compiled_rows(program)))
+    wrote(*targets.values())
+    return 0
+
+
+def _compiled(program: NetworkProgram, output: Path | None) -> dict[str, Any]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "output": None if output is None else str(output),
+        "config": program.config.label,
+        "macs": program.macs,
+        "host_macs": program.host_macs,
+        "programs": len(program.chains),
+        "instructions": sum(len(chain.program.instructions) for chain in program.chains),
+        "dram_bytes": [chain.program.size for chain in program.chains],
+        "activation_bytes": [chain.memory.nbytes for chain in program.chains],
+        "activation_bound": [chain.memory.bound for chain in program.chains],
+        "compile_seconds": program.compile_seconds,
+        "savings": total_savings(program.choices).to_dict(),
+        "choices": [choice.to_dict() for choice in program.choices],
+        "arrangements": [one.to_dict() for one in program.arrangements],
+        "layers": [
+            {
+                "name": part.fused.name,
+                "operator": part.fused.operators(),
+                "where": part.where,
+                "reason": part.reason,
+                "mapping": part.mapping,
+                "alone": part.alone,
+                "macs": part.fused.macs(program.graph),
+            }
+            for part in program.parts
+        ],
+    }
+
+
+def _compiled_rows(program: NetworkProgram) -> list[tuple[str, str]]:
+    figures = _compiled(program, None)
+    on_host = sum(not part.on_machine for part in program.parts)
+    activations, bound = sum(figures["activation_bytes"]), sum(figures["activation_bound"])
+    return [
+        machine_row(program.config),
+        ("layers", f"{len(program.parts) - on_host} on the machine, {on_host} on the host"),
+        ("MACs", f"{program.macs:,}, {program.machine_share:.2%} of them on the machine"),
+        ("programs", f"{figures['programs']} of {figures['instructions']:,} instructions"),
+        ("activations", f"{activations:,} bytes; no plan needs less than {bound:,}"),
+        ("fusion saves", f"{total_savings(program.choices)}, predicted"),
+        ("compiled in", f"{program.compile_seconds or 0:.2f} s"),
+        *([("hint", QUANTIZE_HINT)] if multiplies_float32(program.graph, program.parts) else []),
+    ]
+
+
+def show_network(file: Path, stage: str) -> str:
+    """Print a compiled network at one stage.
+
+    Raises:
+        AccelError: the stage is unknown, or exists for single programs only.
+        ProgramError: the file cannot be read.
+    """
+    if stage not in STAGES:
+        what = "is one of programs" if stage in PROGRAM_STAGES else "is none"
+        raise AccelError(
+            f"stage {stage!r} {what}, and {str(file)!r} holds a network; {nearest(stage, STAGES)}"
+        )
+    return network_text(load_network(file), stage)

@@ -1,0 +1,141 @@
+"""Options of commands that run a program and draw the run."""
+
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from accel.base.errors import AccelError, MachineError
+from accel.cli.shared_options import F, busy
+from accel.cli.stdout import write
+from accel.hw.engines.wave_files import save_path
+from accel.run.result import Result
+
+if TYPE_CHECKING:
+    from accel.run.machine_advice import AdviceReport
+    from accel.views import Report, Timeline, Trace
+
+STDOUT = "-"
+"""File name that means standard output."""
+_PIPE_COLUMNS = 100
+
+
+def picture_options(command: F) -> F:
+    """Add ``--report``, ``--trace`` and ``--timeline``."""
+    report = click.option(
+        "--report",
+        metavar="FILE.html",
+        help="Write a page with figures, stalls, timeline, roofline, traffic and code.",
+    )
+    timeline = click.option(
+        "--timeline",
+        metavar="FILE.svg|FILE.html|-",
+        help="Write the pipeline chart with tokens as arrows, or with - print it as text.",
+    )
+    trace = click.option(
+        "--trace", metavar="FILE.json[.gz]", help="Write a trace for Perfetto or chrome://tracing."
+    )
+    return report(timeline(trace(command)))
+
+
+class Pictures:
+    """The requested pictures. Invalid requests are refused before the run."""
+
+    _files: "dict[type[Report | Timeline | Trace], str]"
+
+    def __init__(
+        self,
+        *,
+        report: str | None,
+        timeline: str | None,
+        trace: str | None,
+        backend: str,
+        as_json: bool,
+        name: str,
+    ) -> None:
+        self._name = name
+        self._text = timeline == STDOUT
+        if self._text and as_json:
+            raise click.UsageError("--timeline - and --json are given; both would be on standard output")
+        self._files = {}
+        if report is None and timeline is None and trace is None:
+            return
+        from accel.views import Report, Timeline, Trace  # noqa: PLC0415  # slow to import
+
+        asked: dict[type[Report | Timeline | Trace], str | None] = {
+            Report: report,
+            Timeline: None if self._text else timeline,
+            Trace: trace,
+        }
+        self._files.update((picture, path) for picture, path in asked.items() if path is not None)
+        for picture, path in self._files.items():
+            picture.check_backend(backend)
+            picture.check_path(path)
+        if self._text:
+            Timeline.check_backend(backend)
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anything is to be drawn, so that the run must be recorded."""
+        return self._text or bool(self._files)
+
+    @property
+    def targets(self) -> dict[str, Path]:
+        """Return the files to write, by option."""
+        return {f"--{picture.what}": Path(path) for picture, path in self._files.items()}
+
+    def draw(self, result: Result, advised: "AdviceReport | None" = None) -> None:
+        """Write the files. The report includes advice if there is any."""
+        for picture, path in self._files.items():
+            more = {"advised": advised} if picture.what == "report" and advised is not None else {}
+            with busy(f"drawing {path}"):
+                picture(result, name=self._name, **more).save(path)
+
+    def show(self, result: Result) -> None:
+        """Print the pictures for standard output."""
+        if self._text:
+            write("\n" + terminal_timeline(result))
+
+    def draw_stopped(self, error: AccelError) -> list[Path]:
+        """Draw the cycles before an error that ended the run, or print that nothing can be drawn.
+
+        Returns:
+            The written files.
+        """
+        result = error.result if isinstance(error, MachineError) else None
+        if isinstance(result, Result) and result.cycles is not None:
+            self.draw(result)
+            self.show(result)
+            return list(self.targets.values())
+        if self.wanted:
+            wanted = ", ".join([*self._files.values(), *(["the timeline"] if self._text else [])])
+            click.echo(f"accel: not drawn: {wanted}; the run ended before its time was known", err=True)
+        return []
+
+
+def terminal_timeline(result: Result) -> str:
+    """Return the pipeline chart as text in the terminal's width and character set."""
+    from accel.views import Timeline  # noqa: PLC0415  # slow to import
+
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_COLUMNS
+    timeline = Timeline(result)
+    text = timeline.text(columns=columns)
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return timeline.text(columns=columns, ascii_only=True)
+    return text
+
+
+def written_at(wave: Path | None) -> dict[Path, int]:
+    """Return when a wave file and its save file were written, in nanoseconds, if they exist."""
+    paths = () if wave is None else (wave, save_path(wave))
+    return {path: path.stat().st_mtime_ns for path in paths if path.exists()}
+
+
+def new_waves(wave: Path | None, before: Mapping[Path, int]) -> list[Path]:
+    """Return the files that a run has written. A save file of the user's is not among them."""
+    return [path for path, when in written_at(wave).items() if before.get(path) != when]

@@ -1,0 +1,245 @@
+"""``accel run`` of a network."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import RenderableType
+
+from accel.base.atomic_files import check_targets, write_atomically
+from accel.base.errors import AccelError, ProgramFault, ShapeError, nearest
+from accel.cli.adaptive_table import Column, adaptive_table
+from accel.cli.npy_files import array_file, input_files, output_files, read_arrays
+from accel.cli.picture_options import STDOUT, Pictures, new_waves, written_at
+from accel.cli.run_request import RunRequest
+from accel.cli.shared_options import (
+    busy,
+    critical_json,
+    figures_table,
+    given,
+    print_json,
+    show,
+    terminal_width,
+)
+from accel.cli.stall_tables import advice_table, critical_table, instruction_name, segments_table
+from accel.cli.stdout import wrote
+from accel.compiler.target.machine import machine
+from accel.network.digits import digits_network
+from accel.network.model_files import DEFAULT_MACHINE
+from accel.network.network import read_network
+from accel.network.network_advice import advise_network
+from accel.network.network_file import load_network
+from accel.network.network_headline import network_headline
+from accel.network.network_program import NetworkProgram
+from accel.network.network_report import NetworkReport
+from accel.network.network_result import LayerResult, NetworkResult
+from accel.network.saved_network_run import saved_network
+from accel.run.critical_path import Segment, shares_text
+from accel.run.machine_advice import AdviceReport
+from accel.run.replay import program_name
+from accel.run.result import SCHEMA_VERSION, error_dict
+
+
+def run_network(request: RunRequest) -> int:
+    """Run a compiled network, or compile a model and run it, and return the exit code.
+
+    Raises:
+        AccelError: the file, an option or the run is at fault.
+    """
+    if request.order == "random":
+        raise AccelError(
+            f"--order random is given, and {str(request.file)!r} holds a network; it is for single programs"
+        )
+    if request.report is not None:
+        NetworkReport.check_backend(request.backend)
+        NetworkReport.check_path(request.report)
+    program = _network_program(request)
+    graph = program.graph
+    sources, targets = input_files(request.inputs, graph.inputs), output_files(request.outputs, graph.outputs)
+    for what, names, known in (("input", sources, graph.inputs), ("output", targets, graph.outputs)):
+        for name in names:
+            if name not in known:
+                raise ShapeError(f"{name!r} is not an {what} of the network; {nearest(name, known)}")
+    page = given({"--report": None if request.report is None else Path(request.report)})
+    pictures = _pictures(request, program)
+    drawn = {f"{what} {path}": path for one in pictures for what, path in one.targets.items()}
+    check_targets(
+        {f"--output {name}": path for name, path in targets.items()}
+        | page
+        | drawn
+        | given({"--wave": request.wave, "--save": request.save}),
+        {"FILE": request.file} | {f"--input {name}": path for name, path in sources.items()},
+    )
+    arrays = program.random_inputs(request.seed) | read_arrays(sources)
+    before = written_at(request.wave)
+    try:
+        with busy("running") as note:
+            result = program.run(
+                arrays,
+                seed=request.seed,
+                check=not request.no_check,
+                progress=note,
+                record=True,
+                **request.run_options,
+            )
+    except ProgramFault as error:
+        if not request.as_json:
+            wrote(*new_waves(request.wave, before))
+            raise
+        print_json(
+            {"schema_version": SCHEMA_VERSION, "config": program.config.label, "error": error_dict(error)}
+        )
+        return error.exit_code
+    for name, path in targets.items():
+        write_atomically(path, array_file(result.outputs[name]))
+    advised = _advice(program, result) if request.advise else None
+    for path in page.values():
+        NetworkReport(program, result, advised=advised).save(path)
+    if request.save is not None:
+        name = program_name(request.file)
+        saved_network(result, name=name, overrides=request.overrides, seed=request.seed).save(request.save)
+    for one, ran in zip(pictures, result.runs, strict=False):
+        one.draw(ran)
+    waves = new_waves(request.wave, before)
+    if request.as_json:
+        print_json(_json(result, advised))
+        return 1 if result.mismatches else 0
+    said = network_headline(result)
+    if said is not None:
+        show(f"{said.text}\n")
+    show(layers_table(result, terminal_width()))
+    show(figures_table(_result_rows(result)))
+    show_path(result)
+    if advised is not None:
+        show(advice_table(advised))
+    for one, ran in zip(pictures, result.runs, strict=False):
+        one.show(ran)
+    kept = given({"--save": request.save}).values()
+    wrote(*targets.values(), *waves, *page.values(), *drawn.values(), *kept)
+    result.raise_if_wrong()
+    return 0
+
+
+def _network_program(request: RunRequest) -> NetworkProgram:
+    """Return the compiled network of the file, or compile the model."""
+    if not request.is_model:
+        return load_network(request.file).with_timing(request.overrides)
+    with busy("compiling"):
+        network = digits_network() if request.is_digits else read_network(request.file)
+        return network.build(machine(request.config or DEFAULT_MACHINE, **request.overrides))
+
+
+def _pictures(request: RunRequest, program: NetworkProgram) -> list[Pictures]:
+    """Return the pictures of each program, with its number in the names of the files."""
+    return [
+        Pictures(
+            report=None,
+            timeline=_numbered(request.timeline, number, program),
+            trace=_numbered(request.trace, number, program),
+            backend=request.backend,
+            as_json=request.as_json,
+            name=f"{program_name(request.file)}, program {number}",
+        )
+        for number in range(1, len(program.chains) + 1)
+    ]
+
+
+def _json(result: NetworkResult, advised: AdviceReport | None) -> dict[str, Any]:
+    said = network_headline(result)
+    advice = {} if advised is None else {"advice": advised.to_dict()}
+    path = critical_json(result.critical_path())
+    return {
+        "schema_version": SCHEMA_VERSION,
+        **result.to_dict(),
+        "headline": None if said is None else said.to_dict(),
+        "critical_path": path,
+        **advice,
+    }
+
+
+def _advice(program: NetworkProgram, result: NetworkResult) -> AdviceReport:
+    with busy("trying changes"):
+        return advise_network(program, result)
+
+
+def show_path(result: NetworkResult) -> None:
+    """Print the causes and longest segments of the critical path over all programs."""
+    path = result.critical_path()
+    if not path:
+        return
+    show(critical_table(path))
+
+    def where(one: Segment) -> str:
+        layer = result.layer_of(one.start)
+        if one.instruction is None or layer is None or layer.program is None:
+            return ""
+        return f"{instruction_name(one, result.runs[layer.program - 1])} in {layer.name}"
+
+    show(segments_table(path, where))
+
+
+def _numbered(path: str | None, number: int, program: NetworkProgram) -> str | None:
+    """Return a file name with a program's number inserted. Other targets stay."""
+    if path is None or path == STDOUT or len(program.chains) == 1:
+        return path
+    given = Path(path)
+    suffixes = "".join(given.suffixes[-2:] if given.suffix == ".gz" else given.suffixes[-1:])
+    return str(given.with_name(f"{given.name.removesuffix(suffixes)}.{number}{suffixes}"))
+
+
+def layers_table(result: NetworkResult, width: int | None = None) -> RenderableType:
+    """Return the table of layers: name, placement, mapping, MACs, simulated and predicted cycles, utilization
+    and the causes on the critical path.
+
+    Args:
+        result: the run.
+        width: width of the terminal in characters, or None for any width.
+    """
+
+    def cells(text: Callable[[LayerResult], str]) -> list[str]:
+        return [text(layer) for layer in result.layers]
+
+    def number(value: int | None) -> str:
+        return "" if value is None else f"{value:,}"
+
+    columns = [
+        Column(heading="layer", cells=cells(lambda one: one.name), is_text=True, is_name=True),
+        Column(heading="operator", cells=cells(lambda one: one.operator), is_text=True, is_name=True),
+        Column(
+            heading="where",
+            cells=cells(lambda one: f"{one.where}: {one.reason}" if one.reason else one.where),
+            least=3,
+            is_text=True,
+            is_name=True,
+        ),
+        Column(heading="mapping", cells=cells(lambda one: one.mapping), least=4, is_text=True),
+        Column(heading="MACs", cells=cells(lambda one: number(one.macs or None)), least=2),
+        Column(heading="cycles", cells=cells(lambda one: number(one.cycles))),
+        Column(heading="alone", cells=cells(lambda one: number(one.alone)), least=5),
+        Column(
+            heading="utilization",
+            cells=cells(lambda one: "" if one.utilization is None else f"{one.utilization:.1%}"),
+            least=1,
+        ),
+    ]
+    if any(layer.causes for layer in result.layers):
+        causes = cells(lambda one: shares_text(one.causes))
+        columns.append(Column(heading="critical path", cells=causes, is_text=True))
+    return adaptive_table(columns, width)
+
+
+def _result_rows(result: NetworkResult) -> list[tuple[str, str]]:
+    rows = [("machine", str(result.config))]
+    if result.cycles is not None:
+        rows.append(("cycles", f"{result.cycles:,}"))
+    if result.utilization is not None:
+        rows.append(("utilization", f"{result.utilization:.1%} of the GEMM core, by nominal MACs"))
+    rows.append(("MACs", f"{result.macs:,}, {result.host_macs:,} of them on the host"))
+    moved = ", ".join(f"{kind} {n:,}" for kind, n in result.bytes_by_kind.items() if n)
+    rows.append(("bytes moved", moved))
+    rows.append(("host", str(result.packing)))
+    if result.wrong is not None:
+        wrong = f"{result.wrong:,} MISMATCHES" if result.wrong else f"all {len(result.tensors)} tensors equal"
+        rows.append(("compared to numpy", wrong))
+    rows.append(("run in", f"{result.simulate_seconds:.3f} s"))
+    return rows

@@ -1,0 +1,90 @@
+"""The options of ``accel run`` and their checks."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from accel.base.errors import AccelError
+from accel.cli.shared_options import parse_settings
+from accel.network.model_files import is_model
+from accel.run.backends.simulator_backend import UNTIMED
+
+DIGITS = Path("digits")
+"""The argument that stands for the network that comes with accel, unless a file has this name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRequest:
+    """The values of the options of ``accel run``, by name; see ``accel run --help``."""
+
+    file: Path
+    config: str | None
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    backend: str
+    engine: str | None
+    wave: Path | None
+    serial: bool
+    order: str
+    no_check: bool
+    report: str | None
+    timeline: str | None
+    trace: str | None
+    save: Path | None
+    advise: bool
+    seed: int
+    settings: tuple[str, ...]
+    max_cycles: int
+    max_uops: int
+    as_json: bool
+
+    @property
+    def is_model(self) -> bool:
+        """Whether the argument is a model, which must be compiled first."""
+        return is_model(self.file) or self.is_digits
+
+    @property
+    def is_digits(self) -> bool:
+        """Whether the argument is the network that comes with accel."""
+        return self.file == DIGITS and not self.file.exists()
+
+    @cached_property
+    def overrides(self) -> dict[str, str]:
+        """The configuration fields that this run sets."""
+        return parse_settings(self.settings) | ({"serial": "1"} if self.serial else {})
+
+    @property
+    def run_options(self) -> dict[str, Any]:
+        """Options that the runs of programs and of networks share."""
+        return {
+            "backend": self.backend,
+            "engine": self.engine,
+            "wave": self.wave,
+            "max_cycles": self.max_cycles,
+            "max_uops": self.max_uops,
+        }
+
+    def check(self) -> None:
+        """Refuse options that exclude each other.
+
+        Raises:
+            AccelError: an option does not apply to the file or to the backend.
+        """
+        if self.serial and self.backend == "functional":
+            raise AccelError(
+                "--serial is given with the backend 'functional', which has no time; sim and rtl do"
+            )
+        if self.save is not None:
+            from accel.views.saved_run import check_run_path  # noqa: PLC0415  # slow to import
+
+            check_run_path(self.save)
+        for option, value in {"--save": self.save, "--advise": self.advise}.items():
+            if value and self.backend == UNTIMED:
+                raise AccelError(
+                    f"{option} is given with the backend {self.backend!r}, which has no time; sim and rtl do"
+                )
+        if self.config is not None and not self.is_model:
+            raise AccelError(
+                f"--config is given, and {str(self.file)!r} is already compiled; it is for models"
+            )

@@ -1,0 +1,345 @@
+"""Options, output and progress that subcommands share."""
+
+import io
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from click.core import ParameterSource
+from click.shell_completion import CompletionItem
+from rich.console import Console, RenderableType
+from rich.table import Table
+
+from accel.base.errors import AccelError, nearest
+from accel.cli.stdout import write
+from accel.core.config import NAMED, SPECS, Config
+from accel.hw.engines.open_engine import DEFAULT_ENGINE, ENGINES
+from accel.image import conformance_vectors
+from accel.image.image import is_network
+from accel.run.critical_path import Segment, critical_dict
+from accel.run.program import BACKENDS, Program
+from accel.run.replay import load_any
+from accel.sim.functional.executor import DEFAULT_MAX_UOPS
+from accel.sim.timing.timing_model import DEFAULT_MAX_CYCLES
+
+_PIPE_WIDTH = 10_000
+"""Width for output to a pipe, larger than any line."""
+_SEGMENTS = 20
+"""Number of critical-path segments in JSON."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+seed_option = click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random values."
+)
+
+
+Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def complete(names: Iterable[str], *, files: bool = False) -> Complete:
+    """Complete an option's value: one of some names, or a file if none matches."""
+    known = list(names)
+
+    def found(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+        items = [CompletionItem(name) for name in known if name.startswith(begun)]
+        return items or ([CompletionItem(begun, type="file")] if files else [])
+
+    return found
+
+
+def config_option(default: str | None, shown: str | None = None) -> Callable[[F], F]:
+    """Return the option ``--config`` with completion.
+
+    Args:
+        default: the default machine, or None if it depends on other options.
+        shown: the default's description in the help, if not its name.
+    """
+    return click.option(
+        "--config",
+        default=default,
+        show_default=shown or True,
+        metavar="NAME|FILE",
+        help="The machine, by name or as a TOML or JSON file.",
+        shell_complete=complete(NAMED, files=True),
+    )
+
+
+def machine_row(config: Config) -> tuple[str, str]:
+    """Return the row of the machine in a table. It says so if no ``--config`` was given."""
+    context = click.get_current_context(silent=True)
+    source = None if context is None else context.get_parameter_source("config")
+    chosen = source in (ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP)
+    return ("machine", f"{config}{'; the default, --config changes it' if chosen else ''}")
+
+
+def backend_option(default: str, help_text: str) -> Callable[[F], F]:
+    """Return the option ``--backend`` with completion."""
+    return click.option(
+        "--backend",
+        default=default,
+        show_default=True,
+        metavar="|".join(BACKENDS),
+        shell_complete=complete(BACKENDS),
+        help=help_text,
+    )
+
+
+def engine_option(help_text: str) -> Callable[[F], F]:
+    """Return the option ``--engine`` with completion."""
+    return click.option(
+        "--engine",
+        metavar="|".join(ENGINES),
+        shell_complete=complete(ENGINES),
+        help=f"{help_text}  [default: {DEFAULT_ENGINE}]",
+    )
+
+
+order_option = click.option(
+    "--order",
+    type=click.Choice(["program", "random"]),
+    default="program",
+    show_default=True,
+    help="Order of functional execution.",
+)
+
+
+def numbers_parser(
+    form: str, separator: str, counts: Sequence[int]
+) -> Callable[[click.Context, click.Parameter, str | None], tuple[int, ...] | None]:
+    """Return a parser for several integers in one argument, for example ``56x56`` or ``1,1,2,2``.
+
+    Args:
+        form: the form, for messages.
+        separator: between the numbers.
+        counts: allowed numbers of integers.
+    """
+
+    def parse(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+        if value is None:
+            return None
+        parts = value.split(separator)
+        if len(parts) not in counts or not all(re.fullmatch(r"\s*-?[0-9]{1,9}\s*", part) for part in parts):
+            raise click.BadParameter(f"{value!r} is not of the form {form}")
+        return tuple(map(int, parts))
+
+    return parse
+
+
+def set_option(kinds: str) -> Callable[[F], F]:
+    """Return the repeatable option ``--set FIELD=VALUE``."""
+    return click.option(
+        "--set",
+        "settings",
+        metavar="FIELD=VALUE",
+        multiple=True,
+        help=f"Override a {kinds} field of the configuration. 'accel configs vta' lists them.",
+        shell_complete=complete(f"{name}=" for name, spec in SPECS.items() if spec.kind in kinds),
+    )
+
+
+def limit_options(command: F) -> F:
+    """Add ``--max-cycles`` and ``--max-uops``."""
+    uops = click.option(
+        "--max-uops",
+        type=click.IntRange(1),
+        default=DEFAULT_MAX_UOPS,
+        show_default=True,
+        help="Limit of executed micro-ops.",
+    )
+    cycles = click.option(
+        "--max-cycles",
+        type=click.IntRange(1),
+        default=DEFAULT_MAX_CYCLES,
+        show_default=True,
+        help="Limit of cycles.",
+    )
+    return cycles(uops(command))
+
+
+def named_values(option: str, texts: Iterable[str], form: str, names: Sequence[str] = ()) -> dict[str, str]:
+    """Return the ``NAME=VALUE`` arguments of a repeatable option as a mapping.
+
+    Args:
+        option: the option's name.
+        texts: the arguments.
+        form: the expected form, with an example.
+        names: known names, which may contain ``=``. The longest match counts.
+
+    Raises:
+        AccelError: an argument has another form, or a name appears twice.
+    """
+    values: dict[str, str] = {}
+    for text in texts:
+        known = max((name for name in names if text.startswith(f"{name}=")), key=len, default=None)
+        if known is not None:
+            name, value = known, text[len(known) + 1 :]
+        else:
+            name, _, value = text.partition("=")
+            name = name.strip()
+        if not name or not value:
+            raise AccelError(f"{option} is given {text!r}; it takes {form}")
+        if name in values:
+            raise AccelError(f"{option} is given {name} twice, as {values[name]!r} and as {value!r}")
+        values[name] = value
+    return values
+
+
+def parse_settings(settings: Sequence[str]) -> dict[str, str]:
+    """Return ``--set FIELD=VALUE`` arguments as a mapping.
+
+    Raises:
+        AccelError: as :func:`named_values`.
+    """
+    found = named_values("--set", settings, "FIELD=VALUE, as read_latency=100")
+    return {name: value.strip() for name, value in found.items()}
+
+
+def load_program(path: Path, settings: Sequence[str] = (), *, serial: bool = False) -> Program:
+    """Load a program file, an assembly text, a vector or the program of a network, with timing settings for
+    this run.
+
+    Raises:
+        AccelError: a setting has another form than FIELD=VALUE or appears twice.
+        ProgramError: the file cannot be read.
+        ConfigError: a setting is unknown or not a timing field.
+    """
+    if is_network(path):
+        from accel.network.network_file import load_network, single_program  # noqa: PLC0415  # slow to import
+
+        program = single_program(load_network(path), str(path))
+    else:
+        program = load_any(path)
+    values = parse_settings(settings)
+    if serial:
+        if "serial" in values:
+            raise AccelError(f"--serial and --set serial={values['serial']} are given; one of them is enough")
+        values["serial"] = "1"
+    if not values:
+        return program
+    return program.with_timing(program.config.variant(values, kinds=("timing",)))
+
+
+def program_files(path: Path) -> dict[str, Path]:
+    """Return the files that :func:`load_program` reads, by their names in messages."""
+    if path.is_dir():
+        return {f"FILE ({name})": path / name for name in conformance_vectors.FILES}
+    return {"FILE": path}
+
+
+def config_file(config: str) -> dict[str, Path]:
+    """Return the file of ``--config``, if it is one."""
+    return {} if config in NAMED else {"--config": Path(config)}
+
+
+def given(paths: Mapping[str, Path | None]) -> dict[str, Path]:
+    """Return the paths that exist."""
+    return {name: path for name, path in paths.items() if path is not None}
+
+
+def check_name(what: str, name: str, valid: Iterable[str]) -> None:
+    """Refuse a name that is not in ``valid``.
+
+    Raises:
+        AccelError: the message names the nearest valid name.
+    """
+    names = list(valid)
+    if name not in names:
+        raise AccelError(f"the {what} is {name!r}; {nearest(name, names)}")
+
+
+def print_json(data: dict[str, Any]) -> None:
+    """Print one JSON object on stdout."""
+    write(json.dumps(data, indent=2) + "\n")
+
+
+def show(*renderables: RenderableType, wide: bool = False) -> None:
+    """Print text and tables on stdout. In a pipe the text is plain, without wrapping and trailing blanks.
+
+    Args:
+        renderables: the texts and tables.
+        wide: keep the full width of tables also on a narrow terminal.
+    """
+    plain = not sys.stdout.isatty()
+    text = io.StringIO()
+    console = Console(
+        file=text if plain else None,
+        color_system=None if plain else "auto",
+        width=_PIPE_WIDTH if plain or wide else None,
+        highlight=False,
+        soft_wrap=True,
+        emoji=False,
+        markup=False,
+    )
+    console.print(*renderables, sep="\n")
+    if plain:
+        write("".join(line.rstrip() + "\n" for line in text.getvalue().splitlines()))
+
+
+def terminal_width() -> int | None:
+    """Return the width of the terminal, or None if stdout is not a terminal."""
+    return Console().width if sys.stdout.isatty() else None
+
+
+@contextmanager
+def busy(what: str) -> Iterator[Callable[[str], None]]:
+    """Show a spinner on a terminal during a long operation, and nothing in a pipe.
+
+    Yields a function that shows the current progress.
+    """
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    with Console(stderr=True).status(what) as status:
+        yield lambda text: status.update(f"{what}: {text}")
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Show a progress bar on a terminal, and nothing in a pipe.
+
+    Yields a function of the completed and the total amount, or None if nobody would see the bar.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import (  # noqa: PLC0415  # most commands have none
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def critical_json(path: Sequence[Segment] | None) -> dict[str, Any] | None:
+    """Return a critical path for ``--json``: all causes, and the longest segments."""
+    return None if path is None else critical_dict(path, _SEGMENTS)
+
+
+def figures_table(rows: Sequence[tuple[str, str]]) -> Table:
+    """Return a table of names and values."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="dim")
+    table.add_column()
+    for name, value in rows:
+        table.add_row(name, value)
+    return table

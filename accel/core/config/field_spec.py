@@ -1,0 +1,102 @@
+"""How a configuration field is declared: its kind, unit, meaning and range."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from accel.core.scratchpad_specs import UOP, bits_of
+
+Kind = Literal["geometry", "timing"]
+
+DRAM_ADDRESS_BITS = 40
+"""Bits of a byte address in DRAM: a window of up to 1 TiB."""
+PAGE_BYTES = 4096
+"""Bytes of a page. No burst crosses a page boundary, as AXI4 demands."""
+INSTRUCTION_BYTES = 16
+"""Bytes of an instruction in DRAM."""
+UOP_BYTES = bits_of(UOP.dtype) // 8
+"""Bytes of a micro-op in DRAM."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """The declaration of one configuration field.
+
+    Attributes:
+        kind: ``geometry`` fields are bound when a program is compiled. ``timing`` fields may differ from
+            run to run.
+        unit: unit of the value, for example ``bytes``.
+        doc: meaning of the field.
+        low: least allowed value.
+        high: greatest allowed value.
+        affects: the scratchpads, units, instructions or rules that depend on the field.
+        power_of_two: whether the value must be zero or a power of two.
+        post: whether only machines with ``post=1`` have the field.
+    """
+
+    kind: Kind
+    unit: str
+    doc: str
+    low: int
+    high: int
+    affects: str = ""
+    power_of_two: bool = False
+    post: bool = False
+    optional: bool = False
+    """Whether programs of older releases lack this geometry field."""
+
+
+def config_field(
+    default: int,
+    kind: Kind,
+    unit: str,
+    doc: str,
+    low: int,
+    high: int,
+    *,
+    affects: str,
+    power_of_two: bool = False,
+    post: bool = False,
+    optional: bool = False,
+) -> Any:
+    """Declare a field of :class:`~accel.core.config.Config` with its :class:`Spec`."""
+    spec = Spec(
+        kind=kind,
+        unit=unit,
+        doc=doc,
+        low=low,
+        high=high,
+        affects=affects,
+        power_of_two=power_of_two,
+        post=post,
+        optional=optional,
+    )
+    return field(default=default, metadata={"spec": spec})
+
+
+def block_size_field(default: int, doc: str, *, affects: str) -> Any:
+    """Declare an extent of a scratchpad element, for example ``block_in``."""
+    return config_field(default, "geometry", "elements", doc, 1, 256, affects=affects, power_of_two=True)
+
+
+def capacity_field(default: int, doc: str, *, affects: str, post: bool = False) -> Any:
+    """Declare the capacity of a scratchpad, for example ``inp_bytes``."""
+    return config_field(
+        default, "geometry", "bytes", doc, 1, 1 << 26, affects=affects, power_of_two=True, post=post
+    )
+
+
+def timing_field(
+    default: int,
+    unit: str,
+    doc: str,
+    low: int,
+    high: int,
+    *,
+    affects: str,
+    power_of_two: bool = False,
+    post: bool = False,
+) -> Any:
+    """Declare a field that may change from run to run, for example ``read_latency``."""
+    return config_field(
+        default, "timing", unit, doc, low, high, affects=affects, power_of_two=power_of_two, post=post
+    )

@@ -1,0 +1,353 @@
+"""The class :class:`Config`: all numbers that define a machine.
+
+A program is compiled for a *geometry* and stores it. *Timing* may differ from run to run. Each field is
+declared once, with its unit and its range. The command line, the file readers and the documentation follow
+from these declarations.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, SupportsIndex
+
+from accel.base.arguments import plain_integer
+from accel.base.errors import ConfigError, nearest
+from accel.base.json_types import shown
+from accel.core.config.config_fields import ConfigFields
+from accel.core.config.field_spec import DRAM_ADDRESS_BITS, PAGE_BYTES, Kind, Spec
+from accel.core.config.named_machines import NAMED_VALUES
+from accel.core.scratchpad_specs import ACC, INP, PAR, PAR_INDEX_BITS, RES, UOP, WGT, scratchpads_of
+
+_DEFAULT_TAP_BANKS = 4
+"""Banks of inp where ``inp_banks`` is 0: enough to read the three taps of one kernel row in one cycle."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(ConfigFields):
+    """One machine. The defaults are those of stock VTA, see :data:`NAMED` for other machines.
+
+    For example, ``Config(name="mine", batch=2)`` is stock VTA with two rows in each inp, acc and out
+    element.
+    """
+
+    def __post_init__(self) -> None:
+        for name, spec in SPECS.items():
+            object.__setattr__(self, name, _checked_value(self, name, spec))
+        for name in SPECS.keys() - self.fields:
+            if getattr(self, name) != getattr(Config, name):
+                raise ConfigError(
+                    f"{name} is {getattr(self, name)} in configuration {self.name!r}; "
+                    "only machines with post=1 have it"
+                )
+        for memory, scratchpad in scratchpads_of(self).items():
+            capacity, element = getattr(self, f"{memory}_bytes"), scratchpad.element_bytes(self)
+            if capacity < 2 * element:
+                raise ConfigError(
+                    f"{memory}_bytes is {capacity} in configuration {self.name!r}; "
+                    f"two elements of {element} bytes are the least"
+                )
+        if self.post:
+            self._check_post()
+        if self.mem_base % PAGE_BYTES:
+            raise ConfigError(f"mem_base is {self.mem_base}; it must be a multiple of {PAGE_BYTES}")
+        if self.mem_base + self.mem_size > 1 << DRAM_ADDRESS_BITS:
+            raise ConfigError(
+                f"mem_base + mem_size is {self.mem_base + self.mem_size}; "
+                f"DRAM addresses have {DRAM_ADDRESS_BITS} bits"
+            )
+        if self.fetch_chunk > self.fetch_buffer:
+            raise ConfigError(
+                f"fetch_chunk is {self.fetch_chunk}; fetch_buffer holds only {self.fetch_buffer} instructions"
+            )
+
+    def _check_post(self) -> None:
+        most = self.par_element_bytes << PAR_INDEX_BITS
+        if self.par_bytes > most:
+            raise ConfigError(
+                f"par_bytes is {self.par_bytes} in configuration {self.name!r}; an index into par has "
+                f"{PAR_INDEX_BITS} bits, so {most} are the most"
+            )
+        if self.inp_banks > 1 and self.block_in != self.block_out:
+            raise ConfigError(
+                f"inp_banks is {self.inp_banks} in configuration {self.name!r}; only machines with equal "
+                f"block_in and block_out have depthwise MACs, and more banks than 1"
+            )
+        if self.inp_banks > self.inp_depth:
+            raise ConfigError(
+                f"inp_banks is {self.inp_banks} in configuration {self.name!r}; "
+                f"inp has {self.inp_depth} elements"
+            )
+        for bytes_, what in ((self.bus_bytes, "a beat"), (self.out_element_bytes, "an out element")):
+            if self.post_lanes > bytes_:
+                raise ConfigError(
+                    f"post_lanes is {self.post_lanes} in configuration {self.name!r}; "
+                    f"{what} has {bytes_} values"
+                )
+
+    # --- elements and depths -------------------------------------------------------------------
+
+    @cached_property
+    def inp_element_bytes(self) -> int:
+        return INP.element_bytes(self)
+
+    @cached_property
+    def wgt_element_bytes(self) -> int:
+        return WGT.element_bytes(self)
+
+    @cached_property
+    def acc_element_bytes(self) -> int:
+        return ACC.element_bytes(self)
+
+    @cached_property
+    def out_element_bytes(self) -> int:
+        return ACC.values(self)
+
+    @cached_property
+    def par_element_bytes(self) -> int:
+        return PAR.element_bytes(self)
+
+    @cached_property
+    def res_element_bytes(self) -> int:
+        return RES.element_bytes(self)
+
+    @cached_property
+    def uop_depth(self) -> int:
+        return UOP.depth(self)
+
+    @cached_property
+    def inp_depth(self) -> int:
+        return INP.depth(self)
+
+    @cached_property
+    def wgt_depth(self) -> int:
+        return WGT.depth(self)
+
+    @cached_property
+    def acc_depth(self) -> int:
+        return ACC.depth(self)
+
+    @cached_property
+    def par_depth(self) -> int:
+        return PAR.depth(self)
+
+    @cached_property
+    def res_depth(self) -> int:
+        return RES.depth(self)
+
+    @cached_property
+    def uop_address_bits(self) -> int:
+        return UOP.address_bits(self)
+
+    @cached_property
+    def inp_address_bits(self) -> int:
+        return INP.address_bits(self)
+
+    @cached_property
+    def wgt_address_bits(self) -> int:
+        return WGT.address_bits(self)
+
+    @cached_property
+    def acc_address_bits(self) -> int:
+        return ACC.address_bits(self)
+
+    @cached_property
+    def par_address_bits(self) -> int:
+        return PAR.address_bits(self)
+
+    @cached_property
+    def res_address_bits(self) -> int:
+        return RES.address_bits(self)
+
+    # --- rates ---------------------------------------------------------------------------------
+
+    @cached_property
+    def bus_bytes(self) -> int:
+        return self.bus_bits // 8
+
+    @cached_property
+    def macs_per_cycle(self) -> int:
+        return self.batch * self.block_in * self.block_out
+
+    @cached_property
+    def lanes(self) -> int:
+        """Values that STORE.REQ and STORE.ADD requantize per cycle: ``post_lanes``, or its default where
+        that is 0."""
+        return self.post_lanes or min(self.bus_bytes, self.out_element_bytes)
+
+    @cached_property
+    def depthwise(self) -> bool:
+        """Whether the machine has depthwise MACs: ``post=1``, and ``block_in`` equals ``block_out``."""
+        return bool(self.post) and self.block_in == self.block_out
+
+    @cached_property
+    def tap_banks(self) -> int:
+        """Banks of inp, across which the taps of a depthwise MAC lie: ``inp_banks``, or its default where
+        that is 0."""
+        if self.inp_banks or not self.depthwise:
+            return self.inp_banks or 1
+        return min(_DEFAULT_TAP_BANKS, self.block_in, self.inp_depth)
+
+    @cached_property
+    def token_limit(self) -> int:
+        """Largest value of a token counter."""
+        return (1 << self.token_bits) - 1
+
+    @cached_property
+    def block_name(self) -> str:
+        """The block sizes as intrinsic names contain them: ``8x8`` if all are equal, otherwise for example
+        ``1x16x16``."""
+        if self.batch == self.block_in == self.block_out:
+            return f"{self.batch}x{self.batch}"
+        return f"{self.batch}x{self.block_in}x{self.block_out}"
+
+    # --- variants and data ---------------------------------------------------------------------
+
+    def override(
+        self, values: Mapping[str, int | str], *, kinds: tuple[Kind, ...] = ("geometry", "timing")
+    ) -> "Config":
+        """Return this configuration with some fields replaced. Sizes may be written as ``64KiB``.
+
+        Raises:
+            ConfigError: unknown field, field of a kind that is not in ``kinds``, or bad value.
+        """
+        parsed: dict[str, int] = {}
+        for name, value in values.items():
+            spec = SPECS.get(name)
+            if spec is None:
+                raise ConfigError(f"{name!r} is not a configuration field; {nearest(name, SPECS)}")
+            if spec.kind not in kinds:
+                raise ConfigError(
+                    f"{name!r} is a {spec.kind} field, bound when the program was compiled; "
+                    f"only {' and '.join(kinds)} fields can be set here"
+                )
+            parsed[name] = parse_quantity(name, value)
+        return replace(self, **parsed)  # type: ignore[arg-type]
+
+    def variant(
+        self, values: Mapping[str, int | str], *, kinds: tuple[Kind, ...] = ("geometry", "timing")
+    ) -> "Config":
+        """Return this configuration with some fields replaced and, unless it is a named one, with a new
+        name.
+
+        The new name lists the changes, for example ``mine with batch=2``. A changed machine of
+        :data:`NAMED` keeps its name, because :attr:`label` lists its changes.
+
+        Raises:
+            ConfigError: as :meth:`override`.
+        """
+        found = self.override(values, kinds=kinds)
+        changes = _changes(self, found)
+        return found if self.name in NAMED or not changes else replace(found, name=f"{self.name} {changes}")
+
+    def with_geometry_of(self, other: "Config") -> "Config":
+        """Return this timing on the geometry of ``other``. If ``other`` has ``post=0``, fields that need
+        ``post=1`` get their defaults."""
+        values = {name: getattr(other, name) for name, spec in SPECS.items() if spec.kind == "geometry"}
+        lost = {name: getattr(Config, name) for name in SPECS.keys() - other.fields}
+        return replace(self, **(values | lost))
+
+    @cached_property
+    def hardware(self) -> "Config":
+        """The configuration that decides the hardware: no name, and :data:`RUN_FIELDS` at their defaults.
+
+        A 0 in ``post_lanes`` or ``inp_banks`` is replaced by the number it stands for.
+        """
+        values = {name: getattr(self, name) for name in SPECS if name not in RUN_FIELDS}
+        counts = {"post_lanes": self.lanes, "inp_banks": self.tap_banks} if self.post else {}
+        return Config(**values | counts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain data, which :func:`from_dict` reads."""
+        return {"name": self.name} | {name: getattr(self, name) for name in self.fields}
+
+    @property
+    def fields(self) -> list[str]:
+        """The fields of this machine in order of declaration. Fields that need ``post=1`` are left out
+        where ``post=0``."""
+        return [name for name, spec in SPECS.items() if self.post or not spec.post]
+
+    @cached_property
+    def label(self) -> str:
+        """The name, followed by the changes if a machine of :data:`NAMED` was changed: ``vta with
+        batch=2``."""
+        stock = NAMED.get(self.name)
+        changes = "" if stock is None else _changes(stock, self)
+        return f"{self.name} {changes}".rstrip()
+
+    def __str__(self) -> str:
+        return f"{self.label} ({self.batch}x{self.block_in}x{self.block_out}, {self.bus_bits}-bit bus)"
+
+
+SPECS: dict[str, Spec] = {f.name: f.metadata["spec"] for f in fields(Config) if "spec" in f.metadata}
+"""The declaration of every field except ``name``, in order."""
+
+RUN_FIELDS = frozenset({"read_latency", "write_latency", "mem_base", "mem_size", "serial"})
+"""Timing fields that the hardware does not depend on: latencies of the memory, and settings that software
+writes to registers before a run."""
+
+
+def _checked_value(config: Config, name: str, spec: Spec) -> int:
+    """Check the value of a field and return it as ``int``."""
+    given = getattr(config, name)
+    value = plain_integer(given)
+    if value is None:
+        raise ConfigError(f"{name} is {given!r} in configuration {config.name!r}; it must be an integer")
+    if not spec.low <= value <= spec.high:
+        raise ConfigError(
+            f"{name} is {value} in configuration {config.name!r}; "
+            f"it must be in {spec.low}..{spec.high} {spec.unit}"
+        )
+    if spec.power_of_two and value & (value - 1):
+        raise ConfigError(f"{name} is {value} in configuration {config.name!r}; it must be a power of two")
+    return value
+
+
+_MAX_CHANGES_SHOWN = 3
+"""Changes that a label lists, so that it fits a line."""
+
+
+def _changes(one: Config, other: Config) -> str:
+    """List the fields that differ, with their values in ``other``, for example ``with batch=2``, or empty
+    if none differs."""
+    fields = [
+        f"{name}={getattr(other, name)}" for name in SPECS if getattr(one, name) != getattr(other, name)
+    ]
+    more = len(fields) - _MAX_CHANGES_SHOWN
+    shown = ", ".join(fields[:_MAX_CHANGES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return f"with {shown}" if fields else ""
+
+
+_SUFFIX_FACTORS = {
+    "": 1,
+    "k": 1 << 10,
+    "kib": 1 << 10,
+    "m": 1 << 20,
+    "mib": 1 << 20,
+    "g": 1 << 30,
+    "gib": 1 << 30,
+}
+
+
+def parse_quantity(name: str, value: SupportsIndex | str | bool) -> int:
+    """Parse an integer: decimal, hexadecimal, or with the suffix ``KiB``, ``MiB`` or ``GiB``.
+
+    ``true`` and ``false`` are also allowed if ``name`` is a flag or no configuration field.
+    """
+    text = str(value).strip().lower()
+    if text in ("true", "false") and (name not in SPECS or SPECS[name].unit == "flag"):
+        return int(text == "true")
+    number = plain_integer(value)
+    if number is not None:
+        return number
+    if re.fullmatch(r"0x[0-9a-f]+", text):
+        return int(text, 16)
+    match = re.fullmatch(r"(-?\d{1,40})\s*([a-z]*)", text)
+    if match is None or match[2] not in _SUFFIX_FACTORS:
+        raise ConfigError(f"{name} is {shown(value)}; it must be an integer, as 64, 0x40 or 64KiB")
+    return int(match[1]) * _SUFFIX_FACTORS[match[2]]
+
+
+NAMED: dict[str, Config] = {name: Config(name=name, **values) for name, values in NAMED_VALUES.items()}
+"""The named configurations: stock VTA, the classic 8x8x8 GEMM core, a small machine for fuzzing, one for
+an ECP5-85F, and the same four with ``post=1``, for example ``vta-int8``."""

@@ -1,0 +1,69 @@
+"""The field values of the named machines; fields that are not listed keep their defaults."""
+
+from collections.abc import Mapping
+
+_FIRST_GENERATION: dict[str, dict[str, int]] = {
+    "vta": {},
+    "gemm8x8": {
+        "batch": 8,
+        "block_in": 8,
+        "block_out": 8,
+        "uop_bytes": 16 << 10,
+        "inp_bytes": 64 << 10,
+        "wgt_bytes": 64 << 10,
+        "acc_bytes": 128 << 10,
+        "bus_bits": 128,
+    },
+    "tiny": {
+        "batch": 1,
+        "block_in": 4,
+        "block_out": 8,
+        "uop_bytes": 1 << 10,
+        "inp_bytes": 512,
+        "wgt_bytes": 4 << 10,
+        "acc_bytes": 4 << 10,
+        "tree_stages": 1,
+    },
+    "ecp5": {
+        "batch": 1,
+        "block_in": 8,
+        "block_out": 8,
+        "uop_bytes": 8 << 10,
+        "inp_bytes": 8 << 10,
+        "wgt_bytes": 32 << 10,
+        "acc_bytes": 32 << 10,
+        "outstanding": 8,
+        "fetch_buffer": 32,
+        "load_queue": 16,
+        "compute_queue": 16,
+        "store_queue": 16,
+        "mul_slots": 5,
+        "dispatch_stages": 3,
+    },
+}
+"""Stock VTA, the classic 8x8x8 GEMM core, a small machine for fuzzing, and one that fits an ECP5-85F."""
+
+_SECOND_GENERATION: dict[str, dict[str, int]] = {
+    "tiny": {
+        "block_out": 4,
+        "wgt_bytes": 2 << 10,
+        "acc_bytes": 2 << 10,
+        "post_stages": 2,
+        "par_bytes": 512,
+        "res_bytes": 64,
+    },
+    "ecp5": {"post_lanes": 2},
+}
+"""How ``tiny-int8`` and ``ecp5-int8`` differ from ``tiny`` and ``ecp5``, apart from ``post=1``. ``tiny-int8``
+has square blocks, so that depthwise MACs exist, and 16 elements each in par and res. An ECP5-85F has
+multipliers for two lanes."""
+
+NAMED_VALUES: Mapping[str, Mapping[str, int]] = {
+    **_FIRST_GENERATION,
+    **{
+        f"{name}-int8": {**values, **_SECOND_GENERATION.get(name, {}), "post": 1}
+        for name, values in _FIRST_GENERATION.items()
+    },
+}
+"""Values that differ from the defaults, by machine. Each machine of the first generation has a counterpart of
+the second with the suffix ``-int8``."""

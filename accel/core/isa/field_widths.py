@@ -1,0 +1,27 @@
+"""Widths and positions of instruction fields that no configuration changes.
+
+Widths are in bits. Those of VTA's instructions are the widths of VTA's ``hw_spec.h``.
+"""
+
+OPCODE_BITS = 3
+MEMORY_ID_BITS = 3
+MEMORY_AT = OPCODE_BITS + 4
+"""First bit of the memory id, in all instructions that have one: it follows the opcode and the token
+flags."""
+PART_AT = MEMORY_AT + MEMORY_ID_BITS
+"""Position of the bit ``part``, which distinguishes classes that share a memory id."""
+LOOP_BITS = 14
+"""Bits of ``iter_out`` and ``iter_in``."""
+SIZE_BITS = 16
+"""Bits of ``y_size``, ``x_size`` and ``x_stride``."""
+PAD_BITS = 4
+"""Bits of each of the four pads."""
+SRAM_BASE_BITS = 16
+DRAM_BASE_BITS = 32
+ALU_OP_BITS = 3
+TAPS_BITS = 9
+"""Enough for 256 taps: a depthwise MAC has at most one tap for each column of a wgt element."""
+STEP_BITS = 16
+"""Bits of the distance between taps."""
+IMMEDIATE_BITS = 16
+"""Bits of the second operand of ALU as an immediate, signed."""

@@ -1,0 +1,167 @@
+"""Declare instruction fields and compute their bit layout, which is that of VTA's ``hw_spec.h``.
+
+Fields are packed upward from bit 0. A field that would cross a 64-bit boundary starts at the boundary. A
+field may have a fixed position instead, which the other fields must not reach. Widths may depend on the
+configuration. For example, a field that indexes inp has 11 bits on ``vta``, which has 2048 inp elements.
+"""
+
+import dataclasses
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import lru_cache
+from typing import Any, cast
+
+from accel.base.errors import ConfigError
+from accel.core.config import Config
+
+WORD_BITS = 64
+"""Bits of a word that no field crosses."""
+INSTRUCTION_BITS = 128
+
+
+@dataclass(frozen=True, kw_only=True)
+class FieldSpec:
+    """One declared field.
+
+    Attributes:
+        width: bits, or a function from the configuration to the bits.
+        doc: meaning of the field.
+        unit: unit of the value, for example ``elements``, or empty for flags, codes and plain numbers.
+        signed: whether the value is in two's complement.
+        enum: names of the values, if they have names.
+        at: fixed position of the first bit, or None if the field is packed.
+        before: name of the inherited field that this one precedes, or None if it follows the fields
+            declared before it.
+    """
+
+    width: int | Callable[[Config], int]
+    doc: str
+    unit: str = ""
+    signed: bool = False
+    enum: type[IntEnum] | None = None
+    at: int | None = None
+    before: str | None = None
+
+    def width_in(self, config: Config) -> int:
+        return self.width if isinstance(self.width, int) else self.width(config)
+
+
+def field(
+    width: int | Callable[[Config], int],
+    doc: str,
+    unit: str = "",
+    *,
+    default: Any = 0,
+    signed: bool = False,
+    enum: type[IntEnum] | None = None,
+    at: int | None = None,
+    before: str | None = None,
+) -> Any:
+    """Declare a field of an instruction. Fields are packed in order of declaration, except those with
+    ``at`` or ``before``."""
+    spec = FieldSpec(width=width, doc=doc, unit=unit, signed=signed, enum=enum, at=at, before=before)
+    return dataclasses.field(default=default, metadata={"isa": spec})
+
+
+def absent(value: Any) -> Any:
+    """Declare that a class lacks a field of its base. The attribute still exists and is always ``value``."""
+    return dataclasses.field(default=value, init=False, repr=False, compare=False)
+
+
+def field_specs(cls: type[Any]) -> dict[str, FieldSpec]:
+    """Return the declared fields of an instruction or micro-op class by name, in bit order."""
+    found: list[tuple[str, FieldSpec]] = []
+    for declared in dataclasses.fields(cls):
+        spec: FieldSpec | None = declared.metadata.get("isa")
+        if spec is None:
+            continue
+        names = [name for name, _ in found]
+        place = len(found) if spec.before is None else names.index(spec.before)
+        found.insert(place, (declared.name, spec))
+    return dict(found)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """The position of a field in its word: bits ``[offset, offset + width)``."""
+
+    name: str
+    offset: int
+    width: int
+    spec: FieldSpec
+
+    @property
+    def end(self) -> int:
+        """One more than the position of the last bit."""
+        return self.offset + self.width
+
+    @property
+    def low(self) -> int:
+        return -(1 << (self.width - 1)) if self.spec.signed else 0
+
+    @property
+    def high(self) -> int:
+        return (1 << (self.width - self.spec.signed)) - 1
+
+
+def pack_slots(
+    owner: str, specs: Sequence[tuple[str, FieldSpec]], config: Config, *, bits: int = INSTRUCTION_BITS
+) -> tuple[Slot, ...]:
+    """Compute the positions of the fields ``specs`` on a machine.
+
+    Raises:
+        ConfigError: the fields need more than ``bits`` bits, or one of them overlaps a field with a fixed
+            position.
+    """
+    slots: list[Slot] = []
+    position = 0
+    for name, spec in specs:
+        width = spec.width_in(config)
+        if spec.at is not None:
+            slots.append(Slot(name, spec.at, width, spec))
+            continue
+        if position // WORD_BITS != (position + width - 1) // WORD_BITS:
+            position = -(-position // WORD_BITS) * WORD_BITS
+        slots.append(Slot(name, position, width, spec))
+        position += width
+    _check_fixed_positions(owner, slots, config)
+    end = max((slot.end for slot in slots), default=0)
+    if end > bits:
+        raise ConfigError(
+            f"configuration {config.name!r} needs {end} bits for {owner}; there are {bits}: {_SPACE_ADVICE}"
+        )
+    return tuple(slots)
+
+
+def _check_fixed_positions(owner: str, slots: Sequence[Slot], config: Config) -> None:
+    """Refuse a fixed field that overlaps another field or crosses a 64-bit boundary."""
+    for fixed in (slot for slot in slots if slot.spec.at is not None):
+        if fixed.offset // WORD_BITS != (fixed.end - 1) // WORD_BITS:
+            raise ConfigError(
+                f"{owner}.{fixed.name} has bits {fixed.offset}..{fixed.end - 1} in configuration "
+                f"{config.name!r}; no field crosses a multiple of {WORD_BITS}"
+            )
+        for slot in slots:
+            if slot is not fixed and slot.offset < fixed.end and fixed.offset < slot.end:
+                raise ConfigError(
+                    f"{owner}.{slot.name} has bits {slot.offset}..{slot.end - 1} in configuration "
+                    f"{config.name!r}; {fixed.name} stands at bit {fixed.offset}: {_SPACE_ADVICE}"
+                )
+
+
+_SPACE_ADVICE = "make a scratchpad or the micro-op memory smaller"
+
+
+def class_slots(cls: type[Any], config: Config) -> tuple[Slot, ...]:
+    """Return the positions of the fields of a class, in order of the fields.
+
+    Raises:
+        ConfigError: the fields do not fit into the word.
+    """
+    return _class_slots(cast(Hashable, cls), config)
+
+
+@lru_cache(maxsize=1024)
+def _class_slots(cls: Any, config: Config) -> tuple[Slot, ...]:
+    return pack_slots(cls.__name__, list(field_specs(cls).items()), config, bits=cls.BITS)

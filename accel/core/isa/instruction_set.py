@@ -1,0 +1,94 @@
+"""The classes of all instructions, by opcode, memory id and part, and the ones that a machine has."""
+
+from accel.core.config import Config
+from accel.core.isa.instruction_base import Finish, Instruction
+from accel.core.isa.loop_instructions import Alu, Gemm, Loops, Mac
+from accel.core.isa.opcodes import MEMORY_NAMES
+from accel.core.isa.set_instructions import Set, SetAcc, SetInp, SetOut, SetSum
+from accel.core.isa.transfer_instructions import (
+    Load,
+    LoadPar,
+    LoadRes,
+    Store,
+    StoreAcc,
+    StoreAdd,
+    StoreReq,
+    Transfer,
+)
+from accel.core.scratchpad_specs import Route
+
+CLASSES: dict[int, type[Instruction]] = {
+    cls.OPCODE: cls for cls in (Load, Store, Gemm, Finish, Alu, Mac, Set)
+}
+"""The instruction class of each opcode. :data:`VARIANTS` overrides it for some memory ids."""
+
+VARIANTS: dict[tuple[int, int, int], type[Instruction]] = {
+    (cls.OPCODE, cls.MEMORY, cls.PART or 0): cls
+    for cls in (LoadPar, LoadRes, StoreAcc, StoreReq, StoreAdd, SetInp, SetAcc, SetOut, SetSum)
+    if cls.MEMORY is not None
+}
+"""The instruction class of an opcode, a memory id and a part. The part is 0 if the id selects only one
+class."""
+
+PARTED: frozenset[tuple[int, int]] = frozenset(
+    (opcode, memory) for (opcode, memory, _), cls in VARIANTS.items() if cls.PART is not None
+)
+"""Opcodes and memory ids that select several classes. The bit :data:`PART_AT` distinguishes them."""
+
+SETTINGS: tuple[type[Set], ...] = tuple(cls for cls in VARIANTS.values() if issubclass(cls, Set))
+"""The SETs that change settings."""
+
+TRANSFERS: tuple[type[Transfer], ...] = tuple(cls for cls in CLASSES.values() if issubclass(cls, Transfer))
+"""The instructions that move elements between DRAM and scratchpads."""
+LOOPS: tuple[type[Loops], ...] = tuple(cls for cls in CLASSES.values() if issubclass(cls, Loops))
+"""The instructions that run micro-ops."""
+
+
+def exists(cls: type[Instruction], config: Config) -> bool:
+    """Return whether a machine has a class of instructions."""
+    return bool(config.post) or not cls.POST
+
+
+def classes_of(config: Config) -> dict[int, type[Instruction]]:
+    """Return the instruction class of each opcode of a machine."""
+    return {opcode: cls for opcode, cls in CLASSES.items() if exists(cls, config)}
+
+
+def variants_of(config: Config) -> dict[tuple[int, int, int], type[Instruction]]:
+    """Return the entries of :data:`VARIANTS` that a machine has."""
+    return {key: cls for key, cls in VARIANTS.items() if exists(cls, config)}
+
+
+def class_of(opcode: int, memory: int, config: Config, *, part: int = 0) -> type[Instruction] | None:
+    """Return the class of an instruction word, or None if the machine does not have it.
+
+    Args:
+        opcode: the lowest three bits.
+        memory: the bits of the memory id.
+        config: the machine.
+        part: the bit after the memory id.
+    """
+    key = opcode, memory, part if (opcode, memory) in PARTED else 0
+    return variants_of(config).get(key, classes_of(config).get(opcode))
+
+
+def routes_of(cls: type[Transfer], config: Config) -> dict[int, Route]:
+    """Return the scratchpads that the memory ids of LOAD or STORE select on a machine."""
+    found = dict(cls.ROUTES)
+    for variant in variants_of(config).values():
+        if variant.OPCODE is cls.OPCODE and issubclass(variant, Transfer):
+            found |= variant.ROUTES
+    return found
+
+
+def loops_of(config: Config) -> tuple[type[Loops], ...]:
+    """Return the instructions of a machine that run micro-ops."""
+    return tuple(cls for cls in classes_of(config).values() if issubclass(cls, Loops))
+
+
+def memory_names(cls: type[Instruction]) -> dict[int, str]:
+    """Return the names of the memory ids in an instruction. Ids that it does not know have the names of
+    :class:`Memory`."""
+    if not issubclass(cls, Transfer):
+        return dict(MEMORY_NAMES)
+    return MEMORY_NAMES | {memory: route.name for memory, route in cls.ROUTES.items()}

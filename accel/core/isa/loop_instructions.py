@@ -1,0 +1,161 @@
+"""GEMM, MAC and ALU: the instructions that run micro-ops in two loops."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from accel.core.isa.field_widths import ALU_OP_BITS, IMMEDIATE_BITS, LOOP_BITS, OPCODE_BITS
+from accel.core.isa.instruction_base import Instruction
+from accel.core.isa.instruction_fields import field
+from accel.core.isa.opcodes import ALU_NAMES, AluOp, Opcode
+from accel.core.isa.operands import Operand
+from accel.core.scratchpad_specs import ACC, INP, UOP, WGT
+from accel.core.units import Unit
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Loops(Instruction):
+    """The fields that GEMM, MAC and ALU share: a range of micro-ops and two loops around it.
+
+    Each iteration runs all micro-ops of the range in order. Both loops add their factors to the index of
+    each operand: ``for i < iter_out, j < iter_in, u in [uop_begin, uop_end): dst = u.dst + i *
+    dst_factor_out + j * dst_factor_in``, and in the same way src and wgt. For example, with ``iter_out=2
+    iter_in=3 dst_factor_out=3 dst_factor_in=1`` a micro-op with dst 0 uses the elements 0, 1, 2, 3, 4, 5.
+    """
+
+    OPERANDS: ClassVar[tuple[Operand, ...]]
+    """The operands that micro-ops index."""
+
+    uop_begin: int = field(UOP.address_bits, "first micro-op", "micro-ops")
+    uop_end: int = field(lambda c: UOP.address_bits(c) + 1, "one after the last micro-op", "micro-ops")
+    iter_out: int = field(LOOP_BITS, "iterations of the outer loop", "iterations", default=1)
+    iter_in: int = field(LOOP_BITS, "iterations of the inner loop", "iterations", default=1)
+    dst_factor_out: int = field(ACC.address_bits, "added to dst per outer iteration", "acc elements")
+    dst_factor_in: int = field(ACC.address_bits, "added to dst per inner iteration", "acc elements")
+
+    @property
+    def unit(self) -> Unit:
+        return Unit.COMPUTE
+
+    @property
+    def uop_count(self) -> int:
+        """Micro-ops that the instruction executes."""
+        return self.iter_out * self.iter_in * max(0, self.uop_end - self.uop_begin)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Products(Loops):
+    """The fields that GEMM and MAC share: the loop factors of their two inputs."""
+
+    src_factor_out: int = field(INP.address_bits, "added to src per outer iteration", "inp elements")
+    src_factor_in: int = field(INP.address_bits, "added to src per inner iteration", "inp elements")
+    wgt_factor_out: int = field(WGT.address_bits, "added to wgt per outer iteration", "wgt elements")
+    wgt_factor_in: int = field(WGT.address_bits, "added to wgt per inner iteration", "wgt elements")
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether the micro-ops multiply. Otherwise they write zeros."""
+        raise NotImplementedError
+
+    @property
+    def accumulates(self) -> bool:
+        """Whether the micro-ops add to the old values of the accumulators."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gemm(Products):
+    """``acc[dst][b][o] += sum over k of inp[src][b][k] * wgt[wgt][o][k]``, wrapping at 32 bits.
+
+    With ``reset`` the micro-op writes zeros instead: ``acc[dst] = 0``. Its src and wgt are then ignored
+    and not checked. Micro-ops run strictly in order. The instruction does nothing if an iteration count is
+    zero or ``uop_begin >= uop_end``.
+    """
+
+    OPCODE: ClassVar[Opcode] = Opcode.GEMM
+    OPERANDS: ClassVar[tuple[Operand, ...]] = (
+        Operand(name="dst", memory=ACC, writes=True, unless="reset"),
+        Operand(name="src", memory=INP, unless="reset"),
+        Operand(name="wgt", memory=WGT, unless="reset"),
+    )
+    opcode: int = field(OPCODE_BITS, "operation", enum=Opcode, default=Opcode.GEMM)
+    reset: bool = field(1, "write zeros and do not multiply", default=False, before="uop_begin")
+
+    @property
+    def multiplies(self) -> bool:
+        return not self.reset
+
+    @property
+    def accumulates(self) -> bool:
+        return not self.reset
+
+    @property
+    def mnemonic(self) -> str:
+        return "GEMM"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mac(Products):
+    """``acc[dst][b][o] += sum over k of inp[src][b][k] * wgt[wgt][o][k]``, wrapping at 32 bits, as GEMM.
+
+    With ``overwrite`` the sum replaces the old value, which is not read: ``acc[dst][b][o] = sum over k``.
+    If several micro-ops have the same dst, the last one wins. Micro-ops run strictly in order. The
+    instruction does nothing if an iteration count is zero or ``uop_begin >= uop_end``.
+
+    With ``depthwise`` each channel has its own sum over ``taps`` elements of inp, ``step`` elements apart:
+    ``acc[dst][b][o] += sum over t < taps of inp[src + t * step][b][o] * wgt[wgt][o][t]``. SET.ACC sets
+    ``taps`` and ``step``. All of these elements of inp must exist. Columns of the wgt element from
+    ``taps`` on are ignored. For example, with ``taps=3 step=1`` a micro-op multiplies three neighbouring
+    pixels by one row of a 3x3 kernel. Depthwise MACs exist only where ``block_in`` and ``block_out`` are
+    equal.
+    """
+
+    OPCODE: ClassVar[Opcode] = Opcode.MAC
+    POST: ClassVar[bool] = True
+    OPERANDS: ClassVar[tuple[Operand, ...]] = (
+        Operand(name="dst", memory=ACC, writes=True, unless="overwrite"),
+        Operand(name="src", memory=INP, tapped="depthwise"),
+        Operand(name="wgt", memory=WGT),
+    )
+    opcode: int = field(OPCODE_BITS, "operation", enum=Opcode, default=Opcode.MAC)
+    overwrite: bool = field(1, "replace the old value by the sum", default=False, before="uop_begin")
+    depthwise: bool = field(1, "compute one sum per channel, over the taps of SET.ACC", default=False, at=63)
+
+    @property
+    def multiplies(self) -> bool:
+        return True
+
+    @property
+    def accumulates(self) -> bool:
+        return not self.overwrite
+
+    @property
+    def mnemonic(self) -> str:
+        return "MAC"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Alu(Loops):
+    """``acc[dst] = op(acc[dst], imm if use_imm else acc[src])`` on int32.
+
+    ADD and MUL wrap at 32 bits. SHR is an arithmetic shift. A negative amount shifts left. A right shift
+    by 31 or more leaves the sign, a left shift by 32 or more leaves zero. With ``use_imm`` the micro-op's
+    src is ignored and not checked. ``reset`` is ignored. Micro-ops run strictly in order, and each one
+    reads the results of those before it.
+    """
+
+    OPCODE: ClassVar[Opcode] = Opcode.ALU
+    OPERANDS: ClassVar[tuple[Operand, ...]] = (
+        Operand(name="dst", memory=ACC, writes=True),
+        Operand(name="src", memory=ACC, unless="use_imm"),
+    )
+    opcode: int = field(OPCODE_BITS, "operation", enum=Opcode, default=Opcode.ALU)
+    reset: bool = field(1, "ignored", default=False, before="uop_begin")
+    src_factor_out: int = field(ACC.address_bits, "added to src per outer iteration", "acc elements")
+    src_factor_in: int = field(ACC.address_bits, "added to src per inner iteration", "acc elements")
+    alu_op: int = field(ALU_OP_BITS, "operation, see below", enum=AluOp)
+    use_imm: bool = field(1, "the second operand is `imm` instead of `acc[src]`", default=False)
+    imm: int = field(IMMEDIATE_BITS, "second operand if `use_imm`", signed=True)
+
+    @property
+    def mnemonic(self) -> str:
+        return f"ALU.{ALU_NAMES.get(self.alu_op, f'OP{self.alu_op}')}"

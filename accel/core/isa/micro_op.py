@@ -1,0 +1,31 @@
+"""The micro-op: one step of GEMM, MAC or ALU."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from accel.core.isa.instruction_fields import field
+from accel.core.isa.instruction_set import LOOPS
+from accel.core.scratchpad_specs import Scratchpad
+
+
+def _index_field(name: str) -> Any:
+    """Declare a field of the micro-op, wide enough for every instruction that has an operand of that name."""
+    users: dict[Scratchpad, list[str]] = {}
+    for cls in LOOPS:
+        for operand in cls.OPERANDS:
+            if operand.name == name:
+                users.setdefault(operand.memory, []).append(cls.OPCODE.name)
+    everywhere = len(users) == 1 and len(*users.values()) == len(LOOPS)
+    meanings = (f"{pad} element" + ("" if everywhere else f" ({', '.join(u)})") for pad, u in users.items())
+    return field(lambda config: max(pad.address_bits(config) for pad in users), " or ".join(meanings))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MicroOp:
+    """One step of GEMM, MAC or ALU: the indices of its operands before the loops add their factors."""
+
+    BITS: ClassVar[int] = 32
+
+    dst: int = _index_field("dst")
+    src: int = _index_field("src")
+    wgt: int = _index_field("wgt")

@@ -1,0 +1,54 @@
+"""Opcodes, memory ids and ALU operations."""
+
+from enum import IntEnum
+
+
+class Opcode(IntEnum):
+    """The operation of an instruction, in its lowest three bits."""
+
+    LOAD = 0
+    STORE = 1
+    GEMM = 2
+    FINISH = 3
+    ALU = 4
+    MAC = 5
+    SET = 6
+
+
+class Memory(IntEnum):
+    """Names of memory ids. LOAD and STORE each declare what an id selects."""
+
+    UOP = 0
+    WGT = 1
+    INP = 2
+    ACC = 3
+    OUT = 4
+    ACC_8BIT = 5
+
+
+class OwnMemory(IntEnum):
+    """Memory ids of LOADs into the store unit's own scratchpads, par and res."""
+
+    PAR = 6
+    RES = 7
+
+
+class Finishing(IntEnum):
+    """Memory ids of STOREs that requantize: STORE.REQ, and STORE.ADD, which also adds a residual."""
+
+    REQ = 6
+    ADD = 7
+
+
+class AluOp(IntEnum):
+    """Operations of ALU."""
+
+    MIN = 0
+    MAX = 1
+    ADD = 2
+    SHR = 3
+    MUL = 4
+
+
+MEMORY_NAMES = {memory.value: memory.name for memory in Memory}
+ALU_NAMES = {op.value: op.name for op in AluOp}

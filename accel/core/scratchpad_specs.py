@@ -1,0 +1,196 @@
+"""The scratchpads of the machine: shape of an element, depth, and the unit that fills each one.
+
+Each scratchpad is declared once. LOAD and STORE declare which scratchpad a memory id selects, as a
+:class:`Route`. GEMM, MAC and ALU declare the scratchpads of their operands, as a list of
+:class:`~accel.core.isa.operands.Operand`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cache
+from types import MappingProxyType
+from typing import Protocol
+
+from accel.core.units import Unit
+
+
+class Geometry(Protocol):
+    """The configuration fields that shape elements. The capacity of each scratchpad is the field
+    ``<name>_bytes``."""
+
+    @property
+    def batch(self) -> int: ...
+
+    @property
+    def block_in(self) -> int: ...
+
+    @property
+    def block_out(self) -> int: ...
+
+    @property
+    def post(self) -> int: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scratchpad:
+    """One scratchpad.
+
+    Attributes:
+        name: name in ports, access sets, assembly and configuration fields.
+        dtype: numpy name of a value's type.
+        axes: extents of an element, as names of configuration fields or as numbers, or empty if an
+            element is one value.
+        filled_by: the unit that executes LOADs into the scratchpad.
+        post_bits: bits of a value in the scratchpad where ``post=1``, if more than in DRAM; otherwise 0.
+        post: whether only machines with ``post=1`` have the scratchpad.
+    """
+
+    name: str
+    dtype: str
+    axes: tuple[str | int, ...]
+    filled_by: Unit
+    post_bits: int = 0
+    post: bool = False
+
+    def shape(self, config: Geometry) -> tuple[int, ...]:
+        """Return the shape of an element, for example ``(1, 16)`` for inp on ``vta``."""
+        return tuple(axis if isinstance(axis, int) else int(getattr(config, axis)) for axis in self.axes)
+
+    def values(self, config: Geometry) -> int:
+        """Return the number of values in an element."""
+        found = 1
+        for axis in self.axes:
+            found *= axis if isinstance(axis, int) else getattr(config, axis)
+        return found
+
+    def element_bytes(self, config: Geometry) -> int:
+        """Return the bytes of an element in DRAM. The capacity of the scratchpad counts them too."""
+        return self.values(config) * bits_of(self.dtype) // 8
+
+    def lane_bits(self, config: Geometry) -> int:
+        """Return the bits of a value in the scratchpad. It is signed unless ``dtype`` is unsigned."""
+        return max(bits_of(self.dtype), self.post_bits if config.post else 0)
+
+    def word_bits(self, config: Geometry) -> int:
+        """Return the bits of an element in the scratchpad."""
+        return self.values(config) * self.lane_bits(config)
+
+    def held_dtype(self, config: Geometry) -> str:
+        """Return the numpy type with which software represents a value of the scratchpad, for example
+        ``int16`` for 9 bits."""
+        bits = self.lane_bits(config)
+        return self.dtype if bits == bits_of(self.dtype) else f"int{1 << (bits - 1).bit_length()}"
+
+    def held_bytes(self, config: Geometry) -> int:
+        """Return the bytes of an element in software's representation."""
+        return self.values(config) * bits_of(self.held_dtype(config)) // 8
+
+    def depth(self, config: Geometry) -> int:
+        """Return the number of elements."""
+        return int(getattr(config, f"{self.name}_bytes")) // self.element_bytes(config)
+
+    def address_bits(self, config: Geometry) -> int:
+        """Return the bits of an element's index."""
+        return (self.depth(config) - 1).bit_length()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@cache
+def bits_of(dtype: str) -> int:
+    """Return the bits of a value of a numpy type, for example 8 for ``int8``."""
+    return int(dtype.lstrip("uint"))
+
+
+UOP = Scratchpad(name="uop", dtype="uint32", axes=(), filled_by=Unit.COMPUTE)
+INP = Scratchpad(name="inp", dtype="int8", axes=("batch", "block_in"), filled_by=Unit.LOAD, post_bits=9)
+"""Values have 9 bits where ``post=1``, because LOAD.INP subtracts a zero point."""
+WGT = Scratchpad(name="wgt", dtype="int8", axes=("block_out", "block_in"), filled_by=Unit.LOAD)
+ACC = Scratchpad(name="acc", dtype="int32", axes=("batch", "block_out"), filled_by=Unit.COMPUTE)
+PAR = Scratchpad(name="par", dtype="int32", axes=("block_out", 2), filled_by=Unit.STORE, post=True)
+"""A bias and a scale for each channel. The low 24 bits of a scale are its multiplier, the high 8 bits its
+exponent."""
+RES = Scratchpad(name="res", dtype="int8", axes=("batch", "block_out"), filled_by=Unit.STORE, post=True)
+"""Residuals, a queue in a ring: the k-th element loaded in a run is at index k modulo the depth."""
+
+PAR_INDEX_BITS = 14
+"""Bits of an index into PAR in STORE.REQ and STORE.ADD: the bits of the four pad fields, which these lack,
+less the two flags ``par_y`` and ``par_x``."""
+
+SCRATCHPADS: Mapping[str, Scratchpad] = MappingProxyType(
+    {pad.name: pad for pad in (UOP, INP, WGT, ACC, PAR, RES)}
+)
+"""All scratchpads by name. :func:`scratchpads_of` returns those of a machine."""
+
+
+def scratchpads_of(config: Geometry) -> dict[str, Scratchpad]:
+    """Return the scratchpads of a machine by name."""
+    return {name: pad for name, pad in SCRATCHPADS.items() if config.post or not pad.post}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """The meaning of a memory id in a LOAD or STORE: a scratchpad, and the form of its elements in DRAM.
+
+    Attributes:
+        memory: the id, with its name in this instruction.
+        scratchpad: scratchpad that is written or read.
+        dtype: numpy name of a value's type in DRAM.
+        unit: unit that executes the transfer.
+        doc: conversion of the values, in words, or empty if there is none.
+        set_by: memory id of the SET that sets the signedness and the zero point of the values where
+            ``post=1``, or None if there is none.
+    """
+
+    memory: IntEnum
+    scratchpad: Scratchpad
+    dtype: str
+    unit: Unit
+    doc: str = ""
+    set_by: IntEnum | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the memory id in mnemonics."""
+        return self.memory.name
+
+    @property
+    def verbatim(self) -> bool:
+        """Whether values in DRAM have the scratchpad's type. A SET may still subtract a zero point."""
+        return self.dtype == self.scratchpad.dtype
+
+    def copies(self, config: Geometry) -> bool:
+        """Return whether elements have the same bytes in DRAM and in software's representation of the
+        scratchpad."""
+        return self.dtype == self.scratchpad.held_dtype(config)
+
+    def element_bytes(self, config: Geometry) -> int:
+        """Return the bytes of an element in DRAM. ``dram_base`` and ``x_stride`` count such elements."""
+        return self.scratchpad.values(config) * bits_of(self.dtype) // 8
+
+
+def routes(*found: Route) -> Mapping[int, Route]:
+    """Collect the routes of an instruction by memory id, in order of declaration."""
+    return MappingProxyType({int(route.memory): route for route in found})
+
+
+def filled(
+    memory: IntEnum,
+    scratchpad: Scratchpad,
+    *,
+    dtype: str = "",
+    doc: str = "",
+    set_by: IntEnum | None = None,
+) -> Route:
+    """Return the route of a LOAD, which the unit of the scratchpad executes. The default ``dtype`` is the
+    scratchpad's."""
+    return Route(
+        memory=memory,
+        scratchpad=scratchpad,
+        dtype=dtype or scratchpad.dtype,
+        unit=scratchpad.filled_by,
+        doc=doc,
+        set_by=set_by,
+    )

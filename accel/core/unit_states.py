@@ -1,0 +1,29 @@
+"""The states of a unit in a cycle, each with one label, one column name and one colour for all views."""
+
+from enum import IntEnum
+
+
+class State(IntEnum):
+    """State of a unit in a cycle. If several apply, the first one counts."""
+
+    BUSY = 0
+    MEMORY = 1
+    TOKEN = 2
+    IDLE = 3
+
+    @property
+    def label(self) -> str:
+        """Text for charts, tables and legends."""
+        return ("busy", "waits for memory", "waits for token", "idle")[self]
+
+    @property
+    def figure(self) -> str:
+        """Name of the attribute of :class:`~accel.core.events.UnitCycles`. After a unit's name it is the
+        column of a sweep's table, for example ``load_busy``."""
+        return ("busy", "memory_stall", "token_stall", "idle")[self]
+
+    @property
+    def color(self) -> str:
+        """Colour on a light background, from the palette of Okabe and Ito, which colour-blind readers can
+        distinguish."""
+        return ("#0072b2", "#e69f00", "#cc79a7", "#bbbbbb")[self]

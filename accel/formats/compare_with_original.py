@@ -1,0 +1,80 @@
+"""Comparison of a graph with the ONNX file that it comes from, as ONNX Runtime optimizes that file."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from accel.formats.compare_with_runtime import Comparison, TensorDifference, compare_tensor, integer_tolerance
+from accel.formats.onnx_file import onnx
+from accel.formats.onnx_runtime import run_optimized
+from accel.graph.graph import Graph, Node
+from accel.graph.graph_evaluation import check_inputs, evaluate_node
+from accel.graph.graph_tensor import QUANTIZED, Array
+from accel.graph.pooling_operators import GlobalAveragePool
+from accel.graph.product_operators import Product
+
+FLOAT_SUM_TOLERANCE = 1
+"""Largest difference of a product or a global mean that ONNX Runtime computes in float32. The graph computes
+it in integers, without rounding."""
+_QUANTIZING = "QuantizeLinear"
+
+
+def compare_with_original(
+    graph: Graph, path: str | os.PathLike[str], inputs: Mapping[str, Array]
+) -> Comparison:
+    """Compare a graph with the file that it was imported from.
+
+    ONNX Runtime runs the file with all its optimizations. Every tensor that the file quantizes becomes an
+    output, and the graph is evaluated from one such tensor to the next, on ONNX Runtime's values. So a
+    difference shows only at the first tensor after its cause. For example, a region of DequantizeLinear,
+    Add, Clip and QuantizeLinear is compared at its result.
+
+    Args:
+        graph: the imported graph.
+        path: the ONNX file.
+        inputs: an array for each input.
+
+    Raises:
+        GraphError: ONNX Runtime is not installed or refuses the file.
+        ShapeError: an input is missing or unknown, or has another shape or dtype.
+    """
+    model = onnx().load(os.fspath(path))
+    kinds = {name: node.op_type for node in model.graph.node for name in node.output}
+    wanted = [node.output for node in graph.nodes if _is_comparable(graph, node, kinds)]
+    _add_outputs(model, [name for name in wanted if name not in {one.name for one in model.graph.output}])
+    values = {**graph.constants, **check_inputs(graph, inputs)}
+    theirs, computed_by = run_optimized(
+        model.SerializeToString(), {name: values[name] for name in graph.inputs}, wanted
+    )
+    tolerances: dict[str, int] = {}
+    compared: list[TensorDifference] = []
+    for node in graph.nodes:
+        operands = [values[name] for name in node.inputs]
+        tolerance = max([integer_tolerance(node), *(tolerances.get(name, 0) for name in node.inputs)])
+        if computed_by.get(node.output) == _QUANTIZING and isinstance(
+            node.operator, Product | GlobalAveragePool
+        ):
+            tolerance = max(tolerance, FLOAT_SUM_TOLERANCE)
+        if node.output in theirs:
+            values[node.output] = theirs[node.output]
+            compared.append(compare_tensor(graph, node, operands, theirs[node.output], tolerance=tolerance))
+        else:
+            values[node.output] = evaluate_node(graph, node, operands)
+            tolerances[node.output] = tolerance
+    return Comparison(tensors=tuple(compared))
+
+
+def _is_comparable(graph: Graph, node: Node, kinds: Mapping[str, str]) -> bool:
+    """Return whether ONNX Runtime, too, has a node's result: an output, or the result of a QuantizeLinear or
+    of an operator on integers."""
+    if node.output in graph.outputs:
+        return node.output in kinds
+    kind = kinds.get(node.output, "")
+    return graph.tensors[node.output].dtype in QUANTIZED and (
+        kind == _QUANTIZING or kind.startswith("QLinear")
+    )
+
+
+def _add_outputs(model: Any, names: list[str]) -> None:
+    for name in names:
+        model.graph.output.append(onnx().ValueInfoProto(name=name))

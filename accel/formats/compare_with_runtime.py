@@ -1,0 +1,213 @@
+"""Comparison of a graph with ONNX Runtime, tensor by tensor."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from accel.base.errors import GraphError, MismatchError
+from accel.formats.onnx_export import export_onnx
+from accel.formats.onnx_runtime import run_onnx_runtime
+from accel.graph.elementwise_operators import Add, Quantize, Softmax
+from accel.graph.graph import Graph, Node
+from accel.graph.graph_evaluation import check_inputs, evaluate_node
+from accel.graph.graph_tensor import QUANTIZED, Array
+from accel.graph.pooling_operators import AveragePool
+
+FLOAT_TOLERANCE = 1e-4
+"""Largest difference of a float32 value, relative to the largest value of its tensor: sums may have another
+order."""
+SOFTMAX_TOLERANCE = 1
+"""Largest difference of a quantized softmax."""
+MEAN_TOLERANCE = 1
+"""Largest difference of a quantized average pool that is computed in float32. ONNX Runtime adds the values of
+a window in an order that depends on its own memory layout."""
+_RANDOM_SPREAD = 1.0
+"""Bound of random float32 inputs that no Quantize reads."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorDifference:
+    """The comparison of one node's result, computed by both sides from the same operands.
+
+    Attributes:
+        name: the tensor.
+        node: the node's name.
+        operator: the operator's name.
+        values: number of values.
+        differing: number of values that differ by more than the tolerance, which is 0 for most integers.
+        reordered: number of values that differ only by the order of an addition's multiply-adds, which
+            depends on the processor. They do not count as differing.
+        largest: the largest difference.
+        place: the index of the first differing value, or None if there is none.
+    """
+
+    name: str
+    node: str
+    operator: str
+    values: int
+    differing: int
+    reordered: int
+    largest: float
+    place: tuple[int, ...] | None
+
+    def describe(self) -> str:
+        """Return the difference as a sentence."""
+        return (
+            f"tensor {self.name!r} ({self.operator} of node {self.node!r}) differs from ONNX Runtime's in "
+            f"{self.differing} of {self.values} values, by up to {self.largest:g}, first at {self.place}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """The comparison of a graph.
+
+    Attributes:
+        tensors: one for each node, in order.
+    """
+
+    tensors: tuple[TensorDifference, ...]
+
+    @property
+    def first(self) -> TensorDifference | None:
+        """The first differing tensor, or None if all are equal."""
+        return next((one for one in self.tensors if one.differing), None)
+
+    @property
+    def values(self) -> int:
+        """Number of compared values."""
+        return sum(one.values for one in self.tensors)
+
+    @property
+    def reordered(self) -> int:
+        """Number of values that differ only by the order of multiply-adds."""
+        return sum(one.reordered for one in self.tensors)
+
+    def raise_if_bad(self) -> None:
+        """Raise an error that names the first difference.
+
+        Raises:
+            MismatchError: a tensor differs.
+        """
+        if self.first is not None:
+            raise MismatchError(self.first.describe())
+
+
+def compare(graph: Graph, inputs: Mapping[str, Array]) -> Comparison:
+    """Compare every tensor of a graph with ONNX Runtime.
+
+    ONNX Runtime runs the graph in QOperator format. Each node is then evaluated with ONNX Runtime's values as
+    operands, so a difference shows at the node that causes it and nowhere else.
+
+    Args:
+        graph: the graph.
+        inputs: an array for each input.
+
+    Raises:
+        GraphError: ONNX Runtime is not installed or refuses the model.
+        ShapeError: an input is missing or unknown, or has another shape or dtype.
+    """
+    values = {**graph.constants, **check_inputs(graph, inputs)}
+    values.update(run_onnx_runtime(export_onnx(graph), {name: values[name] for name in graph.inputs}))
+    return Comparison(
+        tensors=tuple(
+            compare_tensor(graph, node, [values[name] for name in node.inputs], values[node.output])
+            for node in graph.nodes
+        )
+    )
+
+
+def random_inputs(graph: Graph, seed: int = 0) -> dict[str, Array]:
+    """Return random inputs: integers over their full range, floats over the range of the Quantize that reads
+    them.
+
+    Args:
+        graph: the graph.
+        seed: the generator's seed.
+    """
+    rng = np.random.default_rng(seed)
+    consumers = graph.consumers()
+    found: dict[str, Array] = {}
+    for name in graph.inputs:
+        tensor = graph.tensors[name]
+        if tensor.dtype != "float32":
+            bounds = np.iinfo(tensor.dtype)
+            found[name] = rng.integers(bounds.min, bounds.max + 1, tensor.shape).astype(tensor.dtype)
+            continue
+        low, high = -_RANDOM_SPREAD, _RANDOM_SPREAD
+        for node in consumers[name]:
+            if isinstance(node.operator, Quantize):
+                target = graph.tensors[node.output]
+                scale, zero = target.required_quantization.scale[0], target.required_quantization.zero[0]
+                low, high = (scale * (bound - zero) for bound in _range(target.dtype))
+        found[name] = rng.uniform(low, high, tensor.shape).astype(np.float32)
+    return found
+
+
+def _range(dtype: str) -> tuple[int, int]:
+    bounds = np.iinfo(dtype)
+    return bounds.min, bounds.max
+
+
+def _fused(graph: Graph, node: Node) -> bool:
+    operator, operands, out = node.operator, graph.operands(node), graph.tensors[node.output]
+    return isinstance(operator, Add) and out.dtype in QUANTIZED and not operator.adds_float32(operands, out)
+
+
+def compare_tensor(
+    graph: Graph, node: Node, operands: list[Array], theirs: Array, *, tolerance: int = 0
+) -> TensorDifference:
+    """Compare the result of one node with ONNX Runtime's.
+
+    Args:
+        graph: the graph.
+        node: one of its nodes.
+        operands: arrays for its inputs.
+        theirs: ONNX Runtime's result.
+        tolerance: allowed difference of integers, in addition to that of the node's operator.
+
+    Raises:
+        GraphError: the results have different shapes or dtypes.
+    """
+    out = graph.tensors[node.output]
+    ours = evaluate_node(graph, node, operands)
+    if theirs.shape != ours.shape or theirs.dtype != ours.dtype:
+        raise GraphError(
+            f"node {node.name!r} gives {theirs.dtype} {theirs.shape} in ONNX Runtime; here it is "
+            f"{ours.dtype} {ours.shape}"
+        )
+    reordered = np.zeros(ours.shape, dtype=bool)
+    distance: Any = np.abs(theirs.astype(np.float64) - ours)
+    distance = np.where(theirs == ours, 0, np.where(np.isnan(theirs) & np.isnan(ours), 0, distance))
+    if out.dtype == "float32":
+        finite = np.abs(theirs[np.isfinite(theirs)])
+        allowed = FLOAT_TOLERANCE * float(finite.max(initial=0))
+    else:
+        allowed = max(integer_tolerance(node), tolerance)
+    if isinstance(node.operator, Add) and _fused(graph, node) and distance.any():
+        tensors = graph.operands(node)
+        orders = [node.operator.ordered(tensors, operands, out, swapped=swapped) for swapped in (False, True)]
+        reordered = (theirs != ours) & ((theirs == orders[0]) | (theirs == orders[1]))
+    wrong = ~(distance <= allowed) & ~reordered
+    first = np.argwhere(wrong)
+    return TensorDifference(
+        name=node.output,
+        node=node.name,
+        operator=node.operator.kind,
+        values=ours.size,
+        differing=int(wrong.sum()),
+        reordered=int(reordered.sum()),
+        largest=float(distance.max(initial=0)),
+        place=tuple(first[0].tolist()) if len(first) else None,
+    )
+
+
+def integer_tolerance(node: Node) -> int:
+    """Return the largest difference of a node's integers that counts as equal."""
+    if isinstance(node.operator, Softmax):
+        return SOFTMAX_TOLERANCE
+    if isinstance(node.operator, AveragePool) and node.operator.in_float32:
+        return MEAN_TOLERANCE
+    return 0

@@ -1,0 +1,126 @@
+"""Annotations on the nodes of an ONNX model: metadata that viewers show. Nothing else in the model
+changes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import Any
+
+from accel.base.errors import GraphError
+from accel.formats.onnx_file import onnx
+
+PREFIX = "accel."
+"""Prefix of all annotation keys. Existing keys with this prefix are replaced."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note:
+    """The annotation of one layer, which may consist of several nodes.
+
+    Attributes:
+        layer: the layer's name.
+        main: the node that gets all entries. The remaining nodes get only the layer's name.
+        made: tensors that the layer's nodes produce and that the compiled graph contains.
+        result: the main node's output.
+        entries: values by key, without :data:`PREFIX`.
+    """
+
+    layer: str
+    main: str
+    made: tuple[str, ...]
+    result: str
+    entries: Mapping[str, str]
+
+
+def annotated(content: bytes, notes: Sequence[Note], whole: Mapping[str, str]) -> bytes:
+    """Return a model with annotations.
+
+    A node whose output is not in any note, for example a float operator between Dequantize and Quantize, gets
+    the layers of the nodes that read its output.
+
+    Args:
+        content: the imported ModelProto.
+        notes: one for each layer.
+        whole: the model's own entries by key, without :data:`PREFIX`.
+
+    Returns:
+        A serialized ModelProto.
+    """
+    model = onnx().ModelProto()
+    model.ParseFromString(content)
+    nodes = list(model.graph.node)
+    owners = _owners(nodes, notes)
+    mains = _mains(nodes, owners, notes)
+    for number, node in enumerate(nodes):
+        mine = owners[number]
+        if number in mains:
+            note = notes[mains[number]]
+            entries = {"layer": note.layer, **note.entries}
+        elif mine:
+            entries = {"layer": ", ".join(notes[one].layer for one in sorted(mine))}
+        else:
+            entries = {"where": "nowhere", "reason": "no output needs it"}
+        _set(node, entries)
+    _set(model, whole)
+    return bytes(model.SerializeToString())
+
+
+def check_annotation(source: Path, target: Path) -> None:
+    """Refuse a target folder in which the model would not find its external data.
+
+    Args:
+        source: the model file.
+        target: the annotated model to write.
+
+    Raises:
+        GraphError: the model has external data, and the target lies in another folder.
+    """
+    package = onnx()
+    model = package.ModelProto()
+    model.ParseFromString(source.read_bytes())
+    tensors = [*model.graph.initializer, *(a.t for node in model.graph.node for a in node.attribute)]
+    if any(one.data_location == package.TensorProto.EXTERNAL for one in tensors):
+        here, there = source.parent.resolve(), target.parent.resolve()
+        if here != there:
+            raise GraphError(
+                f"{str(target)!r} would not find the model's external data, which lies in {str(here)!r}; "
+                "write it there"
+            )
+
+
+def _owners(nodes: Sequence[Any], notes: Sequence[Note]) -> list[set[int]]:
+    of = {name: number for number, note in enumerate(notes) for name in note.made}
+    consumers: dict[str, list[int]] = {}
+    for number, node in enumerate(nodes):
+        for name in node.input:
+            consumers.setdefault(name, []).append(number)
+    inherits_from = {
+        number: {one for name in node.output if name and name not in of for one in consumers.get(name, ())}
+        for number, node in enumerate(nodes)
+    }
+    found: list[set[int]] = [set() for _ in nodes]
+    for number in TopologicalSorter(inherits_from).static_order():
+        found[number] = {of[name] for name in nodes[number].output if name in of}
+        for consumer in inherits_from[number]:
+            found[number] |= found[consumer]
+    return found
+
+
+def _mains(nodes: Sequence[Any], owners: Sequence[set[int]], notes: Sequence[Note]) -> dict[int, int]:
+    names = {node.name: number for number, node in enumerate(nodes) if node.name}
+    makers = {name: number for number, node in enumerate(nodes) for name in node.output}
+    found: dict[int, int] = {}
+    for number, note in enumerate(notes):
+        named = names.get(note.main)
+        main = named if named is not None and number in owners[named] else makers.get(note.result)
+        if main is not None:
+            found.setdefault(main, number)
+    return found
+
+
+def _set(proto: Any, entries: Mapping[str, str]) -> None:
+    kept = [(one.key, one.value) for one in proto.metadata_props if not one.key.startswith(PREFIX)]
+    del proto.metadata_props[:]
+    for key, value in [*kept, *((PREFIX + key, value) for key, value in entries.items())]:
+        proto.metadata_props.add(key=key, value=value)

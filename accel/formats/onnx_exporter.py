@@ -1,0 +1,182 @@
+"""The exporter that operator writers use: nodes, initializers and names of an ONNX model."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from accel.base.unique_names import Names
+from accel.formats.onnx_file import MICROSOFT, onnx
+from accel.graph.graph import Graph, Node
+from accel.graph.graph_operator import Operator
+from accel.graph.graph_tensor import Array, Tensor
+from accel.graph.window_geometry import Windows
+
+OPSET = 21
+"""Version of ONNX's own operators in exported models."""
+IR_VERSION = 10
+"""Version of the exported file's format."""
+BYTE_OFFSET = 128
+"""Difference between uint8 and int8 values with the same meaning."""
+
+
+class Exporter:
+    """Collects the nodes and initializers of a model."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._onnx = onnx()
+        self._graph = graph
+        self._nodes: list[Any] = []
+        self._constants: dict[str, Array] = dict(graph.constants)
+        self._names = Names(graph.tensors)
+
+    def model(self) -> bytes:
+        """Write all nodes of the graph, and return the serialized model."""
+        helper = self._onnx.helper
+        for node in self._graph.nodes:
+            WRITERS[type(node.operator)](self, node)
+        made = {node.output for node in self._graph.nodes}
+        graph = helper.make_graph(
+            self._nodes,
+            self._graph.name or "graph",
+            [self._info(name) for name in self._graph.inputs],
+            [self._info(name) for name in self._graph.tensors if name in made],
+            [self._onnx.numpy_helper.from_array(values, name) for name, values in self._constants.items()],
+        )
+        domains = (("", OPSET), (MICROSOFT, 1))
+        model = helper.make_model(
+            graph,
+            opset_imports=[helper.make_opsetid(domain, version) for domain, version in domains],
+            ir_version=IR_VERSION,
+        )
+        content: bytes = model.SerializeToString()
+        return content
+
+    # --- parts -------------------------------------------------------------------------------------
+
+    def _info(self, name: str) -> Any:
+        tensor = self._graph.tensors[name]
+        dtype = self._onnx.helper.np_dtype_to_tensor_dtype(np.dtype(tensor.dtype))
+        return self._onnx.helper.make_tensor_value_info(name, dtype, tensor.shape)
+
+    def tensor(self, name: str) -> Tensor:
+        """Return a tensor of the graph."""
+        return self._graph.tensors[name]
+
+    def values(self, name: str) -> Array | None:
+        """Return a constant's values, or None if the tensor is not constant."""
+        return self._constants.get(name)
+
+    def fresh(self, name: str) -> str:
+        """Return an unused name similar to the given one."""
+        return self._names.fresh(name)
+
+    def constant(self, values: Any, dtype: str, name: str = "constant") -> str:
+        """Add an initializer, and return its name."""
+        found = self.fresh(name)
+        self._constants[found] = np.asarray(values, dtype=dtype)
+        return found
+
+    def write(
+        self,
+        kind: str,
+        inputs: Sequence[str],
+        output: str | None = None,
+        *,
+        domain: str = "",
+        **attributes: Any,
+    ) -> str:
+        """Add a node, and return its output's name.
+
+        Args:
+            kind: the operator's name.
+            inputs: tensor names.
+            output: the output's name, by default a fresh one.
+            domain: the operator's domain.
+            attributes: the node's attributes.
+        """
+        made = output or self.fresh(f"{kind}/output")
+        self._nodes.append(
+            self._onnx.helper.make_node(
+                kind, list(inputs), [made], name=f"{kind} of {made}", domain=domain, **attributes
+            )
+        )
+        return made
+
+    def pair(self, tensor: Tensor, shift: int = 0, dtype: str | None = None) -> list[str]:
+        """Add a tensor's scales and zero points as initializers, and return their two names.
+
+        Args:
+            tensor: a quantized tensor.
+            shift: number to add to the zero points.
+            dtype: the zero points' dtype, by default the tensor's.
+        """
+        quantization = tensor.required_quantization
+        zeros = np.array(quantization.zero) + shift
+        scales = np.array(quantization.scale, dtype=np.float32)
+        if quantization.is_per_tensor:
+            scales, zeros = scales[0], zeros[0]
+        return [
+            self.constant(scales, "float32", f"{tensor.name}/scale"),
+            self.constant(zeros, dtype or tensor.dtype, f"{tensor.name}/zero"),
+        ]
+
+    def as_type(self, name: str, dtype: str) -> list[str]:
+        """Return the names of a tensor's values, scale and zero point in a dtype, converted if necessary.
+
+        Args:
+            name: a quantized tensor.
+            dtype: int8 or uint8.
+        """
+        tensor = self.tensor(name)
+        if tensor.dtype == dtype:
+            return [name, *self.pair(tensor)]
+        shift = BYTE_OFFSET if dtype == "uint8" else -BYTE_OFFSET
+        values = self.values(name)
+        if values is not None:
+            turned = self.constant(values.astype(np.int32) + shift, dtype, f"{name}/{dtype}")
+        else:
+            wide = self.write("Cast", [name], to=self._onnx.TensorProto.INT32)
+            moved = self.write("Add", [wide, self.constant(shift, "int32")])
+            turned = self.write("Cast", [moved], to=self.type(dtype))
+        return [turned, *self.pair(tensor, shift, dtype)]
+
+    def through_floats(self, node: Node, middle: Callable[[str], str]) -> None:
+        """Write a node as DequantizeLinear, the nodes that ``middle`` writes, and QuantizeLinear.
+
+        Args:
+            node: a node with one operand.
+            middle: gets the name of the float operand and returns the name of the float result.
+        """
+        source, out = self.tensor(node.inputs[0]), self.tensor(node.output)
+        numbers = self.write("DequantizeLinear", [source.name, *self.pair(source)])
+        self.write("QuantizeLinear", [middle(numbers), *self.pair(out)], node.output)
+
+    def type(self, dtype: str) -> int:
+        """Return ONNX's number of a dtype."""
+        return int(self._onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+
+Writer = Callable[[Exporter, Node], None]
+WRITERS: dict[type[Operator], Writer] = {}
+
+
+def writer(*kinds: type[Operator]) -> Callable[[Any], Any]:
+    """Register a function as the writer of operators."""
+
+    def register(function: Any) -> Any:
+        for kind in kinds:
+            WRITERS[kind] = function
+        return function
+
+    return register
+
+
+def window_attributes(windows: Windows) -> dict[str, Any]:
+    """Return windows as attributes of an ONNX node."""
+    return {
+        "kernel_shape": list(windows.kernel),
+        "strides": list(windows.strides),
+        "dilations": list(windows.dilations),
+        "pads": [*windows.begin, *windows.end],
+    }

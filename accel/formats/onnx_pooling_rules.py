@@ -1,0 +1,107 @@
+"""Import rules for pools and means."""
+
+from accel.base.errors import GraphError
+from accel.formats.onnx_constant_folding import (
+    axis_of,
+    integers,
+    squeezed,
+)
+from accel.formats.onnx_file import MICROSOFT, FileNode
+from accel.formats.onnx_importer import Importer, check_single_output
+from accel.formats.onnx_rules import rule
+from accel.formats.onnx_windows import windows_of
+from accel.graph.elementwise_operators import (
+    Mean,
+)
+from accel.graph.graph_tensor import Shape, Tensor
+from accel.graph.movement_operators import Reshape, Transpose
+from accel.graph.pooling_operators import AveragePool, GlobalAveragePool, MaxPool
+from accel.graph.window_geometry import Windows
+
+
+def _kernel(node: FileNode) -> Shape:
+    kernel = tuple(node.attributes.get("kernel_shape") or ())
+    if not kernel:
+        raise GraphError("its kernel_shape is missing")
+    return kernel
+
+
+@rule("MaxPool")
+def _max_pool(importer: Importer, node: FileNode) -> None:
+    check_single_output(node)
+    tensor = importer.tensor(node.inputs[0])
+    ceiling = bool(node.attributes.get("ceil_mode", 0))
+    windows = windows_of(node, tensor.shape[2:], _kernel(node), ceiling=ceiling)
+    importer.emit(node, MaxPool(windows=windows), [tensor.name])
+
+
+@rule("GlobalMaxPool")
+def _global_max_pool(importer: Importer, node: FileNode) -> None:
+    tensor = importer.tensor(node.inputs[0])
+    kernel = tensor.shape[2:]
+    none = (0,) * len(kernel)
+    ones = (1,) * len(kernel)
+    windows = Windows(kernel=kernel, strides=ones, dilations=ones, begin=none, end=none)
+    importer.emit(node, MaxPool(windows=windows), [tensor.name])
+
+
+def _average(node: FileNode, tensor: Tensor) -> AveragePool:
+    counted = bool(node.attributes.get("count_include_pad", 0))
+    kernel, sizes = _kernel(node), tensor.shape[2:]
+    windows = windows_of(node, sizes, kernel, ceiling=bool(node.attributes.get("ceil_mode", 0)))
+    if counted and windows != windows_of(node, sizes, kernel):
+        raise GraphError(
+            "it counts padding, and ceil_mode makes windows reach beyond it; only one of the two is supported"
+        )
+    return AveragePool(windows=windows, count_padding=counted)
+
+
+@rule("AveragePool")
+def _average_pool(importer: Importer, node: FileNode) -> None:
+    tensor = importer.tensor(node.inputs[0])
+    importer.emit(node, _average(node, tensor), [tensor.name])
+
+
+@rule("GlobalAveragePool")
+def _global_average_pool(importer: Importer, node: FileNode) -> None:
+    importer.emit(node, GlobalAveragePool(), [importer.operand(node.inputs[0])])
+
+
+@rule("QLinearAveragePool", "QLinearGlobalAveragePool", domain=MICROSOFT)
+def _qlinear_average_pool(importer: Importer, node: FileNode) -> None:
+    name = importer.quantized(node, 0, 1, 2)
+    result = importer.result(node, 3, 4, importer.builder.tensors[name].dtype)
+    last = bool(node.attributes.get("channels_last", 0))
+    rank = len(importer.builder.tensors[name].shape)
+    if last:
+        turned = Transpose(permutation=(0, rank - 1, *range(1, rank - 1)))
+        name = importer.emit(node, turned, [name], importer.between(node, "channels_first"))
+    tensor = importer.builder.tensors[name]
+    operator = GlobalAveragePool() if node.kind == "QLinearGlobalAveragePool" else _average(node, tensor)
+    if not last:
+        importer.emit(node, operator, [name], **result)
+        return
+    pooled = importer.emit(node, operator, [name], importer.between(node, "pooled"), **result)
+    importer.emit(node, Transpose(permutation=(0, *range(2, rank), 1)), [pooled])
+
+
+@rule("ReduceMean")
+def _reduce_mean(importer: Importer, node: FileNode) -> None:
+    tensor = importer.tensor(node.inputs[0])
+    rank = len(tensor.shape)
+    axes = node.attributes.get("axes") if node.opset < 18 else importer.constant(node, 1, "the axes")
+    wanted = [] if axes is None else integers(axes)
+    if not wanted:
+        if node.attributes.get("noop_with_empty_axes", 0):
+            importer.alias(node, tensor.name)
+            return
+        wanted = list(range(rank))
+    chosen = tuple(sorted({axis_of(axis, rank) for axis in wanted}))
+    spatial = rank > 2 and chosen == tuple(range(2, rank))
+    operator = GlobalAveragePool() if spatial else Mean(axes=chosen)
+    if node.attributes.get("keepdims", 1):
+        importer.emit(node, operator, [tensor.name])
+        return
+    kept = importer.emit(node, operator, [tensor.name], importer.between(node, "kept"))
+    sizes = squeezed(importer.builder.tensors[kept].shape, chosen)
+    importer.emit(node, Reshape(sizes=sizes), [kept])

@@ -1,0 +1,390 @@
+"""Operators that compute each value of the result from one value of each operand, and Softmax and Mean."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from accel.base.fma import fma
+from accel.graph.float_functions import FUNCTIONS, apply_function
+from accel.graph.graph_operator import (
+    Operator,
+    broadcast,
+    operator_error,
+    require_dtype,
+    require_per_tensor,
+    require_same_dtype,
+    require_same_quantization,
+    saturate,
+)
+from accel.graph.graph_tensor import QUANTIZED, Array, Shape, Tensor
+from accel.graph.quantize_values import all_values, dequantize, look_up, quantize
+
+
+class _Unary(Operator):
+    """An operator with one operand, whose shape the result has."""
+
+    def shape(self, operands: Sequence[Tensor]) -> Shape:
+        return operands[0].shape
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantize(_Unary):
+    """float32 to int8 or uint8: ``sat(rne(x / scale) + zero)``."""
+
+    def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
+        require_dtype(self, operands[0], "float32")
+        require_dtype(self, out, *QUANTIZED)
+        out.required_quantization  # noqa: B018  (raises)
+
+    def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
+        return quantize(arrays[0].astype(np.float32), out)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dequantize(_Unary):
+    """Integers to float32: ``(x - zero) * scale``."""
+
+    def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
+        require_dtype(self, operands[0], *QUANTIZED, "int32")
+        require_dtype(self, out, "float32")
+        operands[0].required_quantization  # noqa: B018  (raises)
+
+    def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
+        return dequantize(arrays[0], operands[0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Requantize(_Unary):
+    """int8 or uint8 to another quantization: a Dequantize and a Quantize."""
+
+    def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
+        require_per_tensor(self, *operands, out)
+
+    def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
+        return quantize(dequantize(arrays[0], operands[0]), out)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reinterpret(_Unary):
+    """The same integers with another quantization, for files whose operators disagree about a tensor."""
+
+    def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
+        return arrays[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cast(_Unary):
+    """int32 to float32."""
+
+    def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
+        require_dtype(self, operands[0], "int32")
+        require_dtype(self, out, "float32")
+
+    def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
+        return arrays[0].astype(np.float32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clip(_Unary):
+    """Bounds of values.
+
+    Attributes:
+        low, high: of the values as the tensor stores them, or None for no bound. For int8 and uint8
+            these are integers including the zero point: a ReLU of a tensor with zero point 12 has
+            ``low=12``.
+    """
+
+    low: float | None = None
+    high: float | None = None
+
+    def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
+        require_same_quantization(self, operands, out)
+        for bound in (self.low, self.high):
+            if bound is None or out.dtype == "float32":
+                continue
+            bounds = np.iinfo(out.dtype)
+            if bound != int(bound) or not bounds.min <= bound <= bounds.max:
+                raise operator_error(
+                    self, f"a bound is {bound}; {out.dtype} has integers from {bounds.min} to {bounds.max}"
+                )
+
+    def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
+        values: Any = arrays[0]
+        if self.low is not None:
+            values = np.maximum(values, np.asarray(self.low, dtype=values.dtype))
+        if self.high is not None:  # after the lower bound: the upper one wins if they cross
+            values = np.minimum(values, np.asarray(self.high, dtype=values.dtype))
+        return np.asarray(values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Function(_Unary):
+    """A function of one variable.
+
+    On int8 and uint8 it is a table of Dequantize, function and Quantize for all 256 values.
+
+    Attributes:
+        function: a key of :data:`~accel.graph.float_functions.FUNCTIONS`.
+        parameters: names and values of those that differ from the defaults.
+    """
+
+    function: str
+    parameters: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def kind(self) -> str:
+        return self.function
+
+    def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
+        if self.function not in FUNCTIONS or not {name for name, _ in self.parameters} <= set(
+            FUNCTIONS[self.function][1]
+        ):
+            raise operator_error(
+                self, f"it has the parameters {dict(self.parameters)}; no such function is known"
+            )
+        require_same_dtype(self, [*operands, out])
+        if out.dtype != "float32":
+            require_per_tensor(self, *operands, out)
+
+    def table(self, operand: Tensor, out: Tensor) -> Array:
+        """Return the results of all 256 values of the operand, in ascending order of the values."""
+        numbers = dequantize(all_values(operand.dtype), operand)
+        return quantize(apply_function(self.function, dict(self.parameters), numbers), out)
+
+    def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
+        if out.dtype == "float32":
+            return apply_function(self.function, dict(self.parameters), arrays[0].astype(np.float32))
+        return look_up(self.table(operands[0], out), arrays[0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table(_Unary):
+    """A function of one int8 or uint8 value, as a list of its results.
+
+    Attributes:
+        values: results of all 256 values of the operand, in ascending order of the values.
+    """
+
+    values: tuple[int, ...]
+
+    def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
+        for one in (*operands, out):
+            require_dtype(self, one, *QUANTIZED)
+        bounds = np.iinfo(out.dtype)
+        if len(self.values) != 256 or not all(bounds.min <= value <= bounds.max for value in self.values):
+            raise operator_error(self, f"it has {len(self.values)} entries; there must be 256 of {out.dtype}")
+
+    def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
+        return look_up(np.array(self.values, dtype=out.dtype), arrays[0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Broadcasting(Operator):
+    """An operator with two operands, which broadcast."""
+
+    COUNT: ClassVar[tuple[int, int]] = (2, 2)
+
+    def shape(self, operands: Sequence[Tensor]) -> Shape:
+        return broadcast(self, [one.shape for one in operands])
+
+    def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
+        require_same_dtype(self, [*operands, out])
+        if out.dtype != "float32":
+            require_per_tensor(self, *operands, out)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Add(_Broadcasting):
+    """A sum.
+
+    int8 and uint8: ``sat(rne(fma(a, ra, fma(b, rb, c))))`` with ``ra = sa / sy``, ``rb = sb / sy`` and
+    ``c = zy - fma(ra, za, rb * zb)``, as ONNX Runtime's QLinearAdd. If the three tensors do not have one
+    dtype, ONNX Runtime has no such operator: it dequantizes the operands, adds in float32 and quantizes.
+
+    Attributes:
+        in_float32: dequantize, add and quantize although all tensors have one dtype.
+    """
+
+    in_float32: bool = False
+
+    def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
+        if out.dtype == "float32":
+            require_same_dtype(self, [*operands, out])
+        else:
+            require_per_tensor(self, *operands, out)
+
+    def adds_float32(self, operands: Sequence[Tensor], out: Tensor) -> bool:
+        """Whether quantized operands are dequantized, added in float32 and quantized again."""
+        return self.in_float32 or any(one.dtype != out.dtype for one in operands)
+
+    def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
+        if out.dtype == "float32":
+            return np.asarray(arrays[0] + arrays[1])
+        if self.adds_float32(operands, out):
+            left, right = (dequantize(*pair) for pair in zip(arrays, operands, strict=True))
+            with np.errstate(over="ignore", invalid="ignore"):
+                return quantize(left + right, out)
+        return self.ordered(operands, arrays, out, swapped=swaps_operands(operands, out))
+
+    @staticmethod
+    def ordered(operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor, *, swapped: bool) -> Array:
+        """Compute the sum with either order of its multiply-adds. ONNX Runtime's order depends on the
+        processor.
+
+        Args:
+            operands, arrays, out: as for :meth:`evaluate`, all int8 or all uint8.
+            swapped: whether the inner multiply-add is that of the first operand.
+        """
+        order = (1, 0) if swapped else (0, 1)
+        a, b, constant = Add.factors([operands[i] for i in order], out)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            inner = fma(arrays[order[1]].astype(np.float32), b, constant)
+            return saturate(fma(arrays[order[0]].astype(np.float32), a, inner), 0, out.dtype)
+
+    @staticmethod
+    def factors(operands: Sequence[Tensor], out: Tensor) -> tuple[float, float, float]:
+        """Return ``ra``, ``rb`` and ``c`` in float32, for operands in the order of their multiply-adds."""
+        (one, one_zero), (other, other_zero) = (tensor.scale_and_zero for tensor in operands)
+        scale, zero = out.scale_and_zero
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            a, b = one / scale, other / scale
+            constant = np.float32(zero) - fma(a, np.float32(one_zero), b * np.float32(other_zero))
+        return float(a), float(b), float(constant)
+
+
+def swaps_operands(operands: Sequence[Tensor], out: Tensor) -> bool:
+    """Whether ONNX Runtime swaps the operands of an addition.
+
+    It does so if the first operand has a size of 1 along the last axis in which the result has more.
+    """
+    shapes = [(1,) * (len(out.shape) - len(one.shape)) + one.shape for one in operands]
+    varying = [axis for axis, size in enumerate(out.shape) if size > 1]
+    return bool(varying) and shapes[0][varying[-1]] == 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mul(_Broadcasting):
+    """A product. int8 and uint8: ``sat(rne((a - za) * (b - zb) * ((sa * sb) / sy) + zy))`` in float32, with a
+    rounding after each operation, as ONNX Runtime's QLinearMul.
+
+    Attributes:
+        in_float32: dequantize the operands, multiply in float32 and quantize instead.
+    """
+
+    in_float32: bool = False
+
+    def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
+        if out.dtype == "float32":
+            return np.asarray(arrays[0] * arrays[1])
+        if self.in_float32:
+            left, right = (dequantize(*pair) for pair in zip(arrays, operands, strict=True))
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                return quantize(left * right, out)
+        zero = out.scale_and_zero[1]
+        left, right = (
+            (values.astype(np.int32) - one.scale_and_zero[1]).astype(np.float32)
+            for values, one in zip(arrays, operands, strict=True)
+        )
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            numbers = left * right * self.factor(operands, out) + np.float32(zero)
+        return saturate(numbers, 0, out.dtype)
+
+    @staticmethod
+    def factor(operands: Sequence[Tensor], out: Tensor) -> np.float32:
+        """Return the factor of products of integers: ``(sa * sb) / sy``."""
+        left, right = (one.scale_and_zero[0] for one in operands)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            return np.float32(left * right / out.scale_and_zero[0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Binary(_Broadcasting):
+    """Another function of two float32 operands. Min and Max also compare integers, whose scales play no part.
+
+    Attributes:
+        function: its name in ONNX: Sub, Div, Min, Max, Pow or PRelu.
+    """
+
+    function: str
+
+    FUNCTIONS: ClassVar[dict[str, Any]] = {
+        "Sub": np.subtract,
+        "Div": np.divide,
+        "Min": np.minimum,
+        "Max": np.maximum,
+        "Pow": np.power,
+        "PRelu": lambda x, slope: np.where(x < 0, x * slope, x),
+    }
+    COMPARING: ClassVar[frozenset[str]] = frozenset({"Min", "Max"})
+    """Functions that also take integers."""
+
+    @property
+    def kind(self) -> str:
+        return self.function
+
+    def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
+        if self.function not in self.FUNCTIONS:
+            raise operator_error(self, "no such function is known")
+        if self.function in self.COMPARING:
+            require_same_dtype(self, [*operands, out])
+            return
+        for one in (*operands, out):
+            require_dtype(self, one, "float32")
+
+    def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
+        with np.errstate(all="ignore"):
+            return np.asarray(self.FUNCTIONS[self.function](*arrays), dtype=out.dtype)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Softmax(_Unary):
+    """``exp(x) / sum of exp(x)``. int8 and uint8: of the dequantized values; equal to ONNX Runtime's result
+    within 1.
+
+    Attributes:
+        axes: over which it sums.
+    """
+
+    axes: tuple[int, ...]
+
+    def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
+        if not self.axes or not set(self.axes) <= set(range(len(out.shape))):
+            raise operator_error(self, f"axes are {self.axes}; they must be among those of {out.shape}")
+        require_same_dtype(self, [*operands, out])
+        if out.dtype != "float32":
+            require_per_tensor(self, *operands, out)
+
+    def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
+        is_quantized = out.dtype != "float32"
+        numbers: Any = dequantize(arrays[0], operands[0]) if is_quantized else arrays[0]
+        with np.errstate(all="ignore"):
+            powers = np.exp(numbers.astype(np.float64) - numbers.max(axis=self.axes, keepdims=True))
+            shares = (powers / powers.sum(axis=self.axes, keepdims=True)).astype(np.float32)
+        return quantize(shares, out) if is_quantized else np.asarray(shares)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mean(Operator):
+    """The mean of float32 values. The axes remain, with a size of 1.
+
+    Attributes:
+        axes: over which it averages.
+    """
+
+    axes: tuple[int, ...]
+
+    def shape(self, operands: Sequence[Tensor]) -> Shape:
+        sizes = operands[0].shape
+        if not set(self.axes) <= set(range(len(sizes))):
+            raise operator_error(self, f"axes are {self.axes}; they must be among those of {sizes}")
+        return tuple(1 if axis in self.axes else size for axis, size in enumerate(sizes))
+
+    def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
+        require_dtype(self, operands[0], "float32")
+        require_dtype(self, out, "float32")
+
+    def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
+        values: Any = arrays[0]
+        return np.asarray(values.mean(axis=self.axes, keepdims=True), dtype=np.float32)

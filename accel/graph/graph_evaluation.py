@@ -1,0 +1,72 @@
+"""The evaluation of a graph in numpy, which defines what a network computes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from accel.base.arguments import check_array
+from accel.base.errors import ShapeError, nearest
+from accel.graph.graph import Graph, Node
+from accel.graph.graph_tensor import Array, Tensor
+
+
+def evaluate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Return all tensors of a graph except constants, by name.
+
+    Raises:
+        ShapeError: an input is missing, unknown, or has another shape or dtype.
+    """
+    return dict(evaluate_stepwise(graph, inputs))
+
+
+def evaluate_stepwise(graph: Graph, inputs: Mapping[str, Array]) -> Iterator[tuple[str, Array]]:
+    """Yield the inputs, then the result of each node in order.
+
+    Raises:
+        ShapeError: as :func:`evaluate`.
+    """
+    values: dict[str, Array] = {**graph.constants, **check_inputs(graph, inputs)}
+    for name in graph.inputs:
+        yield name, values[name]
+    for node in graph.nodes:
+        values[node.output] = evaluate_node(graph, node, [values[name] for name in node.inputs])
+        yield node.output, values[node.output]
+
+
+def evaluate_node(graph: Graph, node: Node, arrays: list[Array]) -> Array:
+    """Return the result of one node.
+
+    Args:
+        arrays: the operands, in the graph's shapes and dtypes.
+    """
+    return evaluate_operator(node, graph.operands(node), arrays, graph.tensors[node.output])
+
+
+def evaluate_operator(node: Node, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
+    """Return the result of a node that is in no graph yet.
+
+    Args:
+        operands, arrays, out: as for :meth:`~accel.graph.graph_operator.Operator.evaluate`.
+    """
+    result = node.operator.evaluate(operands, arrays, out)
+    assert result.shape == out.shape, f"{node.name}: {result.shape}, not {out.shape}"
+    assert result.dtype == out.dtype, f"{node.name}: {result.dtype}, not {out.dtype}"
+    return result
+
+
+def check_inputs(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the inputs of a run in the order of the graph.
+
+    Raises:
+        ShapeError: an input is missing, unknown, or has another shape or dtype.
+    """
+    for name in inputs:
+        if name not in graph.inputs:
+            raise ShapeError(f"{name!r} is not an input of the network; {nearest(name, graph.inputs)}")
+    found = {}
+    for name in graph.inputs:
+        tensor = graph.tensors[name]
+        if name not in inputs:
+            raise ShapeError(
+                f"input {name!r} is missing; the network takes {tensor.dtype}{list(tensor.shape)}"
+            )
+        found[name] = check_array(f"input {name!r}", inputs[name], tensor.shape, tensor.dtype)
+    return found

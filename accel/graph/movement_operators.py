@@ -1,0 +1,188 @@
+"""Operators that move values without changing them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from accel.graph.graph_operator import (
+    MAX_OPERANDS,
+    Operator,
+    operator_error,
+    require_same_quantization,
+)
+from accel.graph.graph_tensor import Array, Shape, Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Movement(Operator):
+    """The base class: all tensors have one dtype and one quantization with a single scale."""
+
+    def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
+        require_same_quantization(self, operands, out)
+        if out.quantization is not None and not out.quantization.is_per_tensor:
+            raise operator_error(
+                self, f"tensor {out.name!r} has a scale for each channel; here it must have one"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity(Movement):
+    """The operand under another name."""
+
+    def shape(self, operands: Sequence[Tensor]) -> Shape:
+        return operands[0].shape
+
+    def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
+        return arrays[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reshape(Movement):
+    """The values in the same order in another shape.
+
+    Attributes:
+        sizes: the shape.
+    """
+
+    sizes: Shape
+
+    def shape(self, operands: Sequence[Tensor]) -> Shape:
+        if prod(self.sizes) != operands[0].size or any(size < 1 for size in self.sizes):
+            raise operator_error(
+                self, f"the shape is {self.sizes}; it must have as many values as {operands[0].shape}"
+            )
+        return self.sizes
+
+    def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
+        return arrays[0].reshape(self.sizes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transpose(Movement):
+    """The axes in another order.
+
+    Attributes:
+        permutation: for each axis of the result the axis of the operand.
+    """
+
+    permutation: tuple[int, ...]
+
+    def shape(self, operands: Sequence[Tensor]) -> Shape:
+        sizes = operands[0].shape
+        if sorted(self.permutation) != list(range(len(sizes))):
+            raise operator_error(self, f"the permutation is {self.permutation}; the operand is {sizes}")
+        return tuple(sizes[axis] for axis in self.permutation)
+
+    def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
+        return arrays[0].transpose(self.permutation)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slice(Movement):
+    """A part of the operand. Each attribute has one number for each axis.
+
+    Attributes:
+        starts: the first index.
+        sizes: number of indices.
+        steps: from one index to the next, never zero.
+    """
+
+    starts: tuple[int, ...]
+    sizes: Shape
+    steps: tuple[int, ...]
+
+    def shape(self, operands: Sequence[Tensor]) -> Shape:
+        sizes = operands[0].shape
+        attributes = (self.starts, self.sizes, self.steps)
+        if {len(one) for one in attributes} != {len(sizes)} or 0 in self.steps:
+            raise operator_error(self, f"starts, sizes and steps are {attributes}; the operand is {sizes}")
+        for start, count, step, size in zip(*attributes, sizes, strict=True):
+            if count < 1 or not (0 <= start < size and 0 <= start + (count - 1) * step < size):
+                raise operator_error(
+                    self,
+                    f"starts, sizes and steps are {attributes}; they must stay within the operand, {sizes}",
+                )
+        return self.sizes
+
+    def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
+        values = arrays[0]
+        for axis, (start, count, step) in enumerate(zip(self.starts, self.sizes, self.steps, strict=True)):
+            values = values.take(range(start, start + count * step, step), axis=axis)
+        return values
+
+
+@dataclass(frozen=True, kw_only=True)
+class Concat(Movement):
+    """Operands one after another.
+
+    Attributes:
+        axis: along which they are concatenated.
+    """
+
+    axis: int
+
+    COUNT: ClassVar[tuple[int, int]] = (1, MAX_OPERANDS)
+
+    def shape(self, operands: Sequence[Tensor]) -> Shape:
+        shapes = [one.shape for one in operands]
+        if not 0 <= self.axis < len(shapes[0]):
+            raise operator_error(self, f"the axis is {self.axis}; operands are {shapes}")
+        others = {(*one[: self.axis], *one[self.axis + 1 :]) for one in shapes}
+        if len(others) > 1 or len({len(one) for one in shapes}) > 1:
+            raise operator_error(self, f"operands are {shapes}; all but axis {self.axis} must be equal")
+        total = sum(one[self.axis] for one in shapes)
+        return (*shapes[0][: self.axis], total, *shapes[0][self.axis + 1 :])
+
+    def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
+        return np.concatenate(arrays, axis=self.axis)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pad(Movement):
+    """The operand with values around it.
+
+    Attributes:
+        begin, end: numbers of values before and after, for each axis.
+        value: of the padding, as the tensor stores it, if ``mode`` is ``constant``.
+        mode: ``constant``, ``edge`` or ``reflect``, as in numpy.
+    """
+
+    begin: Shape
+    end: Shape
+    value: float = 0
+    mode: str = "constant"
+
+    def shape(self, operands: Sequence[Tensor]) -> Shape:
+        sizes = operands[0].shape
+        if {len(self.begin), len(self.end)} != {len(sizes)} or min(0, *self.begin, *self.end) < 0:
+            raise operator_error(self, f"pads are {self.begin} and {self.end}; the operand is {sizes}")
+        if self.mode not in {"constant", "edge", "reflect"}:
+            raise operator_error(self, f"the mode is {self.mode!r}; it must be constant, edge or reflect")
+        if self.mode == "reflect" and any(
+            pad >= size for pad, size in zip(self.begin + self.end, sizes * 2, strict=True)
+        ):
+            raise operator_error(
+                self,
+                f"pads are {self.begin} and {self.end}; to reflect {sizes}, they must be less than its sizes",
+            )
+        return tuple(a + size + b for a, size, b in zip(self.begin, sizes, self.end, strict=True))
+
+    def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
+        super().check(operands, out)
+        if out.dtype != "float32":
+            bounds = np.iinfo(out.dtype)
+            if self.value != int(self.value) or not bounds.min <= self.value <= bounds.max:
+                raise operator_error(
+                    self,
+                    f"its value is {self.value}; {out.dtype} has integers from {bounds.min} to {bounds.max}",
+                )
+
+    def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
+        around = list(zip(self.begin, self.end, strict=True))
+        mode: Any = self.mode
+        if mode == "constant":
+            return np.pad(arrays[0], around, mode="constant", constant_values=self.value)
+        return np.pad(arrays[0], around, mode=mode)

@@ -1,0 +1,222 @@
+"""Convolutions and matrix products: requantized integers, int32 sums, or float32."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.base.blas import exact
+from accel.graph.graph_operator import Operator, operator_error, require_dtype, saturate
+from accel.graph.graph_tensor import QUANTIZED, Array, Shape, Tensor
+from accel.graph.window_geometry import Windows
+
+_MAX_EXACT_FLOAT32 = 1 << 24
+"""float32 represents all integers up to this one."""
+_MAX_PRODUCT = 255 * 255
+"""The largest product of two bytes, each minus its zero point."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Product(Operator):
+    """The base class of convolutions and matrix products.
+
+    The operands are data, weights, and optionally a bias with one number for each output channel. The dtype
+    of the result determines the arithmetic:
+
+    - int8 and uint8: ``sat(rne(float32(acc) * scale) + zero)``, where acc is the int32 sum (modulo 2^32) of
+      ``(data - its zero point) * (weights - their zero point)`` and the int32 bias;
+    - int32: acc itself;
+    - float32: the product of float32 operands.
+    """
+
+    COUNT: ClassVar[tuple[int, int]] = (2, 3)
+
+    def channel_axis(self, weights: Tensor) -> int:
+        """Return the axis of the weights' output channels."""
+        raise NotImplementedError
+
+    def factor(self) -> np.float32:
+        """Return the factor of sums, in addition to scales."""
+        return np.float32(1)
+
+    def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
+        data, weights = operands[:2]
+        integers = out.dtype != "float32"
+        for one in (data, weights):
+            require_dtype(self, one, *(QUANTIZED if integers else ("float32",)))
+        for bias in operands[2:]:
+            require_dtype(self, bias, "int32" if integers else "float32")
+        if not integers:
+            return
+        data.scale_and_zero  # noqa: B018  (raises)
+        axis = weights.required_quantization.axis
+        wanted = self.channel_axis(weights) % len(weights.shape)
+        if axis not in {None, wanted}:
+            raise operator_error(
+                self,
+                f"the scales of weights {weights.name!r} go along axis {axis}; "
+                f"they must go along {wanted}, that of output channels",
+            )
+        if out.dtype != "int32":
+            scales = self.scales(operands, out)
+            if not np.isfinite(scales).all():
+                raise operator_error(
+                    self,
+                    f"the scale of {out.name!r} is too small for its operands'; "
+                    "their quotient must be a finite float32",
+                )
+
+    def scales(self, operands: Sequence[Tensor], out: Tensor) -> npt.NDArray[np.float32]:
+        """Return the scales that requantize sums, ``(sx * sw) / sy``: float32 (1,) or (output channels,)."""
+        data = operands[0].scale_and_zero[0]
+        weights = np.array(operands[1].required_quantization.scale, dtype=np.float32)
+        with np.errstate(over="ignore", under="ignore"):
+            return ((self.factor() * data) * weights) / out.scale_and_zero[0]
+
+    def sums(self, data: npt.NDArray[Any], weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the sums of products of floating-point arrays."""
+        raise NotImplementedError
+
+    def depth(self, weights: Tensor) -> int:
+        """Return the number of products in a sum."""
+        raise NotImplementedError
+
+    def along_channels(self, values: npt.NDArray[Any], rank: int) -> npt.NDArray[Any]:
+        """Reshape one number for each output channel so that it broadcasts against the result."""
+        raise NotImplementedError
+
+    def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
+        data, weights = arrays[:2]
+        rank = len(out.shape)
+        bias = self.along_channels(arrays[2], rank) if len(arrays) > 2 else None
+        if out.dtype == "float32":
+            total = self.sums(data, weights) * self.factor()
+            return np.asarray(total if bias is None else total + bias, dtype=np.float32)
+        zeros = operands[1].required_quantization.zeros_along(weights.ndim)
+        shifted = data.astype(np.int32) - operands[0].scale_and_zero[1], weights.astype(np.int32) - zeros
+        # float64 is always exact: no tensor has 2**53 / _MAX_PRODUCT values
+        is_exact = self.depth(operands[1]) * _MAX_PRODUCT <= _MAX_EXACT_FLOAT32
+        dtype = np.float32 if is_exact else np.float64
+        total = exact(self.sums)(*(one.astype(dtype) for one in shifted)).astype(np.int64)
+        if bias is not None:
+            total = total + bias
+        sums = total.astype(np.int32)  # modulo 2**32
+        if out.dtype == "int32":
+            return sums
+        scales = self.scales(operands, out)
+        scale = self.along_channels(scales, rank) if scales.size > 1 else scales[0]
+        with np.errstate(over="ignore", under="ignore"):
+            return saturate(sums.astype(np.float32) * scale, out.scale_and_zero[1], out.dtype)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conv(Product):
+    """A convolution: data (N, C, sizes...), weights (O, C / groups, kernel...), bias (O,).
+
+    Attributes:
+        windows: kernel, strides, dilations and padding. Padding has the value of the number zero.
+        groups: of channels, which are convolved separately.
+    """
+
+    windows: Windows
+    groups: int = 1
+
+    def shape(self, operands: Sequence[Tensor]) -> Shape:
+        data, weights = operands[0].shape, operands[1].shape
+        rank = self.windows.rank
+        if len(data) != rank + 2 or len(weights) != rank + 2 or weights[2:] != self.windows.kernel:
+            raise operator_error(
+                self,
+                f"data is {data} and weights are {weights}; for a kernel of "
+                f"{self.windows.kernel} both need {rank + 2} axes, the last of the weights the kernel's",
+            )
+        if self.groups < 1 or data[1] != weights[1] * self.groups or weights[0] % self.groups:
+            raise operator_error(
+                self,
+                f"data is {data} and weights are {weights} in {self.groups} groups; "
+                "channels must be those of the weights times the groups",
+            )
+        for bias in operands[2:]:
+            if bias.shape != weights[:1]:
+                raise operator_error(self, f"the bias is {bias.shape}; it must be {weights[:1]}")
+        return (data[0], weights[0], *self.windows.outputs(data[2:]))
+
+    def channel_axis(self, weights: Tensor) -> int:
+        return 0
+
+    def depth(self, weights: Tensor) -> int:
+        return prod(weights.shape[1:])
+
+    def along_channels(self, values: npt.NDArray[Any], rank: int) -> npt.NDArray[Any]:
+        return values.reshape(1, -1, *[1] * (rank - 2))
+
+    def sums(self, data: npt.NDArray[Any], weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        padded: Any = self.windows.padded(data, 0)
+        batch, groups = data.shape[0], self.groups
+        inner, outer = weights.shape[1], weights.shape[0] // groups
+        total: Any = None
+        for tap, values in self.windows.taps(padded):
+            index: list[Any] = [..., *tap]
+            output_sizes = values.shape[2:]
+            kernel = weights[tuple(index)].reshape(1, groups, outer, inner)
+            columns = values.reshape(batch, groups, inner, -1)
+            part = kernel * columns if inner == 1 else kernel @ columns
+            total = part if total is None else np.add(total, part, out=total)
+        return np.asarray(total).reshape(batch, groups * outer, *output_sizes)
+
+    def macs(self, operands: Sequence[Tensor], out: Tensor) -> int:
+        return out.size * self.depth(operands[1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatMul(Product):
+    """A matrix product like numpy's ``matmul``: data (..., M, K), weights (..., K, N), bias (N,).
+
+    Attributes:
+        alpha: factor of the product, before the bias is added.
+    """
+
+    alpha: float = 1.0
+
+    def shape(self, operands: Sequence[Tensor]) -> Shape:
+        data, weights = operands[0].shape, operands[1].shape
+        if min(len(data), len(weights)) < 2 or data[-1] != weights[-2]:
+            raise operator_error(
+                self, f"operands are {data} and {weights}; the first's columns must be the second's rows"
+            )
+        for bias in operands[2:]:
+            if bias.shape != weights[-1:]:
+                raise operator_error(self, f"the bias is {bias.shape}; it must be {weights[-1:]}")
+        try:
+            batch = np.broadcast_shapes(data[:-2], weights[:-2])
+        except ValueError:
+            raise operator_error(self, f"operands are {data} and {weights}; they do not broadcast") from None
+        return (*batch, data[-2], weights[-1])
+
+    def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
+        super().check(operands, out)
+        if not np.isfinite(np.float32(self.alpha)) or (out.dtype in QUANTIZED and not self.alpha > 0):
+            raise operator_error(
+                self, f"alpha is {self.alpha}; it must be finite, and positive between quantized tensors"
+            )
+
+    def factor(self) -> np.float32:
+        return np.float32(self.alpha)
+
+    def channel_axis(self, weights: Tensor) -> int:
+        return -1
+
+    def depth(self, weights: Tensor) -> int:
+        return weights.shape[-2]
+
+    def along_channels(self, values: npt.NDArray[Any], rank: int) -> npt.NDArray[Any]:
+        return values.reshape(*[1] * (rank - 1), -1)
+
+    def sums(self, data: npt.NDArray[Any], weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return np.asarray(data @ weights)
+
+    def macs(self, operands: Sequence[Tensor], out: Tensor) -> int:
+        return out.size * self.depth(operands[1])

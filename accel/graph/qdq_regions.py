@@ -1,0 +1,192 @@
+"""The replacement of QDQ regions by quantized operators.
+
+A float tensor that a Dequantize computes stands for integers with a scale. A region begins at such tensors
+and ends at a Quantize:
+
+- Operators that only move values move the integers instead (:mod:`accel.graph.qdq_moves`).
+- An operator whose operands are dequantized and whose result is quantized becomes its quantized form. Bounds,
+  moves and maxima may stand between it and the Quantize, since they commute with rounding.
+- A region of functions of one tensor becomes a table (:mod:`accel.graph.qdq_tables`).
+
+For example, Dequantize, Conv, Clip(0, 6), Quantize become a Conv of integers and a Clip of integers. Regions
+that match none of these remain in float32.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from accel.graph.elementwise_operators import Add, Clip, Dequantize, Function, Mul, Quantize, Requantize
+from accel.graph.float_regions import bounds_nothing, ends_in_float32
+from accel.graph.graph import Graph, Node
+from accel.graph.graph_operator import Operator
+from accel.graph.graph_tensor import Tensor
+from accel.graph.movement_operators import Concat, Identity, Movement, Reshape, Slice, Transpose
+from accel.graph.pooling_operators import AveragePool, GlobalAveragePool, MaxPool
+from accel.graph.product_operators import Product
+from accel.graph.qdq_moves import integer_form, move_integers
+from accel.graph.qdq_products import product_and_bias_emitter, product_emitter
+from accel.graph.qdq_rewriting import Emitter, QdqRewriting
+from accel.graph.qdq_tables import emit_table
+
+_COMMUTES_WITH_ROUNDING = Clip | MaxPool | Identity | Reshape | Transpose | Slice
+
+
+def match_regions(graph: Graph, opaque: Collection[str] = ()) -> Graph:
+    """Replace QDQ regions by quantized operators. Integer tensors keep their names.
+
+    An int32 bias is used as it is. A float bias is rounded to multiples of the product of its operands'
+    scales.
+
+    Args:
+        graph: any. A graph without a Dequantize is returned unchanged.
+        opaque: as for :func:`~accel.graph.float_regions.passes_dequantize`.
+    """
+    if not any(isinstance(node.operator, Dequantize) for node in graph.nodes):
+        return graph
+    return _Matcher(QdqRewriting(graph, opaque)).graph()
+
+
+class _Matcher:
+    """Rewrites a graph node by node. Float nodes that nothing needs any more disappear at the end."""
+
+    def __init__(self, rewriting: QdqRewriting) -> None:
+        self._rewriting = rewriting
+        self._old, self._new = rewriting.old, rewriting.new
+
+    def graph(self) -> Graph:
+        for name in self._old.inputs:
+            self._new.input(self._old.tensors[name])
+        for name, values in self._old.constants.items():
+            self._new.constant(name, values, self._old.tensors[name].quantization)
+        for node in self._old.nodes:
+            self._rewrite(node)
+        self._merge_names()
+        return self._new.graph(self._old.name, self._old.outputs)
+
+    def _rewrite(self, node: Node) -> None:
+        operator, out = node.operator, self._old.tensors[node.output]
+        if isinstance(operator, Quantize) and self._match_region(node, out):
+            return
+        is_float_move = isinstance(operator, Movement | MaxPool) and out.dtype == "float32"
+        if is_float_move and move_integers(self._rewriting, node):
+            return
+        self._rewriting.emitter(operator, node.inputs, out, node.name)(node.output)
+        if isinstance(operator, Dequantize):
+            self._rewriting.integers[node.output] = node.inputs[0]
+
+    def _merge_names(self) -> None:
+        """Rename integers with a new name if an Identity gives them the name of a Quantize's result."""
+        nodes, new_names = self._new.nodes, self._rewriting.new_names
+        renamed: dict[str, str] = {}
+        for node in list(nodes.values()):
+            source = node.inputs[0]
+            is_new = source in new_names and source in nodes and source not in renamed
+            if is_new and isinstance(node.operator, Identity):
+                renamed[source] = node.output
+                del nodes[node.output]
+        self._new.nodes = {
+            renamed.get(name, name): replace(
+                node,
+                inputs=tuple(renamed.get(one, one) for one in node.inputs),
+                output=renamed.get(name, name),
+            )
+            for name, node in nodes.items()
+        }
+
+    def _match_region(self, node: Node, out: Tensor) -> bool:
+        if out.quantization is None or not out.quantization.is_per_tensor:
+            return False
+        steps, name = self._steps_before(node)
+        in_float32 = ends_in_float32(steps, out, self._rewriting.opaque)
+        emitter = self._core_emitter(name, out, in_float32=in_float32)
+        if emitter is None:
+            return emit_table(self._rewriting, node, out)
+        self._emit_region(emitter, name, steps, node, out)
+        return True
+
+    def _steps_before(self, node: Node) -> tuple[list[Node], str]:
+        """Return the nodes before a Quantize that commute with it, in order, and the tensor before them."""
+        steps: list[Node] = []
+        name = node.inputs[0]
+        while name not in self._rewriting.integers and self._rewriting.has_one_consumer(name):
+            before = self._old.producers.get(name)
+            if before is None or not isinstance(before.operator, _COMMUTES_WITH_ROUNDING):
+                break
+            steps.insert(0, before)
+            name = before.inputs[0]
+        return steps, name
+
+    def _emit_region(
+        self, emitter: Emitter, name: str, steps: Sequence[Node], node: Node, out: Tensor
+    ) -> None:
+        """Emit the quantized operator and, on its integers, the steps before the Quantize."""
+        integer_steps: list[tuple[Node, Operator]] = []
+        for step in steps:
+            operator = integer_form(step.operator, out)
+            assert operator is not None  # all steps have one
+            if not (isinstance(operator, Clip) and bounds_nothing(operator, out)):
+                integer_steps.append((step, operator))
+        result = emitter(self._rewriting.integer_name(name) if integer_steps else node.output)
+        for number, (step, operator) in enumerate(integer_steps, start=1):
+            is_last = number == len(integer_steps)
+            output = node.output if is_last else self._rewriting.integer_name(step.output)
+            result = self._new.emit(operator, [result], output, name=step.name)
+
+    def _core_emitter(self, name: str, out: Tensor, *, in_float32: bool) -> Emitter | None:
+        """Return an emitter of the quantized operator that computes a float tensor, or None if there is
+        none.
+
+        Args:
+            in_float32: whether ONNX Runtime computes the operator in float32.
+        """
+        rewriting = self._rewriting
+        source = rewriting.byte_source(name)
+        if source is not None:
+            if (source.dtype, source.quantization) == (out.dtype, out.quantization):
+                return lambda output: self._same_integers(source, output, out)
+            return rewriting.emitter(Requantize(), [source.name], out, out.name)
+        node = self._old.producers.get(name)
+        if node is None or not rewriting.has_one_consumer(name):
+            return None
+        operator = node.operator
+        if isinstance(operator, Product):
+            return product_emitter(rewriting, node, node.inputs, out)
+        if isinstance(operator, Concat):
+            return self._concat_emitter(node, out)
+        if isinstance(operator, Add | Mul | AveragePool):
+            in_float32 |= name in rewriting.opaque or not rewriting.separated.isdisjoint(node.inputs)
+            operator = replace(operator, in_float32=in_float32)
+        if not isinstance(operator, Add | Mul | AveragePool | GlobalAveragePool | Function):
+            return None
+        sources = [rewriting.byte_source(one) for one in node.inputs]
+        has_mixed_form = isinstance(operator, Add)
+        names = [
+            one.name for one in sources if one is not None and (has_mixed_form or one.dtype == out.dtype)
+        ]
+        if len(names) == len(sources):
+            return rewriting.emitter(operator, names, out, node.name)
+        return product_and_bias_emitter(rewriting, node, out)
+
+    def _same_integers(self, source: Tensor, output: str, out: Tensor) -> str:
+        """Return integers that do not change, under the name of the Quantize's result if required."""
+        if output != out.name:
+            return source.name
+        return self._rewriting.emitter(Identity(), [source.name], out, out.name)(output)
+
+    def _concat_emitter(self, node: Node, out: Tensor) -> Emitter | None:
+        found = [self._rewriting.byte_source(one) for one in node.inputs]
+        sources = [one for one in found if one is not None]
+        if len(sources) != len(found):
+            return None
+
+        def emit(output: str) -> str:
+            names = []
+            for source, old_name in zip(sources, node.inputs, strict=True):
+                if (source.dtype, source.quantization) == (out.dtype, out.quantization):
+                    names.append(source.name)
+                else:
+                    name = self._rewriting.integer_name(old_name)
+                    names.append(self._rewriting.emitter(Requantize(), [source.name], out, name)(name))
+            return self._rewriting.emitter(node.operator, names, out, node.name)(output)
+
+        return emit

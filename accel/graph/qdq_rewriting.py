@@ -1,0 +1,95 @@
+"""The state of a graph whose QDQ regions are being replaced: old graph, new graph, and known integers."""
+
+from collections.abc import Callable, Collection, Sequence
+
+from accel.graph.graph import Graph
+from accel.graph.graph_builder import Builder
+from accel.graph.graph_operator import Operator
+from accel.graph.graph_tensor import QUANTIZED, Array, Tensor
+from accel.graph.quantize_values import dequantize
+
+MAX_CONSTANT_DEPTH = 3
+"""Nodes between constants and a float tensor that is treated as a constant."""
+
+Emitter = Callable[[str], str]
+"""Adds a node to the new graph whose result has a given name, and returns the name of the integers."""
+
+
+class QdqRewriting:
+    """A rewriting in progress.
+
+    Attributes:
+        old, new: the old graph, and the new graph under construction.
+        opaque: as for :func:`~accel.graph.float_regions.passes_dequantize`.
+        integers: float tensors, and the integer tensors that they are dequantized from.
+        separated: float tensors that ONNX Runtime computes in float32 from the result of a Dequantize.
+        new_names: tensors that the old graph does not have.
+    """
+
+    def __init__(self, graph: Graph, opaque: Collection[str]) -> None:
+        self.old = graph
+        self.opaque = opaque
+        self.new = Builder()
+        self.new.reserve([*graph.tensors, *(node.name for node in graph.nodes)])
+        self.consumers = graph.consumers()
+        self.integers: dict[str, str] = {}
+        self.separated: set[str] = set()
+        self.new_names: set[str] = set()
+
+    def source(self, name: str) -> Tensor | None:
+        """Return the integer tensor that a float tensor is dequantized from, if any."""
+        integers = self.integers.get(name)
+        return None if integers is None else self.new.tensors[integers]
+
+    def byte_source(self, name: str) -> Tensor | None:
+        """Return the same if it is int8 or uint8 with one scale."""
+        tensor = self.source(name)
+        if tensor is None or tensor.dtype not in QUANTIZED:
+            return None
+        return tensor if tensor.required_quantization.is_per_tensor else None
+
+    def has_one_consumer(self, name: str) -> bool:
+        """Whether one node reads a tensor, and it is not an output."""
+        return len(self.consumers[name]) == 1 and name not in self.old.outputs
+
+    def constant_numbers(self, name: str, depth: int = MAX_CONSTANT_DEPTH) -> Array | None:
+        """Return the values of a float tensor that depends on constants only, through at most ``depth``
+        nodes."""
+        if name in self.new.constants:
+            return self.new.constants[name]
+        source = self.source(name)
+        if source is not None:
+            constant = self.new.constants.get(source.name)
+            return None if constant is None else dequantize(constant, source)
+        node = self.old.producers.get(name)
+        if node is None or not depth:
+            return None
+        arrays: list[Array] = []
+        for one in node.inputs:
+            values = self.constant_numbers(one, depth - 1)
+            if values is None:
+                return None
+            arrays.append(values)
+        tensors = [self.old.tensors[one] for one in node.inputs]
+        return node.operator.evaluate(tensors, arrays, self.old.tensors[name])
+
+    def integer_name(self, name: str) -> str:
+        """Return a new name for the integers of a float tensor."""
+        found = self.new.fresh(f"{name}/quantized")
+        self.new_names.add(found)
+        return found
+
+    def emitter(self, operator: Operator, inputs: Sequence[str], out: Tensor, name: str) -> Emitter:
+        """Return an emitter of one node.
+
+        Args:
+            inputs: names of tensors of the new graph.
+            out: a tensor with the dtype and the quantization of the result.
+        """
+
+        def emit(output: str) -> str:
+            return self.new.emit(
+                operator, inputs, output, dtype=out.dtype, quantization=out.quantization, name=name
+            )
+
+        return emit

@@ -1,0 +1,96 @@
+"""Regions of functions of one 8-bit tensor as tables of 256 results."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from accel.graph.elementwise_operators import Add, Binary, Clip, Function, Mul, Table
+from accel.graph.graph import Node
+from accel.graph.graph_tensor import Array, Shape, Tensor
+from accel.graph.qdq_rewriting import QdqRewriting
+from accel.graph.quantize_values import all_values, dequantize, quantize
+
+
+@dataclass
+class _Region:
+    """Nodes before a Quantize that compute each value from one value.
+
+    Attributes:
+        nodes: by output.
+        leaves: dequantized tensors that they read.
+        constants: single numbers that they read.
+    """
+
+    nodes: dict[str, Node] = field(default_factory=dict)
+    leaves: set[str] = field(default_factory=set)
+    constants: set[str] = field(default_factory=set)
+
+
+def emit_table(rewriting: QdqRewriting, node: Node, out: Tensor) -> bool:
+    """Replace the region before a Quantize by a table. Return whether that is possible.
+
+    For example, ``x * HardSigmoid(x)`` is a table of all values of x.
+    """
+    region = _find_region(rewriting, node.inputs[0], out.shape)
+    if region is None or not region.nodes or not _is_closed(rewriting, region, node):
+        return False
+    sources = {rewriting.integers[name] for name in region.leaves}
+    if len(sources) != 1:
+        return False
+    source = rewriting.new.tensors[sources.pop()]
+    numbers = _evaluate_region(rewriting, region, node.inputs[0], source)
+    entries = quantize(np.broadcast_to(numbers, (256,)), out)
+    last = region.nodes[node.inputs[0]]
+    rewriting.emitter(Table(values=tuple(entries.tolist())), [source.name], out, last.name)(node.output)
+    return True
+
+
+def _find_region(rewriting: QdqRewriting, name: str, shape: Shape) -> _Region | None:
+    """Follow operands back to dequantized tensors and single constants, or None if there are others."""
+    region = _Region()
+    pending = [name]
+    while pending:
+        name = pending.pop()
+        if name in region.nodes:
+            continue
+        has_shape = rewriting.old.tensors[name].shape == shape
+        if rewriting.byte_source(name) is not None and has_shape:
+            region.leaves.add(name)
+        elif (numbers := rewriting.constant_numbers(name)) is not None and numbers.size == 1:
+            region.constants.add(name)
+        else:
+            node = rewriting.old.producers.get(name)
+            if node is None or not has_shape:
+                return None
+            if not isinstance(node.operator, Function | Clip | Add | Mul | Binary):
+                return None
+            region.nodes[name] = node
+            pending.extend(node.inputs)
+    return region
+
+
+def _is_closed(rewriting: QdqRewriting, region: _Region, quantize_node: Node) -> bool:
+    inside = {quantize_node.name, *(one.name for one in region.nodes.values())}
+    return all(
+        name not in rewriting.old.outputs and all(one.name in inside for one in rewriting.consumers[name])
+        for name in region.nodes
+    )
+
+
+def _evaluate_region(rewriting: QdqRewriting, region: _Region, result: str, source: Tensor) -> Array:
+    values = dequantize(all_values(source.dtype), source)
+    arrays: dict[str, Array] = dict.fromkeys(region.leaves, values)
+    for name in region.constants:
+        numbers = rewriting.constant_numbers(name)
+        assert numbers is not None
+        arrays[name] = np.asarray(numbers, dtype=np.float32).reshape(1)
+    for node in rewriting.old.nodes:
+        if node.output in region.nodes:
+            operands = [arrays[name] for name in node.inputs]
+            tensors = [
+                Tensor(name=name, shape=array.shape, dtype="float32")
+                for name, array in zip(node.inputs, operands, strict=True)
+            ]
+            out = Tensor(name=node.output, shape=(256,), dtype="float32")
+            arrays[node.output] = node.operator.evaluate(tensors, operands, out)
+    return arrays[result]

@@ -1,0 +1,94 @@
+"""Windows that slide over the last axes of a tensor: sizes, padding, and the values at each tap."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accel.base.errors import GraphError
+from accel.graph.graph_tensor import Array, Shape
+
+MAX_TAPS = 1 << 20
+"""Of one window."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Windows:
+    """The windows of a convolution or a pooling operator. Each attribute has one number for each sliding
+    axis.
+
+    Attributes:
+        kernel: taps of a window.
+        strides: distances between windows.
+        dilations: distances between the taps of a window.
+        begin, end: values of padding before and after.
+    """
+
+    kernel: Shape
+    strides: Shape
+    dilations: Shape
+    begin: Shape
+    end: Shape
+
+    def __post_init__(self) -> None:
+        attributes = (self.kernel, self.strides, self.dilations, self.begin, self.end)
+        text = (
+            f"a window has kernel {self.kernel}, strides {self.strides}, dilations {self.dilations} and "
+            f"pads {self.begin} and {self.end}"
+        )
+        if len({len(one) for one in attributes}) != 1 or not self.kernel:
+            raise GraphError(f"{text}; each must have one number for each axis")
+        if min(*self.kernel, *self.strides, *self.dilations) < 1 or min(*self.begin, *self.end) < 0:
+            raise GraphError(f"{text}; pads must be 0 or more, the others 1 or more")
+        if prod(self.kernel) > MAX_TAPS:
+            raise GraphError(f"a window has {prod(self.kernel)} taps; it may have {MAX_TAPS}")
+
+    @property
+    def rank(self) -> int:
+        """Number of sliding axes."""
+        return len(self.kernel)
+
+    @property
+    def extents(self) -> Shape:
+        """The size of a window along each axis, including the gaps of dilation."""
+        return tuple((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations, strict=True))
+
+    def outputs(self, sizes: Shape) -> Shape:
+        """Return the number of windows along each axis.
+
+        Raises:
+            GraphError: no window fits, or the number of axes is wrong.
+        """
+        if len(sizes) != self.rank:
+            raise GraphError(f"windows slide along {self.rank} axes; the tensor has {len(sizes)} of them")
+        padded = tuple(n + a + b for n, a, b in zip(sizes, self.begin, self.end, strict=True))
+        if any(n < extent for n, extent in zip(padded, self.extents, strict=True)):
+            raise GraphError(
+                f"a window covers {self.extents}; the padded input has {padded}, where none fits"
+            )
+        return self._count_windows(padded)
+
+    def _count_windows(self, padded: Shape) -> Shape:
+        return tuple(
+            (n - extent) // stride + 1
+            for n, extent, stride in zip(padded, self.extents, self.strides, strict=True)
+        )
+
+    def padded(self, values: Array, fill: float | int) -> Array:
+        around = [(0, 0)] * (values.ndim - self.rank) + list(zip(self.begin, self.end, strict=True))
+        return np.pad(values, around, constant_values=fill) if any(map(any, around)) else values
+
+    def taps(self, padded: Array) -> Iterator[tuple[Shape, Array]]:
+        """Yield each tap in order, with the values of all windows at this tap: a view of the padded
+        values."""
+        outputs = self._count_windows(padded.shape[padded.ndim - self.rank :])
+        for tap in product(*map(range, self.kernel)):
+            slices: list[Any] = [...]
+            slices += (
+                slice(t * d, t * d + (count - 1) * s + 1, s)
+                for t, d, s, count in zip(tap, self.dilations, self.strides, outputs, strict=True)
+            )
+            yield tap, padded[tuple(slices)]

@@ -1,0 +1,163 @@
+"""The part of DRAM that each instruction refers to, for the link step."""
+
+import re
+import reprlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.base.errors import ProgramError
+
+T = TypeVar("T")
+_NAME = re.compile(r"[\w.-]+")
+
+NO_PART = -1
+"""In place of a part's number where an instruction touches no DRAM."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A range of DRAM that moves as one. ``offset`` counts from the start of the window.
+
+    Two parts are equal if they have the same range.
+
+    Attributes:
+        name: of the tensor, region or other content, empty if unknown.
+    """
+
+    offset: int
+    nbytes: int
+    name: str = field(default="", compare=False)
+
+    @property
+    def stop(self) -> int:
+        """The offset after the last byte."""
+        return self.offset + self.nbytes
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class References:
+    """The parts of a program, and the part of each instruction. The accessed bytes follow from the
+    instruction's ``dram_base``.
+
+    Attributes:
+        parts: with their offsets.
+        of: int32[instructions], the number of a part or :data:`NO_PART`.
+    """
+
+    parts: tuple[Part, ...]
+    of: npt.NDArray[np.int32]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, References):
+            return NotImplemented
+        return self.parts == other.parts and np.array_equal(self.of, other.of)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def part(self, index: int) -> Part | None:
+        """The part of the instruction at ``index``, or None if it does not access DRAM."""
+        number = int(self.of[index])
+        return None if number == NO_PART else self.parts[number]
+
+    def check(self, instructions: int, window: int) -> None:
+        """Refuse references that do not fit a program with this number of instructions.
+
+        Raises:
+            ProgramError: they do not fit.
+        """
+        if len(self.of) != instructions:
+            raise ProgramError(
+                f"its references are those of {len(self.of)} instructions; it has {instructions}"
+            )
+        check_numbers("references", self.of, len(self.parts))
+        for part in self.parts:
+            if not _NAME.fullmatch(part.name):
+                raise ProgramError(
+                    f"the name of a part is {reprlib.repr(part.name)}; "
+                    f"it is made of letters, digits, '_', '.' and '-'"
+                )
+            if min(part.offset, part.nbytes) < 0 or part.stop > window:
+                raise ProgramError(
+                    f"its part {part.name!r} is {part.nbytes} bytes at {part.offset:#x}; "
+                    f"the DRAM window has {window}"
+                )
+
+    def to_data(self) -> list[dict[str, Any]]:
+        """The parts as a manifest holds them; :meth:`from_data` reads them back, with the numbers."""
+        return [{"name": part.name, "offset": part.offset, "bytes": part.nbytes} for part in self.parts]
+
+    @classmethod
+    def from_data(cls, data: object, numbers: bytes) -> Self:
+        """The inverse of :meth:`to_data` and :func:`numbers_to_bytes`.
+
+        Raises:
+            ProgramError: they are damaged.
+        """
+        return cls(parts=read_records("references", data, _part), of=numbers_from_bytes(numbers))
+
+
+def _part(data: dict[str, Any]) -> Part:
+    name, offset, nbytes = (data[key] for key in ("name", "offset", "bytes"))
+    if not isinstance(name, str) or type(offset) is not int or type(nbytes) is not int:
+        raise ValueError(data)
+    return Part(name=name, offset=offset, nbytes=nbytes)
+
+
+# --- tables in program files: records in the manifest, and a number of one for each instruction -----
+
+NUMBER_BYTES = 2
+"""Bytes of a record in a table's member."""
+_MOST = (1 << 8 * NUMBER_BYTES) - 1
+
+
+def numbers_to_bytes(numbers: npt.NDArray[np.int32]) -> bytes:
+    """One uint16 for each instruction, zero where its number is -1.
+
+    Raises:
+        ProgramError: they tell more records apart than that holds.
+    """
+    if len(numbers) and int(numbers.max()) >= _MOST:
+        raise ProgramError(f"a table has {int(numbers.max()) + 1} records; a program file holds {_MOST}")
+    return (numbers + 1).astype("<u2").tobytes()
+
+
+def numbers_from_bytes(data: bytes) -> npt.NDArray[np.int32]:
+    """The inverse of :func:`numbers_to_bytes`."""
+    return np.frombuffer(data, dtype="<u2").astype(np.int32) - 1
+
+
+def read_records(name: str, data: object, read: Callable[[dict[str, Any]], T]) -> tuple[T, ...]:
+    """The records that a table tells apart.
+
+    Raises:
+        ProgramError: one of them is damaged.
+    """
+    try:
+        if not isinstance(data, list) or not all(isinstance(one, dict) for one in data):
+            raise ValueError(data)
+        return tuple(map(read, data))
+    except (TypeError, ValueError, KeyError):
+        raise ProgramError(f"its manifest has damaged {name}") from None
+
+
+def check_numbers(name: str, numbers: npt.NDArray[np.int32], count: int, *, least: int = NO_PART) -> None:
+    """Refuse numbers of records that do not exist.
+
+    Args:
+        name: of the table in errors.
+        numbers: of each instruction.
+        count: of records.
+        least: smallest valid number.
+
+    Raises:
+        ProgramError: a number is invalid. The message contains the first such instruction.
+    """
+    bad = np.flatnonzero((numbers < least) | (numbers >= count))
+    if len(bad):
+        raise ProgramError(
+            f"instruction {bad[0]} has record {numbers[bad[0]]} of its {name}; there are {count}"
+        )

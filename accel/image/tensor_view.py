@@ -1,0 +1,168 @@
+"""How the host arranges a tensor's values for a program whose own tensor has another shape.
+
+A *mapping* computes an operator as another one: a convolution as a matrix product, say, whose rows are
+windows of the picture. The program's own tensors then hold what the user's tensors do, rearranged, perhaps
+several times, and with a fill value around the edges. Each value's place is an affine function of the place
+in the program's tensor, so that plain data describes it, and packing needs no compiler.
+"""
+
+import reprlib
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.base.errors import ProgramError
+
+_MOST_DIMENSIONS = 16
+_LARGEST = 1 << 40
+"""No number of a view is larger, so that what is computed of a few of them stays small."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """``inner.reshape(sizes)[k] = tensor[coefficients @ k - before]``, and ``fill`` beyond the edges.
+
+    Attributes:
+        shape: of the tensor as users know it.
+        before: number that is subtracted from each index.
+        sizes: dimensions of the view of the program's tensor, in row-major order.
+        coefficients: one row per dimension of the user's tensor, one column per one of ``sizes``.
+        fill: the value beyond the edges, in the tensor's type.
+
+    Raises:
+        ProgramError: the numbers do not describe such a view.
+    """
+
+    shape: tuple[int, ...]
+    before: tuple[int, ...]
+    sizes: tuple[int, ...]
+    coefficients: tuple[tuple[int, ...], ...]
+    fill: int = 0
+
+    def __post_init__(self) -> None:
+        rank, rows = len(self.shape), self.coefficients
+        if max(rank, len(self.sizes)) > _MOST_DIMENSIONS:
+            raise ProgramError(
+                f"a view has {rank} by {len(self.sizes)} dimensions; at most {_MOST_DIMENSIONS} are allowed"
+            )
+        if len(self.before) != rank or len(rows) != rank or any(len(row) != len(self.sizes) for row in rows):
+            raise ProgramError(f"a view of {rank} by {len(self.sizes)} dimensions has other coefficients")
+        numbers = [*self.shape, *self.before, *self.sizes, *(c for row in rows for c in row), self.fill]
+        if any(abs(number) > _LARGEST for number in numbers):
+            raise ProgramError(f"a view has a number beyond ±{_LARGEST}")
+        if min((*self.shape, *self.sizes), default=1) < 1:
+            raise ProgramError("a view has a size below one")
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """Shape of the user's tensor with all that is filled in around it."""
+        return tuple(low + size + high for low, size, high in self._edges())
+
+    @property
+    def fills(self) -> bool:
+        """Whether the view reaches beyond the tensor's edges."""
+        return any(low or high for low, _, high in self._edges())
+
+    @property
+    def size(self) -> int:
+        """Values of the program's tensor."""
+        return prod(self.sizes)
+
+    def _edges(self) -> list[tuple[int, int, int]]:
+        """For each dimension, the numbers of indices before the tensor, in it and after it."""
+        found = []
+        for size, before, row in zip(self.shape, self.before, self.coefficients, strict=True):
+            low = sum(c * (n - 1) for c, n in zip(row, self.sizes, strict=True) if c < 0) - before
+            high = sum(c * (n - 1) for c, n in zip(row, self.sizes, strict=True) if c > 0) - before
+            found.append((max(0, -low), size, max(0, high - size + 1)))
+        return found
+
+    def gather(self, tensor: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+        """The values of the program's tensor, of this shape, from those of the user's."""
+        around = [(low, high) for low, _, high in self._edges()]
+        padded = np.ascontiguousarray(tensor)
+        if self.fills:
+            padded = np.pad(padded, around, constant_values=self.fill)
+        return np.ascontiguousarray(self._strided(padded)).reshape(shape)
+
+    def scatter(self, inner: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The inverse of :meth:`gather`; zeros where the view does not look."""
+        padded = np.zeros(self.extents, dtype=inner.dtype)
+        self._strided(padded)[...] = inner.reshape(self.sizes)
+        inside = tuple(slice(low, low + size) for low, size, _ in self._edges())
+        return np.ascontiguousarray(padded[inside])
+
+    @property
+    def is_one_to_one(self) -> bool:
+        """Whether each of the user's values stands in the program's tensor exactly once; only such a tensor
+        can be an output."""
+        ones = np.ones(self.shape, dtype=np.bool_)
+        blank = replace(self, fill=0)
+        inside = int(np.count_nonzero(blank.gather(ones, self.sizes)))
+        return inside == ones.size and bool(blank.scatter(np.ones(self.sizes, dtype=np.bool_)).all())
+
+    def _strided(self, padded: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The dimensions of the program's tensor as they lie in the user's, edges included."""
+        start, strides = self.walk()
+        nbytes = padded.itemsize
+        first = padded.reshape(-1)[start:]
+        return np.lib.stride_tricks.as_strided(first, self.sizes, [step * nbytes for step in strides])
+
+    def walk(self) -> tuple[int, tuple[int, ...]]:
+        """Where the first value of the program's tensor lies in an array of :attr:`extents`, and how far the
+        next one is along each of ``sizes``, in values."""
+        edges = self._edges()
+        steps = [prod(self.extents[d + 1 :]) for d in range(len(edges))]
+        start = sum(
+            (low - before) * step for (low, _, _), before, step in zip(edges, self.before, steps, strict=True)
+        )
+        strides = (
+            sum(row[k] * step for row, step in zip(self.coefficients, steps, strict=True)) if size > 1 else 0
+            for k, size in enumerate(self.sizes)
+        )
+        return start, tuple(strides)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data; :meth:`from_dict` reads it back."""
+        return {
+            "shape": list(self.shape),
+            "before": list(self.before),
+            "sizes": list(self.sizes),
+            "coefficients": [list(row) for row in self.coefficients],
+            "fill": self.fill,
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "View":
+        """The inverse of :meth:`to_dict`.
+
+        Raises:
+            ProgramError: an entry is missing, no list of integers, or they describe no view.
+        """
+        missing = [key for key in cls.__dataclass_fields__ if key not in data]
+        if missing:
+            raise ProgramError(f"a view has no {missing[0]!r}")
+        rows = data["coefficients"]
+        if not isinstance(rows, list):
+            raise ProgramError(f"a view has the coefficients {reprlib.repr(rows)}; lists are needed")
+        return cls(
+            shape=integers("a view", data["shape"]),
+            before=integers("a view", data["before"]),
+            sizes=integers("a view", data["sizes"]),
+            coefficients=tuple(integers("a view", row) for row in rows),
+            fill=integers("a view", [data["fill"]])[0],
+        )
+
+
+def integers(what: str, data: Any) -> tuple[int, ...]:
+    """A list of integers in a file, as a tuple.
+
+    Raises:
+        ProgramError: it is none.
+    """
+    if not isinstance(data, list) or any(type(n) is not int for n in data):
+        raise ProgramError(f"{what} has {reprlib.repr(data)}; a list of integers is needed")
+    return tuple(data)

@@ -1,0 +1,148 @@
+"""The zip archive of a program file: one manifest and raw members, read within limits.
+
+Deflate makes a gigabyte of zeros a megabyte, other methods make it a few bytes. So unpacked sizes are
+limited by the size of the file, or by a limit in this module. Larger members are written uncompressed,
+so that every written file can be read.
+"""
+
+import json
+import os
+import zipfile
+from collections.abc import Iterable
+from typing import IO, Any
+
+from accel.base.errors import ProgramError
+
+MAGIC = b"PK\x03\x04"
+"""The first bytes of an archive."""
+MANIFEST = "program.json"
+LARGEST_MANIFEST = 8 << 20
+"""Bytes that a manifest may have in a file of any size. Parsed, it takes up to 25 times more memory."""
+LARGEST_CONTENT = 256 << 20
+"""Bytes that all other members together may have whatever the file's size."""
+_END_BYTES = 22
+"""Bytes of the record at the end of an archive without a comment."""
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def write_archive(file: IO[bytes], manifest: bytes, members: Iterable[tuple[str, bytes]]) -> None:
+    """Write an archive; the same content gives the same bytes."""
+    content = list(members)
+    large = sum(len(data) for _, data in content) > LARGEST_CONTENT
+    with zipfile.ZipFile(file, "w") as archive:
+        _add(archive, MANIFEST, manifest, stored=len(manifest) > LARGEST_MANIFEST)
+        for name, data in content:
+            _add(archive, name, data, stored=large)
+
+
+def _add(archive: zipfile.ZipFile, name: str, content: bytes, *, stored: bool) -> None:
+    info = zipfile.ZipInfo(name, date_time=_EPOCH)
+    info.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
+    archive.writestr(info, content)
+
+
+class Archive:
+    """An archive to read from.
+
+    Raises:
+        ProgramError: from every method: a member is missing, too large, or packed in an unknown way.
+        BadZipFile: the archive is damaged. :func:`damage` returns the message.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._held = file.seek(0, os.SEEK_END)
+        self._left = max(LARGEST_CONTENT, self._held)
+        file.seek(max(0, self._held - _END_BYTES))
+        if not _is_end(file.read()):
+            raise zipfile.BadZipFile("it does not end as it must: it is cut short, or something follows it")
+        try:
+            self._zip = zipfile.ZipFile(file)
+        except Exception:  # in more ways than it says
+            raise zipfile.BadZipFile("the list of its members cannot be read") from None
+        if min((info.header_offset for info in self._zip.infolist()), default=0):
+            raise zipfile.BadZipFile("something stands before it")
+
+    def manifest(self) -> Any:
+        """The manifest's data."""
+        info, most = self._info(MANIFEST), max(LARGEST_MANIFEST, self._held)
+        if info.file_size > most:
+            raise ProgramError(f"its {MANIFEST} has {info.file_size} bytes; at most {most} are expected")
+        raw = self._unpacked(info)
+        try:
+            data = json.loads(raw)
+        except (ValueError, RecursionError):
+            raise zipfile.BadZipFile(f"its {MANIFEST} cannot be read as JSON") from None
+        if rb"\ud" in raw.lower():  # half a character, which nothing can print or write
+            _check_text(data)
+        return data
+
+    def member(self, name: str, size: int, most: int) -> bytes:
+        """Return a member's content. Args:
+        name: of the member.
+        size: required size in bytes.
+        most: largest possible size in bytes."""
+        most = min(max(size, 0), most)
+        found = self._info(name).file_size
+        if found > most:
+            raise ProgramError(f"its {name} has {found} bytes; at most {most} are expected")
+        content = self.content(name)
+        if len(content) != size:
+            raise ProgramError(f"its {name} has {len(content)} bytes; the manifest says {size}")
+        return content
+
+    def content(self, name: str) -> bytes:
+        """A member's content, whatever its size."""
+        info = self._info(name)
+        if info.file_size > self._left:
+            raise ProgramError(
+                f"it unpacks to more than {max(LARGEST_CONTENT, self._held)} bytes; the file has {self._held}"
+            )
+        self._left -= info.file_size
+        return self._unpacked(info)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._zip.namelist()
+
+    def _info(self, name: str) -> zipfile.ZipInfo:
+        try:
+            info = self._zip.getinfo(name)
+        except KeyError:
+            raise ProgramError(f"it has no {name}; it is not a program file") from None
+        if info.compress_type not in _METHODS:
+            raise ProgramError(f"its {name} is compressed by method {info.compress_type}; deflate is read")
+        return info
+
+    def _unpacked(self, info: zipfile.ZipInfo) -> bytes:
+        try:
+            with self._zip.open(info) as file:
+                return file.read(info.file_size)  # no more, whatever the compressed data would expand to
+        except (OSError, zipfile.BadZipFile):
+            raise
+        except Exception:  # zipfile and zlib fail at damaged data in too many ways to list
+            raise zipfile.BadZipFile(f"its {info.filename} cannot be unpacked") from None
+
+
+def is_archive(file: IO[bytes]) -> bool:
+    """Whether a file, from where it is read next, begins as an archive does."""
+    return file.read(len(MAGIC)) == MAGIC
+
+
+def damage(error: Exception) -> str:
+    """Return a message for a file that raises an unexpected exception."""
+    told = isinstance(error, zipfile.BadZipFile | ValueError) and str(error)
+    return told or "its parts do not fit together"
+
+
+def _is_end(record: bytes) -> bool:
+    """Whether these are the last bytes of an archive. zipfile would take further bytes for a comment."""
+    return len(record) == _END_BYTES and record[:4] == b"PK\x05\x06" and record[-2:] == b"\0\0"
+
+
+def _check_text(data: Any) -> None:
+    """Refuse text that holds half a surrogate pair, wherever it stands."""
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        raise ProgramError(f"its manifest holds {half!r}, half a character; text must be whole") from None

@@ -1,0 +1,315 @@
+"""The construction of a chain's program from the programs of its layers.
+
+Each layer's program is linked to the addresses of the chain. The tokens of the layers are removed, and those
+of the whole instruction stream are inserted. LOADs of weights, micro-ops and parameters move to the beginning
+of their layer: they need no data of other layers and can run as soon as the scratchpads have space.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from accel.compiler.codegen.token_insertion import CARRIER, Ordered
+from accel.core.config import Config
+from accel.core.isa import (
+    Finish,
+    Finishing,
+    Instruction,
+    Load,
+    Loops,
+    Set,
+    SetAcc,
+    SetInp,
+    SetOut,
+    SetSum,
+    Store,
+    Transfer,
+    encode,
+    without_tokens,
+)
+from accel.graph.graph import Graph
+from accel.image.dram_references import NO_PART, Part, References
+from accel.image.image import Image
+from accel.image.image_tensor import ImageTensor, Region
+from accel.image.linker import Linker
+from accel.network.chain_memory import ChainMemory
+from accel.network.chain_waits import TENSOR_MEMORIES, insert_fastest_tokens
+from accel.network.chained_program import Chain
+from accel.network.placement import NetworkPart
+from accel.network.relocated_transfers import relocate_transfers
+from accel.network.repeated_operands import loads_of_copies
+from accel.network.strip_layout import element_positions
+from accel.run.program import as_program
+
+
+def build_chain(graph: Graph, parts: Sequence[NetworkPart], needed: set[str], config: Config) -> Chain:
+    """Build one program for several layers.
+
+    Args:
+        parts: a group of :func:`~accel.network.chain_grouping.split_into_chains` with at least one layer.
+        needed: tensors that the host or another chain needs.
+
+    Raises:
+        GraphError: the machine's memory is too small.
+    """
+    return _ChainBuilder(graph, parts, needed, config).build()
+
+
+@dataclass
+class _Stream:
+    """Instructions without tokens, with the offset of the DRAM that each touches (None for none), and the
+    index of its layer."""
+
+    instructions: list[Instruction] = field(default_factory=list)
+    offsets: list[int | None] = field(default_factory=list)
+    layers: list[int] = field(default_factory=list)
+
+    def append(self, instruction: Instruction, offset: int | None, layer: int) -> None:
+        self.instructions.append(without_tokens(instruction))
+        self.offsets.append(offset)
+        self.layers.append(layer)
+
+
+class _ChainBuilder:
+    """A chain under construction."""
+
+    def __init__(self, graph: Graph, parts: Sequence[NetworkPart], needed: set[str], config: Config) -> None:
+        self._graph = graph
+        self._parts = tuple(parts)
+        self._layers = [part for part in parts if part.on_machine]
+        self._config = config
+        self._memory = ChainMemory(graph, parts, needed, config)
+        self._relocated: dict[int, dict[int, Sequence[Transfer]]] = {}
+        """By layer and index of an instruction of its own program, the transfers that replace it."""
+
+    def build(self) -> Chain:
+        linked = [self._link(at, part) for at, part in enumerate(self._layers)]
+        exchanges = [self._row_exchanges(part) for part in self._layers]
+        code = self._memory.allocator.allocate(self._memory.unique_name("code"), 0)
+        stream = self._stream(linked, exchanges)
+        ordered, compared = insert_fastest_tokens(
+            stream.instructions,
+            stream.layers,
+            self._producers(),
+            self._memory.segments,
+            self._config,
+            code.offset,
+        )
+        program = as_program(self._image(stream, ordered, code))
+        program.check().raise_if_bad()
+        layers = [None if n == CARRIER else stream.layers[n] for n in ordered.sources.tolist()]
+        return Chain(
+            parts=self._parts,
+            program=program,
+            operands=self._memory.operands,
+            outputs=self._memory.outputs,
+            ends=tuple(_ends(layers, len(linked))),
+            memory=self._memory.plan,
+            compared=compared,
+        )
+
+    def _producers(self) -> list[int | None]:
+        """Return for each layer the last earlier layer whose result it reads, or None."""
+        writers: dict[str, list[int]] = {}
+        for at, part in enumerate(self._layers):
+            writers.setdefault(self._memory.root(part.fused.output), []).append(at)
+        return [
+            max(
+                (
+                    writer
+                    for name in map(self._memory.root, part.fused.inputs)
+                    for writer in writers.get(name, ())
+                    if writer < at
+                ),
+                default=None,
+            )
+            for at, part in enumerate(self._layers)
+        ]
+
+    # --- one layer -------------------------------------------------------------------------------
+
+    def _link(self, at: int, part: NetworkPart) -> Image:
+        assert part.layer is not None
+        assert part.program is not None
+        program, memory = part.program, self._memory
+        linker = Linker(program)
+        tensors = {tensor.offset: tensor for tensor in program.tensors}
+        segments = dict(program.segments)
+        offsets: dict[Part, int] = {}
+        for one in linker.parts:
+            if one.offset == program.code_offset:
+                continue
+            tensor = tensors.get(one.offset)
+            if tensor is None or tensor.role == "constant":
+                offsets[one] = memory.layer_constant(one, segments)
+            elif tensor.role == "output":
+                offset = memory.offset(self._buffer(at, part, tensor, part.fused.output))
+                assert offset is not None
+                offsets[one] = offset
+            else:
+                offsets[one] = self._input_offset(at, part, tensor)
+        return linker.linked(offsets, within_pages=True)
+
+    def _input_offset(self, at: int, part: NetworkPart, tensor: ImageTensor) -> int:
+        assert part.layer is not None
+        assert part.program is not None
+        operand = next(one for one in part.layer.operands if one.name == tensor.name)
+        if operand.generated:
+            return self._memory.input(tensor, operand)
+        offset = self._memory.offset(self._buffer(at, part, tensor, operand.tensor))
+        if offset is None:
+            return self._memory.input(tensor, operand)
+        order = self._memory.aliases.orders.get(operand.tensor)
+        if operand.copies > 1 and order is not None:
+            loads = loads_of_copies(self._graph, part.program, operand, order)
+            assert loads is not None  # otherwise the layer would be in another chain
+            self._relocated[at] = dict(loads)
+        return offset
+
+    def _buffer(self, at: int, part: NetworkPart, tensor: ImageTensor, name: str) -> str:
+        """Return the buffer in which a layer reads or writes a tensor.
+
+        If the buffer has more halo lines than the layer's own program expects, its transfers are relocated.
+        """
+        layouts, own = self._memory.layouts.get(name), part.layouts
+        if layouts is None:
+            return name
+        if own is None:
+            return name if name != part.fused.output else layouts.written
+        layout = own.writes if name == part.fused.output else own.reads.get(tensor.name)
+        if layout is None:
+            return name
+        buffer = layouts.buffer_of(layout)
+        positions = element_positions(layouts.size, layout, layouts.layouts[buffer])
+        if not np.array_equal(positions, np.arange(len(positions))):
+            assert part.program is not None
+            transfers = relocate_transfers(part.program, tensor.offset, positions)
+            assert transfers is not None  # checked when the layout was assigned
+            self._relocated.setdefault(at, {}).update(transfers)
+        return buffer
+
+    def _row_exchanges(self, part: NetworkPart) -> list[tuple[Instruction, int | None]]:
+        layouts = self._memory.layouts.get(part.fused.output)
+        found: list[tuple[Instruction, int | None]] = []
+        for exchange, buffers in () if layouts is None else layouts.exchanges:
+            offsets = {
+                name: self._memory.exchange_constant(name, content)
+                for name, content in exchange.constants.items()
+            }
+            for name, buffer in buffers.items():
+                offset = self._memory.offset(buffer)
+                assert offset is not None
+                offsets[name] = offset
+            found += [(one, offsets.get(name)) for one, name in exchange.instructions(offsets)]
+        return found
+
+    # --- all layers ------------------------------------------------------------------------------
+
+    def _stream(
+        self, linked: Sequence[Image], exchanges: Sequence[Sequence[tuple[Instruction, int | None]]]
+    ) -> _Stream:
+        stream = _Stream()
+        for at, image in enumerate(linked):
+            body = self._body(at, image, _resets(at, linked))
+            order = _constants_first([one for one, _ in body]) if at else range(len(body))
+            for n in order:
+                stream.append(*body[n], at)
+            for instruction, offset in exchanges[at]:
+                stream.append(instruction, offset, at)
+        return stream
+
+    def _body(
+        self, at: int, image: Image, resets: Sequence[Instruction]
+    ) -> list[tuple[Instruction, int | None]]:
+        """Return a layer's instructions, each with the offset of the DRAM it touches."""
+        program, references = self._layers[at].program, image.references
+        assert program is not None
+        assert references is not None
+        relocated = self._relocated.get(at, {})
+        body: list[tuple[Instruction, int | None]] = [(one, None) for one in resets]
+        for n, number in enumerate(references.of[:-1].tolist()):  # without FINISH
+            offset = None if number == NO_PART else references.parts[number].offset
+            instruction = image.instructions[n]
+            if n in relocated:
+                moved = _link_transfers(relocated[n], instruction, program.instructions[n])
+                body += [(one, offset) for one in moved]
+            else:
+                body.append((instruction, offset))
+        return body
+
+    def _image(self, stream: _Stream, ordered: Ordered, code: Part) -> Image:
+        memory = self._memory
+        words = encode(ordered.program.followed_by(Finish()), self._config)
+        parts = [replace(one, nbytes=len(words)) if one is code else one for one in memory.allocator.parts]
+        numbers = {part.offset: number for number, part in enumerate(memory.allocator.parts) if part.nbytes}
+        starts = np.array(sorted(numbers), dtype=np.int64)
+
+        def part_number(offset: int | None) -> int:
+            if offset is None:
+                return NO_PART
+            return numbers[int(starts[np.searchsorted(starts, offset, "right") - 1])]
+
+        of = [NO_PART if n == CARRIER else part_number(stream.offsets[n]) for n in ordered.sources.tolist()]
+        pool = memory.activations
+        regions = [Region(name=pool.name, offset=pool.offset, nbytes=pool.nbytes)] if pool.nbytes else []
+        return Image(
+            config=self._config,
+            code=words,
+            code_offset=code.offset,
+            segments=tuple(memory.segments),
+            tensors=tuple(memory.tensors),
+            regions=tuple(regions),
+            references=References(parts=tuple(parts), of=np.array([*of, NO_PART], dtype=np.int32)),
+        )
+
+
+def _resets(at: int, linked: Sequence[Image]) -> list[Instruction]:
+    """Return SETs that restore the initial settings, for a layer that relies on them.
+
+    Only settings that earlier layers have changed and this layer does not set itself.
+    """
+    changed = {type(one) for image in linked[:at] for one in image.instructions if isinstance(one, Set)}
+    body = linked[at].instructions
+    own = {type(one) for one in body if isinstance(one, Set)}
+    used: list[type[Set]] = [SetInp, SetAcc]
+    stores = {one.memory for one in body if isinstance(one, Store)}
+    if stores & {Finishing.REQ, Finishing.ADD}:
+        used.append(SetOut)
+    if Finishing.ADD in stores:
+        used.append(SetSum)
+    return [kind() for kind in used if kind in changed - own]
+
+
+def _link_transfers(
+    transfers: Sequence[Transfer], linked: Instruction, own: Instruction
+) -> list[Instruction]:
+    """Move transfers of a layer's own program as far as linking has moved the one that they replace."""
+    assert isinstance(linked, Transfer)
+    assert isinstance(own, Transfer)
+    distance = linked.dram_base - own.dram_base
+    return [replace(one, dram_base=one.dram_base + distance) for one in transfers]
+
+
+def _constants_first(body: Sequence[Instruction]) -> list[int]:
+    """Return a layer's instructions, by index, with LOADs of constants first.
+
+    Only LOADs before the first product and the first STORE move.
+    """
+    head = next((n for n, one in enumerate(body) if isinstance(one, Loops | Store)), 0)
+    first = [
+        n for n, one in enumerate(body[:head]) if isinstance(one, Load) and one.memory not in TENSOR_MEMORIES
+    ]
+    moved = set(first)
+    return [*first, *(n for n in range(len(body)) if n not in moved)]
+
+
+def _ends(layers: Sequence[int | None], count: int) -> list[int]:
+    """Return the index after each layer's last instruction. Instructions of no layer belong to the next
+    one."""
+    ends = [0] * count
+    for index, layer in enumerate(layers):
+        if layer is not None:
+            ends[layer] = index + 1
+    ends[-1] = len(layers) + 1
+    return ends

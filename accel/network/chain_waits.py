@@ -1,0 +1,118 @@
+"""How the layers of a chain wait for one another: the tokens that take the fewest cycles.
+
+A LOAD must wait for the STOREs that wrote what it reads. It can wait for exactly these STOREs, which lets it
+start early. But the token passes through the compute unit, so that each wait delays the load unit. Or the
+first LOAD of a layer waits once for the last STORE of the layer before, and all further LOADs run ahead
+without waiting. Both strategies are simulated, and a third one that chooses for each layer.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from accel.compiler.codegen.token_insertion import CARRIER, Dependences, Ordered, dependences, with_tokens
+from accel.core.config import Config
+from accel.core.isa import Finish, Instruction, Load, Memory, OwnMemory, Store, Unit
+from accel.proof.shared_dram import SharedDram
+from accel.sim.timing.timing_model import simulate_timing
+
+ONCE, EACH, MIXED = (
+    "once for each layer",
+    "for what each transfer reads",
+    "each layer as is better for it",
+)
+"""The strategies, as network files name them."""
+WAIT_TEXTS: Mapping[str, str] = {
+    ONCE: "once per layer",
+    EACH: "for the STOREs of their own data",
+    MIXED: "as is faster for each layer",
+}
+"""Completes the sentence "LOADs wait ..."."""
+TENSOR_MEMORIES = (Memory.INP, Memory.ACC, Memory.ACC_8BIT, OwnMemory.RES)
+"""Memories that LOADs fill with tensors, not with constants."""
+_UOP_BYTES = 4
+"""Size of a micro-op in DRAM."""
+
+
+def insert_fastest_tokens(
+    instructions: Sequence[Instruction],
+    layers: Sequence[int],
+    producers: Sequence[int | None],
+    segments: Sequence[tuple[int, bytes]],
+    config: Config,
+    offset: int,
+) -> tuple[Ordered, dict[str, int]]:
+    """Insert the tokens of the fastest strategy.
+
+    Args:
+        layers: for each instruction the index of its layer.
+        producers: for each layer the last layer whose result it reads, or None.
+        segments: constants in DRAM, which contain the micro-ops.
+
+    Returns:
+        The program, and the cycles of each strategy, or none if no layer reads the result of another
+        one.
+    """
+    waits = _waits_per_layer(instructions, layers, producers)
+    needed = _dependences(instructions, segments, config)
+    if not waits:
+        return with_tokens(needed), {}
+    found: dict[str, tuple[int, Ordered]] = {}
+    cycles_per_layer: list[list[int]] = []
+    layer_of = np.array(layers, dtype=np.int64)
+
+    def simulate(strategy: str, after: Mapping[int, int]) -> None:
+        ordered = with_tokens(needed, after)
+        program = [*ordered.program, Finish()]
+        run = simulate_timing(
+            program,
+            config,
+            address=config.mem_base + offset,
+            checked=[None] * len(program),  # the chosen program is checked at the end
+        )
+        sources = ordered.sources
+        is_own, last = sources != CARRIER, np.zeros(len(producers), dtype=np.int64)
+        np.maximum.at(last, layer_of[sources[is_own]], run.columns.retire[:-1][is_own])
+        cycles_per_layer.append(np.diff(np.maximum.accumulate(last), prepend=0).tolist())
+        found[strategy] = run.cycles, ordered
+
+    simulate(ONCE, waits)
+    simulate(EACH, {})
+    once_is_faster = [once <= each for once, each in zip(*cycles_per_layer, strict=True)]
+    if not all(once_is_faster) and any(once_is_faster):
+        simulate(MIXED, {load: store for load, store in waits.items() if once_is_faster[layers[load]]})
+    fastest = min(found, key=lambda strategy: found[strategy][0])
+    return found[fastest][1], {strategy: cycles for strategy, (cycles, _) in found.items()}
+
+
+def _waits_per_layer(
+    instructions: Sequence[Instruction], layers: Sequence[int], producers: Sequence[int | None]
+) -> dict[int, int]:
+    """Return for each layer's first LOAD of a tensor the last STORE of the layer that wrote it."""
+    last_store: dict[int, int] = {}
+    waits: dict[int, int] = {}
+    has_loaded: set[int] = set()
+    for index, (instruction, layer) in enumerate(zip(instructions, layers, strict=True)):
+        producer = producers[layer]
+        if isinstance(instruction, Store):
+            last_store[layer] = index
+        elif (
+            isinstance(instruction, Load)
+            and instruction.memory in TENSOR_MEMORIES
+            and layer not in has_loaded
+        ):
+            has_loaded.add(layer)
+            if producer is not None and instruction.unit is not Unit.STORE:
+                waits[index] = last_store[producer]
+    return waits
+
+
+def _dependences(
+    instructions: Sequence[Instruction], segments: Sequence[tuple[int, bytes]], config: Config
+) -> Dependences:
+    size = max((offset + len(data) for offset, data in segments), default=0)
+    memory = np.zeros(-(-size // _UOP_BYTES) * _UOP_BYTES, dtype=np.uint8)
+    for offset, data in segments:
+        memory[offset : offset + len(data)] = np.frombuffer(data, dtype=np.uint8)
+    shared = SharedDram(instructions, config)
+    return dependences(instructions, config, memory.view("<u4"), shared)

@@ -1,0 +1,49 @@
+"""A chain: several layers as one program, which the machine executes without the host."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from accel.graph.graph import Graph
+from accel.network.lowering.lowered_layer import Operand
+from accel.network.memory_plan import MemoryPlan
+from accel.network.placement import NetworkPart
+from accel.run.program import Program
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chain:
+    """Layers that the machine executes one after another, in one program.
+
+    Attributes:
+        parts: the layers, and the parts between them that move nothing.
+        program: the program of all layers.
+        operands: tensors that the program reads, by the names of its inputs.
+        outputs: tensors of the graph, by the names of the program's outputs.
+        ends: for each layer the index of the instruction after its last one.
+        memory: offsets of the tensors between the layers.
+        compared: cycles by strategy. The fastest was chosen, see :mod:`accel.network.chain_waits`.
+    """
+
+    parts: tuple[NetworkPart, ...]
+    program: Program
+    operands: dict[str, Operand]
+    outputs: dict[str, str]
+    ends: tuple[int, ...]
+    memory: MemoryPlan
+    compared: Mapping[str, int]
+
+    @property
+    def layers(self) -> tuple[NetworkPart, ...]:
+        """The parts that the machine executes."""
+        return tuple(part for part in self.parts if part.on_machine)
+
+    def with_constants(self, graph: Graph) -> Program:
+        """Return the program with the graph's constants as its own, for tools that run a single program."""
+        segments, tensors = list(self.program.segments), list(self.program.tensors)
+        for at, tensor in enumerate(tensors):
+            operand = self.operands.get(tensor.name)
+            values = None if operand is None else operand.constant_values(graph)
+            if values is not None:
+                segments.append((tensor.offset, tensor.pack(values).tobytes()))
+                tensors[at] = replace(tensor, role="constant")
+        return replace(self.program, tensors=tuple(tensors), segments=tuple(segments))

@@ -1,0 +1,93 @@
+"""Nodes of a graph that are executed as one."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from accel.graph.elementwise_operators import Clip
+from accel.graph.graph import Graph, Node
+from accel.graph.movement_operators import Identity, Reshape
+
+Bounds = tuple[int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FusedNodes:
+    """Nodes in the order of the graph, of which only the last result is needed elsewhere.
+
+    For example, ``Conv + Clip + Add`` has a convolution as ``main``, one node in ``clips`` and an
+    ``addition``.
+
+    Attributes:
+        main: a convolution or another product, or any node that is not fused.
+        pad: a Pad before it, with the value that stands for the number zero.
+        clips: bounds after it.
+        addition: the sum of their result and another tensor.
+        sum_clips: bounds after the sum.
+    """
+
+    main: Node
+    pad: Node | None = None
+    clips: tuple[Node, ...] = ()
+    addition: Node | None = None
+    sum_clips: tuple[Node, ...] = ()
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        candidates = (self.pad, self.main, *self.clips, self.addition, *self.sum_clips)
+        return tuple(node for node in candidates if node is not None)
+
+    @property
+    def name(self) -> str:
+        """The name of the main node."""
+        return self.main.name
+
+    @property
+    def output(self) -> str:
+        """The tensor that the last node computes."""
+        return self.nodes[-1].output
+
+    @property
+    def result(self) -> str:
+        """The tensor before the addition."""
+        return (self.main, *self.clips)[-1].output
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The tensors that the nodes read, each once."""
+        inside = {node.output for node in self.nodes}
+        return tuple(dict.fromkeys(name for node in self.nodes for name in node.inputs if name not in inside))
+
+    @property
+    def residual(self) -> str:
+        """The other operand of the addition."""
+        assert self.addition is not None
+        left, right = self.addition.inputs
+        return right if left == self.result else left
+
+    @property
+    def moves_nothing(self) -> bool:
+        """Whether the result has the bytes of the operand, under another name or in another shape."""
+        return isinstance(self.main.operator, Identity | Reshape)
+
+    def operators(self) -> str:
+        """Return the kinds of the nodes, for example ``Conv + Clip + Add``."""
+        return " + ".join(node.operator.kind for node in self.nodes)
+
+    def macs(self, graph: Graph) -> int:
+        return sum(graph.macs(node) for node in self.nodes)
+
+
+def bounds(clips: Iterable[Node], dtype: str) -> Bounds:
+    """Return the least and the greatest value of an integer type that a sequence of Clips can return."""
+    limits = np.iinfo(dtype)
+    least, most = int(limits.min), int(limits.max)
+    for node in clips:
+        assert isinstance(node.operator, Clip)
+        low, high = (
+            int(limit) if bound is None else int(bound)
+            for bound, limit in ((node.operator.low, limits.min), (node.operator.high, limits.max))
+        )
+        least, most = (min(max(value, low), high) for value in (least, most))
+    return least, most

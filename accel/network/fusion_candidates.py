@@ -1,0 +1,183 @@
+"""Which nodes of a graph can be fused, and in which ways.
+
+A convolution can take over padding of zeros. Convolutions, matrix products and global averages can take over
+bounds. Convolutions and matrix products can also add a residual, and bound the sum. A node can only be fused
+if no other node reads its operand. :mod:`accel.network.fusion_choice` chooses between the ways.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from accel.graph.elementwise_operators import Add, Clip
+from accel.graph.graph import Graph, Node
+from accel.graph.graph_tensor import QUANTIZED
+from accel.graph.movement_operators import Pad
+from accel.graph.pooling_operators import GlobalAveragePool
+from accel.graph.product_operators import Conv, MatMul
+from accel.network.fused_nodes import FusedNodes
+
+
+@dataclass(frozen=True, kw_only=True)
+class FusionGroup:
+    """Neighbouring nodes, and the ways to fuse them.
+
+    Attributes:
+        alternatives: in each of them, every node is in exactly one piece. The first alternative fuses most
+            nodes, the last one none.
+    """
+
+    alternatives: tuple[tuple[FusedNodes, ...], ...]
+
+    @property
+    def unfused(self) -> tuple[FusedNodes, ...]:
+        """The alternative in which no nodes are fused."""
+        return self.alternatives[-1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Anchor:
+    """A node with the nodes that it can take over: padding, bounds, and an addition after these."""
+
+    main: Node
+    pad: Node | None
+    clips: tuple[Node, ...]
+    addition: Node | None
+
+
+def fusion_groups(graph: Graph) -> tuple[FusionGroup, ...]:
+    """Divide all nodes of a graph into groups that are fused independently.
+
+    A group has one product, or two products whose results are added, so that it has few alternatives.
+    """
+    consumers = graph.consumers()
+    anchors = [_anchor(graph, node, consumers) for node in graph.nodes if _is_anchor(graph, node)]
+    by_addition: dict[str, list[_Anchor]] = {}
+    for anchor in anchors:
+        key = anchor.main.output if anchor.addition is None else anchor.addition.output
+        by_addition.setdefault(key, []).append(anchor)
+    positions = {node.output: position for position, node in enumerate(graph.nodes)}
+    groups: list[FusionGroup] = []
+    grouped: set[str] = set()
+    for together in by_addition.values():
+        addition = together[0].addition
+        sum_clips = () if addition is None else _clips(graph, addition.output, consumers)
+        alternatives = _alternatives(together, addition, sum_clips, positions)
+        groups.append(FusionGroup(alternatives=tuple(alternatives)))
+        grouped.update(fused.output for fused in groups[-1].unfused)
+    rest = [node for node in graph.nodes if node.output not in grouped]
+    return (*groups, *map(_single, rest))
+
+
+def unfused_groups(graph: Graph) -> tuple[FusionGroup, ...]:
+    """Put each node into a group of its own."""
+    return tuple(map(_single, graph.nodes))
+
+
+def _single(node: Node) -> FusionGroup:
+    return FusionGroup(alternatives=((FusedNodes(main=node),),))
+
+
+def _alternatives(
+    anchors: Sequence[_Anchor],
+    addition: Node | None,
+    sum_clips: tuple[Node, ...],
+    positions: Mapping[str, int],
+) -> Iterator[tuple[FusedNodes, ...]]:
+    """Yield the ways to fuse nodes, each in an order of execution.
+
+    Args:
+        anchors: one, or two whose results are added, in the order of the graph.
+    """
+    yes_or_no = (True, False)
+    # of two anchors the later one is tried first: when it runs, the other operand is already there
+    adders = [] if addition is None else list(reversed(anchors))
+    for adder in (*adders, None):
+        for fuses_sum_clips in yes_or_no if adder is not None and sum_clips else (False,):
+            # an addition needs the bounds before it in the same layer
+            options = [
+                product(
+                    yes_or_no if one.pad else (False,),
+                    yes_or_no if one.clips and one is not adder else (True,),
+                )
+                for one in anchors
+            ]
+            for chosen in product(*options):
+                pieces: list[FusedNodes] = []
+                for anchor, (fuses_pad, fuses_clips) in zip(anchors, chosen, strict=True):
+                    adds = anchor is adder
+                    pieces.append(
+                        FusedNodes(
+                            main=anchor.main,
+                            pad=anchor.pad if fuses_pad else None,
+                            clips=anchor.clips if fuses_clips else (),
+                            addition=addition if adds else None,
+                            sum_clips=sum_clips if adds and fuses_sum_clips else (),
+                        )
+                    )
+                    if anchor.pad is not None and not fuses_pad:
+                        pieces.append(FusedNodes(main=anchor.pad))
+                    pieces += [] if fuses_clips else [FusedNodes(main=node) for node in anchor.clips]
+                if addition is not None and adder is None:
+                    pieces.append(FusedNodes(main=addition))
+                if not fuses_sum_clips:
+                    pieces += [FusedNodes(main=node) for node in sum_clips]
+                yield tuple(sorted(pieces, key=lambda fused: positions[fused.output]))
+
+
+def _is_anchor(graph: Graph, node: Node) -> bool:
+    """Whether the machine requantizes a node's sums, so that it can fuse others."""
+    return isinstance(node.operator, Conv | MatMul | GlobalAveragePool) and (
+        graph.tensors[node.output].dtype in QUANTIZED
+    )
+
+
+def _anchor(graph: Graph, node: Node, consumers: Mapping[str, Sequence[Node]]) -> _Anchor:
+    clips = _clips(graph, node.output, consumers)
+    bounded = clips[-1].output if clips else node.output
+    adds = isinstance(node.operator, Conv | MatMul)
+    return _Anchor(
+        main=node,
+        pad=_pad(graph, node, consumers),
+        clips=clips,
+        addition=_addition(graph, bounded, consumers) if adds else None,
+    )
+
+
+def _only_consumer(graph: Graph, name: str, consumers: Mapping[str, Sequence[Node]]) -> Node | None:
+    nodes = consumers[name]
+    return nodes[0] if len(nodes) == 1 and name not in graph.outputs else None
+
+
+def _clips(graph: Graph, name: str, consumers: Mapping[str, Sequence[Node]]) -> tuple[Node, ...]:
+    clips: list[Node] = []
+    node = _only_consumer(graph, name, consumers)
+    while node is not None and isinstance(node.operator, Clip):
+        clips.append(node)
+        node = _only_consumer(graph, node.output, consumers)
+    return tuple(clips)
+
+
+def _pad(graph: Graph, node: Node, consumers: Mapping[str, Sequence[Node]]) -> Node | None:
+    """Return padding before a convolution that its windows can do: spatial axes only, with the zero point."""
+    before = graph.producers.get(node.inputs[0])
+    if before is None or not isinstance(node.operator, Conv) or not isinstance(before.operator, Pad):
+        return None
+    pad, data = before.operator, graph.tensors[before.output]
+    if (
+        _only_consumer(graph, before.output, consumers) is not node
+        or pad.mode != "constant"
+        or any((*pad.begin[:2], *pad.end[:2]))
+        or pad.value != data.scale_and_zero[1]
+    ):
+        return None
+    return before
+
+
+def _addition(graph: Graph, name: str, consumers: Mapping[str, Sequence[Node]]) -> Node | None:
+    """Return the Add that follows a tensor if all its tensors have one shape."""
+    node = _only_consumer(graph, name, consumers)
+    if node is None or not isinstance(node.operator, Add):
+        return None
+    shapes = {graph.tensors[one].shape for one in (*node.inputs, node.output)}
+    return node if len(shapes) == 1 else None

@@ -1,0 +1,261 @@
+"""The choice of fusion and placement: of the ways to execute a group, the one with the fewest predicted
+cycles.
+
+Groups share no nodes and are small, so that each is decided separately by trying all alternatives. Nodes that
+multiply run on the machine if it supports them. All other nodes run where they take fewer cycles. Of two
+alternatives with equal cycles, the one with fewer pieces wins.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Literal
+
+from accel.base.errors import ScheduleError, ShapeError
+from accel.core.config import Config
+from accel.graph.graph import Graph
+from accel.image.manifest_entries import read_entry, read_object
+from accel.network.fused_nodes import FusedNodes
+from accel.network.fusion_candidates import FusionGroup
+from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine
+from accel.network.lowering.lowering_table import lower
+from accel.network.predicted_cost import ZERO_COST, Cost, host_cost, machine_cost
+
+Where = Literal["machine", "host"]
+_MAX_REPORTED = 6
+"""Alternatives in a report, in addition to the fastest one without fusion."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlacementOption:
+    """Fused nodes on the machine or on the host.
+
+    Attributes:
+        fused: the nodes.
+        layer: the lowered nodes, or None on the host.
+        unsupported: why the machine cannot execute them, or empty if it can.
+    """
+
+    fused: FusedNodes
+    layer: LoweredLayer | None = None
+    unsupported: str = ""
+
+    @property
+    def where(self) -> Where:
+        """The placement."""
+        return "host" if self.layer is None else "machine"
+
+    @property
+    def reason(self) -> str:
+        """Why the nodes are on the host, or empty on the machine."""
+        if self.layer is not None:
+            return ""
+        return self.unsupported or "the host is predicted to take fewer cycles"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alternative:
+    """A way to execute a group, for reports.
+
+    Attributes:
+        stages: operators of each piece and where they run, for example ``Conv + Clip`` or ``Add on the
+            host``.
+        cost: predicted, or None if the machine does not support it.
+        refused: why it does not.
+        is_unfused: whether no nodes are fused.
+    """
+
+    stages: tuple[str, ...]
+    cost: Cost | None
+    refused: str = ""
+    is_unfused: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "stages": list(self.stages),
+            "cost": None if self.cost is None else self.cost.to_dict(),
+            "refused": self.refused,
+            "apart": self.is_unfused,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "Alternative":
+        """Restore from :meth:`to_dict`. Damaged data raises a ProgramError."""
+        return cls(
+            stages=tuple(map(str, read_entry(data, "stages", list))),
+            cost=read_object(data, "cost", Cost.from_dict),
+            refused=read_entry(data, "refused", str),
+            is_unfused=data.get("apart") is True,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FusionChoice:
+    """The alternatives of a group.
+
+    Attributes:
+        name: names of the group's main nodes.
+        alternatives: the chosen one, then others by cycles, then those that the machine does not support.
+    """
+
+    name: str
+    alternatives: tuple[Alternative, ...]
+
+    @property
+    def saved(self) -> Cost:
+        """The predicted cost of the nodes run one by one, minus that of the chosen alternative."""
+        chosen = self.alternatives[0].cost or ZERO_COST
+        unfused = [one.cost for one in self.alternatives if one.is_unfused and one.cost is not None]
+        return min(unfused, key=lambda cost: cost.cycles) - chosen if unfused else ZERO_COST
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "alternatives": [one.to_dict() for one in self.alternatives],
+            "savings": self.saved.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "FusionChoice":
+        """Restore from :meth:`to_dict`. Damaged data raises a ProgramError."""
+        alternatives = tuple(Alternative.from_dict(one) for one in read_entry(data, "alternatives", list))
+        return cls(name=read_entry(data, "name", str), alternatives=alternatives)
+
+
+def total_savings(choices: Sequence[FusionChoice]) -> Cost:
+    """Return the predicted savings of all fusions together."""
+    return sum((choice.saved for choice in choices), ZERO_COST)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Candidate:
+    """An alternative that can be executed: one placement for each piece."""
+
+    cost: Cost
+    options: tuple[PlacementOption, ...]
+    is_unfused: bool
+
+    def report(self) -> Alternative:
+        suffix = {"machine": "", "host": " on the host"}
+        stages = tuple(f"{one.fused.operators()}{suffix[one.where]}" for one in self.options)
+        return Alternative(stages=stages, cost=self.cost, is_unfused=self.is_unfused)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Refusal:
+    """An alternative that the machine does not support, because of one piece."""
+
+    fused: FusedNodes
+    reason: str
+    alternative: Alternative
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Placements:
+    """Where some fused nodes can run.
+
+    Attributes:
+        options: none if only the machine could execute the nodes as one, and does not support them.
+        unsupported: why it does not.
+        cost: on the machine.
+    """
+
+    options: list[PlacementOption]
+    unsupported: str = ""
+    cost: Cost = ZERO_COST
+
+
+class FusionChooser:
+    """Chooses alternatives, and remembers the costs of fused nodes.
+
+    Args:
+        approximate: allow additions whose integers differ from float32 for some pairs of values.
+    """
+
+    def __init__(self, graph: Graph, config: Config, *, approximate: bool) -> None:
+        self._graph = graph
+        self._config = config
+        self._approximate = approximate
+        self._known: dict[tuple[str, ...], _Placements] = {}
+
+    def choose(self, group: FusionGroup) -> tuple[tuple[PlacementOption, ...], FusionChoice]:
+        """Return the best alternative, in an order of execution, and the comparison for reports."""
+        candidates: list[_Candidate] = []
+        refusals: list[_Refusal] = []
+        for pieces in group.alternatives:
+            is_unfused = pieces is group.unfused
+            unsupported = next((one for one in pieces if not self._placements(one).options), None)
+            if unsupported is not None:
+                reason = self._placements(unsupported).unsupported
+                names = tuple(one.operators() for one in pieces)
+                report = Alternative(stages=names, cost=None, refused=reason, is_unfused=is_unfused)
+                refusals.append(_Refusal(fused=unsupported, reason=reason, alternative=report))
+                continue
+            for options in product(*(self._placements(one).options for one in pieces)):
+                cost = sum(self._costs(options), ZERO_COST)
+                candidates.append(_Candidate(cost=cost, options=options, is_unfused=is_unfused))
+        ranked = sorted(candidates, key=lambda one: (one.cost.cycles, len(one.options)))
+        best = ranked[0]
+        fastest_unfused = next((one for one in ranked if one.is_unfused), None)
+        reported = [one for n, one in enumerate(ranked) if n < _MAX_REPORTED or one is fastest_unfused]
+        choice = FusionChoice(
+            name=", ".join(fused.name for fused in group.alternatives[0]),
+            alternatives=(
+                *(one.report() for one in reported),
+                *(one.alternative for one in refusals[:_MAX_REPORTED]),
+            ),
+        )
+        return tuple(_with_reason(option, best.options, refusals) for option in best.options), choice
+
+    def refuse(self, option: PlacementOption, reason: str) -> None:
+        """Record that the machine turned out not to support an option."""
+        fused = option.fused
+        self._known[_key(fused)] = _Placements(options=_on_host(fused, reason), unsupported=reason)
+
+    def _placements(self, fused: FusedNodes) -> _Placements:
+        key = _key(fused)
+        if key not in self._known:
+            self._known[key] = self._find_placements(fused)
+        return self._known[key]
+
+    def _find_placements(self, fused: FusedNodes) -> _Placements:
+        try:
+            layer = lower(self._graph, fused, approximate=self._approximate)
+            cost = machine_cost(self._graph, fused, layer, self._config)
+        except (NotOnMachine, ScheduleError, ShapeError) as error:
+            return _Placements(options=_on_host(fused, str(error)), unsupported=str(error))
+        options = [PlacementOption(fused=fused, layer=layer)]
+        if not fused.macs(self._graph):
+            options += _on_host(fused, "")
+        return _Placements(options=options, cost=cost)
+
+    def _costs(self, options: Sequence[PlacementOption]) -> Iterator[Cost]:
+        computed_on_host: set[str] = set()
+        for option in options:
+            if option.layer is not None:
+                yield self._placements(option.fused).cost
+                continue
+            switches = computed_on_host.isdisjoint(option.fused.inputs)
+            yield host_cost(self._graph, option.fused, self._config, switches=switches)
+            computed_on_host.add(option.fused.output)
+
+
+def _key(fused: FusedNodes) -> tuple[str, ...]:
+    return tuple(node.output for node in fused.nodes)
+
+
+def _on_host(fused: FusedNodes, unsupported: str) -> list[PlacementOption]:
+    return [PlacementOption(fused=fused, unsupported=unsupported)] if len(fused.nodes) == 1 else []
+
+
+def _with_reason(
+    option: PlacementOption, chosen: Sequence[PlacementOption], refusals: Sequence[_Refusal]
+) -> PlacementOption:
+    """Explain why an addition is on the host, if a product of the machine could not fuse it."""
+    if option.layer is not None:
+        return option
+    mains = [other.fused.name for other in chosen if other.layer is not None]
+    for refusal in refusals:
+        if refusal.fused.addition is option.fused.main and refusal.fused.name in mains:
+            return PlacementOption(fused=option.fused, unsupported=refusal.reason)
+    return option

@@ -1,0 +1,43 @@
+"""Mappings of layers whose data the host packs.
+
+The host can pack such data in any way, so that the compiler chooses the fastest mapping. All other layers
+read their data as another layer has written it. No mapping changes the layout of a result, since other layers
+read it.
+"""
+
+from accel.compiler.mappings.mapping import AUTO, PLAIN
+from accel.compiler.mappings.mapping_choice import MappingChoice, choose_mapping
+from accel.core.config import Config
+from accel.graph.graph import Graph
+from accel.graph.movement_operators import Identity, Reshape, Transpose
+from accel.network.lowering.lowered_layer import LoweredLayer
+
+_DATA = "data"
+"""Name of the data input of all operators that have mappings."""
+
+
+def choose_layer_mapping(graph: Graph, layer: LoweredLayer, config: Config) -> MappingChoice:
+    """Choose a layer's mapping, and rank its plans.
+
+    Raises:
+        ScheduleError: no plan fits the machine.
+    """
+    mapping = AUTO if host_packs_data(graph, layer) else PLAIN
+    return choose_mapping(layer.workload(), config, mapping=mapping, keep_results=True)
+
+
+def host_packs_data(graph: Graph, layer: LoweredLayer) -> bool:
+    """Whether a layer's data comes from the host.
+
+    This is the case for inputs of the graph and for results of operators with float32 operands, which the
+    machine does not have, also after Identity, Reshape and Transpose.
+    """
+    name = next((operand.tensor for operand in layer.operands if operand.name == _DATA), None)
+    while name is not None and name not in graph.inputs:
+        node = graph.producers.get(name)
+        if node is None:
+            return False
+        if any(one.dtype == "float32" for one in graph.operands(node)):
+            return True
+        name = node.inputs[0] if isinstance(node.operator, Identity | Reshape | Transpose) else None
+    return name is not None

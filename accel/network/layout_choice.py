@@ -1,0 +1,59 @@
+"""The alternatives of a layer's layout, for reports and files."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from accel.image.manifest_entries import read_entry
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayoutAlternative:
+    """A mapping of a layer, with the layouts that it needs.
+
+    Attributes:
+        mapping: its name.
+        cycles: predicted cycles of the layer in isolation.
+        exchange: predicted cycles of all row exchanges of the tensors that the layer reads and writes, while
+            all other layers keep their mappings.
+    """
+
+    mapping: str
+    cycles: int
+    exchange: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"mapping": self.mapping, "cycles": self.cycles, "exchange": self.exchange}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "LayoutAlternative":
+        """Restore from :meth:`to_dict`. Damaged data raises a ProgramError."""
+        return cls(
+            mapping=read_entry(data, "mapping", str),
+            cycles=read_entry(data, "cycles", int),
+            exchange=read_entry(data, "exchange", int),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayoutChoice:
+    """The alternatives of a layer.
+
+    Attributes:
+        name: name of the layer.
+        alternatives: the chosen one, then the others by cycles including exchanges.
+    """
+
+    name: str
+    alternatives: tuple[LayoutAlternative, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": self.name, "considered": [one.to_dict() for one in self.alternatives]}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "LayoutChoice":
+        """Restore from :meth:`to_dict`. Damaged data raises a ProgramError."""
+        return cls(
+            name=read_entry(data, "name", str),
+            alternatives=tuple(map(LayoutAlternative.from_dict, read_entry(data, "considered", list))),
+        )

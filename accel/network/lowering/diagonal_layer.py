@@ -1,0 +1,82 @@
+"""Layers that multiply each channel by a weight of its own, without summing over channels."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from accel.compiler.ops.quantized_layers import Quantized
+from accel.graph.graph import Graph
+from accel.graph.graph_tensor import Shape, Tensor
+from accel.graph.pooling_operators import GlobalAveragePool, MaxPool
+from accel.graph.product_operators import Conv, MatMul
+from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine, Operand
+from accel.network.lowering.window_parameters import with_two_axes
+
+_CONVOLUTION_CYCLES_PER_ROW = 140
+"""Estimated cycles of a convolution for each row of a matrix, which it has as a picture of one pixel."""
+
+
+def diagonal_layer(
+    graph: Graph, data: Tensor, weights: Sequence[int], biases: Sequence[int], quantized: Quantized
+) -> LoweredLayer:
+    """Return a depthwise 1x1 convolution, or a product with a diagonal matrix where that is faster.
+
+    Args:
+        weights, biases: one of each, or one for each channel.
+
+    Raises:
+        NotOnMachine: the tensor has more than four axes.
+    """
+    sizes, is_product = _channel_sizes(graph, data)
+    channels = sizes[1]
+    channel_weights, channel_biases = (
+        tuple(values) * (channels if len(values) == 1 else 1) for values in (weights, biases)
+    )
+    operands = [Operand(name="A" if is_product else "data", tensor=data.name, shape=sizes)]
+    if is_product:
+        matrix = (channels, channels)
+        operands.append(Operand(name="B", tensor=data.name, shape=matrix, generated=channel_weights))
+        parameters: dict[str, Any] = {"M": sizes[0], "N": channels, "K": channels}
+    else:
+        kernel = (channels, 1, 1, 1)
+        operands.append(Operand(name="weight", tensor=data.name, shape=kernel, generated=channel_weights))
+        parameters = {"N": sizes[0], "IC": channels, "H": sizes[2], "W": sizes[3], "OC": channels}
+        parameters |= {"kernel": (1, 1), "groups": channels}
+    if any(biases):
+        operands.append(Operand(name="bias", tensor=data.name, shape=(channels,), generated=channel_biases))
+    return LoweredLayer(
+        operator="gemm" if is_product else "conv2d",
+        parameters=parameters | {"bias": any(biases), "quantized": quantized},
+        operands=tuple(operands),
+        output="C" if is_product else "out",
+    )
+
+
+def _channel_sizes(graph: Graph, data: Tensor) -> tuple[Shape, bool]:
+    """Return (N, C, H, W), or (M, C) and True if a product takes fewer cycles."""
+    shape = data.shape
+    if not is_matrix(graph, data):
+        if len(shape) > 4:
+            raise NotOnMachine(f"the machine's tensors have four axes at most; this one has {len(shape)}")
+        return with_two_axes(shape, len(shape) - 2), False
+    rows, channels = prod(shape[:-1]), shape[-1]
+    # multiplications of blocks of 16 x 16, and loading the matrix
+    product_cycles = rows * (-(-channels // 16)) ** 2 + channels**2 // 8
+    is_product = product_cycles < rows * _CONVOLUTION_CYCLES_PER_ROW
+    return ((rows, channels), True) if is_product else ((rows, channels, 1, 1), False)
+
+
+def is_matrix(graph: Graph, tensor: Tensor) -> bool:
+    """Whether a tensor's channels are its last axis, as in the result of a MatMul, and not its second.
+
+    Follows the operands of the same shape back to a product or a pooling operator.
+    """
+    name: str | None = tensor.name
+    while name is not None and len(tensor.shape) > 2:
+        node = graph.producers.get(name)
+        if node is None or isinstance(node.operator, Conv | MaxPool | GlobalAveragePool):
+            return False
+        if isinstance(node.operator, MatMul):
+            return True
+        name = next((one for one in node.inputs if graph.tensors[one].shape == tensor.shape), None)
+    return len(tensor.shape) <= 2

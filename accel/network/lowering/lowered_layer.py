@@ -1,0 +1,115 @@
+"""A layer as the compiler sees it: an operator, its parameters, and the tensors that it reads."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accel.compiler.operators.operator_registry import WORKLOADS
+from accel.compiler.ops.workload import Workload
+from accel.graph.graph import Graph
+from accel.graph.graph_tensor import QUANTIZED, Array, Shape, Tensor
+
+WEIGHT_INPUTS = ("weight", "B")
+"""Inputs of layers that hold weights."""
+
+
+class NotOnMachine(Exception):
+    """The machine cannot execute fused nodes. The message says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operand:
+    """One input of a layer, and the tensor that it reads.
+
+    The machine multiplies by int8. Weights of a larger range are written as a sum of ``copies`` int8 values,
+    and the layer reads its data as often: ``x * 200 = x * 127 + x * 73`` has two copies. The copies follow
+    one another along ``axis``.
+
+    Attributes:
+        name: name of the layer's input.
+        tensor: name of the graph's tensor.
+        shape: shape in which the layer reads the tensor's values, in the same order.
+        copies: how many times the layer reads them.
+        axis: axis of ``tensor_shape`` along which the copies follow one another.
+        groups: parts of that axis that are copied separately, as in a grouped convolution.
+        tensor_shape: shape of the tensor in the graph.
+        generated: values that belong to no tensor of the graph, for example the ones by which an average
+            multiplies: int8, or int32 for a bias. Either all values, or those on the diagonal of a matrix.
+            Empty for tensors of the graph.
+    """
+
+    name: str
+    tensor: str
+    shape: Shape
+    copies: int = 1
+    axis: int = 0
+    groups: int = 1
+    tensor_shape: Shape = ()
+    generated: tuple[int, ...] = ()
+
+    def constant_values(self, graph: Graph) -> Array | None:
+        """Return the values that the layer reads if they are known before a run, else None."""
+        if self.generated:
+            values = np.array(self.generated, dtype="int32" if self.name == "bias" else "int8")
+            return values.reshape(self.shape) if values.size == prod(self.shape) else np.diag(values)
+        if self.tensor in graph.constants:
+            return self.values(graph, graph.constants[self.tensor])
+        return None
+
+    def values(self, graph: Graph, array: Array) -> Array:
+        """Return a tensor's values as the layer reads them: copied, and weights without zero points."""
+        tensor = graph.tensors[self.tensor]
+        if self.tensor in graph.constants and tensor.dtype in QUANTIZED and self.name in WEIGHT_INPUTS:
+            summands = _int8_summands(weights_without_zero(tensor, array), self.copies)
+            return np.concatenate(summands, axis=self.axis).reshape(self.shape)
+        if self.copies > 1:
+            before, after = self.tensor_shape[: self.axis], self.tensor_shape[self.axis + 1 :]
+            group_size = self.tensor_shape[self.axis] // self.groups
+            grouped = array.reshape(*before, self.groups, group_size, *after)
+            array = np.concatenate([grouped] * self.copies, axis=self.axis + 1)
+        return np.ascontiguousarray(array).reshape(self.shape)
+
+
+def weights_without_zero(weights: Tensor, values: Array) -> Array:
+    """Subtract the zero points of weights, int32."""
+    return np.asarray(values.astype(np.int32) - weights.required_quantization.zeros_along(values.ndim))
+
+
+def _int8_summands(values: Array, count: int) -> list[Array]:
+    summands, rest = [], values.astype(np.int32)
+    for _ in range(count):
+        summands.append(np.clip(rest, -128, 127).astype(np.int8))
+        rest = rest - summands[-1]
+    assert not rest.any()
+    return summands
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoweredLayer:
+    """Fused nodes as one operator of the compiler.
+
+    Attributes:
+        operator: its name in the compiler's registry, for example ``conv2d``.
+        parameters: parameters of the operator.
+        operands: the layer's inputs.
+        output: name of the layer's output.
+        differences: number of the 65,536 pairs of values whose sum differs from that in float32. It is 0
+            except for approximate additions.
+    """
+
+    operator: str
+    parameters: Mapping[str, Any]
+    operands: tuple[Operand, ...]
+    output: str
+    differences: int = 0
+
+    def workload(self) -> Workload:
+        return self._workload
+
+    @cached_property
+    def _workload(self) -> Workload:
+        return WORKLOADS[self.operator](**self.parameters)

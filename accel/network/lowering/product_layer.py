@@ -1,0 +1,79 @@
+"""The common parts of convolutions and matrix products: weights, bias, residual and epilogue."""
+
+from typing import Any
+
+from accel.graph.graph import Graph
+from accel.graph.graph_tensor import QUANTIZED, Shape, Tensor
+from accel.graph.product_operators import Product
+from accel.network.fused_nodes import FusedNodes
+from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine, Operand, weights_without_zero
+from accel.network.lowering.quantized_epilogue import (
+    quantized_epilogue,
+    require_exact_sum,
+    residual_addition,
+)
+
+
+def product_layer(
+    graph: Graph,
+    fused: FusedNodes,
+    operator: str,
+    parameters: dict[str, Any],
+    operands: list[Operand],
+    shape: Shape,
+    *,
+    approximate: bool,
+) -> LoweredLayer:
+    """Complete a convolution or a matrix product by bias, residual and epilogue.
+
+    Args:
+        fused: a Product and the nodes fused with it.
+        shape: shape of the layer's result.
+        approximate: as for :func:`~accel.network.lowering.lowering_table.lower`.
+
+    Raises:
+        NotOnMachine: types or constants do not suit the machine, or the addition is not exact.
+    """
+    tensors, result = graph.operands(fused.main), graph.tensors[fused.main.output]
+    assert isinstance(fused.main.operator, Product)
+    if result.dtype not in QUANTIZED:
+        raise NotOnMachine(f"its result is {result.dtype}; the machine's products are int8 or uint8")
+    scales = fused.main.operator.scales(tensors, result)
+    has_bias = len(tensors) > 2
+    if has_bias:
+        bias = tensors[2]
+        if bias.name not in graph.constants:
+            raise NotOnMachine("its bias is not a constant")
+        operands.append(Operand(name="bias", tensor=bias.name, shape=bias.shape))
+    residual = None
+    if fused.addition is not None:
+        other = graph.tensors[fused.residual]
+        if other.name in graph.constants:
+            raise NotOnMachine("its residual is a constant")
+        operands.append(Operand(name="residual", tensor=other.name, shape=shape))
+        before_sum = graph.tensors[fused.result]
+        residual = residual_addition(graph, fused.addition, before_sum, other, fused.sum_clips)
+    quantized = quantized_epilogue(tensors[0], result, scales, fused, residual)
+    quantized, differences = require_exact_sum(quantized, approximate=approximate)
+    return LoweredLayer(
+        operator=operator,
+        parameters=parameters | {"bias": has_bias, "quantized": quantized},
+        operands=tuple(operands),
+        output="C" if operator == "gemm" else "out",
+        differences=differences,
+    )
+
+
+def count_int8_summands(graph: Graph, weights: Tensor) -> int:
+    """Return of how many int8 values each weight is the sum. uint8 weights with zero point 128 need one.
+
+    Raises:
+        NotOnMachine: the weights are no constant, or neither int8 nor uint8.
+    """
+    if weights.name not in graph.constants:
+        raise NotOnMachine("its weights are not a constant")
+    if weights.dtype not in QUANTIZED:
+        raise NotOnMachine(f"its weights are {weights.dtype}; the machine's are int8")
+    values = weights_without_zero(weights, graph.constants[weights.name])
+    low, high = int(values.min()), int(values.max())
+    return max(1, -(low // 128), -(-high // 127))

@@ -1,0 +1,84 @@
+"""Offsets for tensors with limited live ranges, so that they share memory."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiveRange:
+    """The steps in which a tensor occupies memory.
+
+    Attributes:
+        name: name of the tensor.
+        nbytes: size of the tensor.
+        first, last: first and last step, both included.
+    """
+
+    name: str
+    nbytes: int
+    first: int
+    last: int
+
+    def overlaps(self, other: "LiveRange") -> bool:
+        """Whether both tensors occupy memory in some step."""
+        return self.first <= other.last and other.first <= self.last
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryPlan:
+    """An offset for each tensor.
+
+    Attributes:
+        live_ranges: live ranges of the tensors.
+        offsets: byte offsets by name.
+        nbytes: total size.
+        bound: bytes that are live in the busiest step. No plan has a smaller total size.
+    """
+
+    live_ranges: tuple[LiveRange, ...]
+    offsets: dict[str, int]
+    nbytes: int
+    bound: int
+
+
+def plan_memory(live_ranges: Sequence[LiveRange], alignment: int) -> MemoryPlan:
+    """Place each tensor in the smallest gap that is free during its live range.
+
+    Tries two orders of placement, largest tensors first and earliest tensors first, and returns the smaller
+    plan.
+    """
+    sizes = {one.name: -(-one.nbytes // alignment) * alignment for one in live_ranges}
+    orders = (
+        sorted(live_ranges, key=lambda one: (-sizes[one.name], one.first, one.name)),
+        sorted(live_ranges, key=lambda one: (one.first, -sizes[one.name], one.name)),
+    )
+    nbytes, offsets = min((_place(order, sizes) for order in orders), key=lambda plan: plan[0])
+    steps = range(max((one.last for one in live_ranges), default=-1) + 1)
+    live = [sum(sizes[one.name] for one in live_ranges if one.first <= step <= one.last) for step in steps]
+    return MemoryPlan(
+        live_ranges=tuple(live_ranges), offsets=offsets, nbytes=nbytes, bound=max(live, default=0)
+    )
+
+
+def _place(order: Sequence[LiveRange], sizes: Mapping[str, int]) -> tuple[int, dict[str, int]]:
+    offsets: dict[str, int] = {}
+    for at, one in enumerate(order):
+        occupied = sorted(
+            (offsets[other.name], offsets[other.name] + sizes[other.name])
+            for other in order[:at]
+            if other.overlaps(one)
+        )
+        offsets[one.name] = _smallest_gap(occupied, sizes[one.name])
+    return max((offsets[name] + sizes[name] for name in offsets), default=0), offsets
+
+
+def _smallest_gap(occupied: Sequence[tuple[int, int]], nbytes: int) -> int:
+    """Return the start of the smallest gap of at least ``nbytes``, or the end of the last occupied range."""
+    best: tuple[int, int] | None = None
+    end = 0
+    for start, stop in occupied:
+        gap = start - end
+        if gap >= nbytes and (best is None or gap < best[0]):
+            best = gap, end
+        end = max(end, stop)
+    return end if best is None else best[1]

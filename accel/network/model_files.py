@@ -1,0 +1,18 @@
+"""Files of models, and the machine that they are compiled for by default."""
+
+import os
+
+DEFAULT_MACHINE = "vta-int8"
+"""The machine that networks are compiled for by default."""
+_TFLITE_SUFFIX = ".tflite"
+_SUFFIXES = (".onnx", _TFLITE_SUFFIX)
+
+
+def is_tflite(path: str | os.PathLike[str]) -> bool:
+    """Whether a file's name is that of a TensorFlow Lite model."""
+    return os.fspath(path).lower().endswith(_TFLITE_SUFFIX)
+
+
+def is_model(path: str | os.PathLike[str]) -> bool:
+    """Whether a file's name is that of an ONNX or TensorFlow Lite model."""
+    return os.fspath(path).lower().endswith(_SUFFIXES)

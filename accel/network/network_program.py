@@ -1,0 +1,284 @@
+"""Compiled networks, and their runs on every backend."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from accel.core.config import Config
+from accel.graph.graph import Graph
+from accel.graph.graph_evaluation import check_inputs, evaluate, evaluate_node
+from accel.graph.graph_tensor import Array
+from accel.network.chained_program import Chain
+from accel.network.fusion_choice import FusionChoice
+from accel.network.layout_choice import LayoutChoice
+from accel.network.lowering.lowered_layer import Operand
+from accel.network.network_result import (
+    LayerResult,
+    NetworkResult,
+    host_layer_result,
+    machine_layer_results,
+)
+from accel.network.placement import NetworkPart
+from accel.run.result import Result
+from accel.run.session import Session, SessionTensor
+from accel.sim.functional.executor import DEFAULT_MAX_UOPS
+from accel.sim.timing.timing_model import DEFAULT_MAX_CYCLES
+
+if TYPE_CHECKING:
+    from accel.hw.engines.engine_driver import Engine
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkProgram:
+    """A network compiled for one machine.
+
+    Attributes:
+        graph: the graph that it computes.
+        config: the machine.
+        steps: chains of the machine and nodes of the host, in the order of execution.
+        choices: the alternatives of fusion and placement that were compared.
+        arrangements: the alternatives of layouts that were compared.
+        compile_seconds: processor time of the compilation, or None if unknown. New files do not hold it.
+    """
+
+    graph: Graph
+    config: Config
+    steps: tuple[Chain | NetworkPart, ...]
+    choices: tuple[FusionChoice, ...] = ()
+    arrangements: tuple[LayoutChoice, ...] = ()
+    compile_seconds: float | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        count = sum(part.on_machine for part in self.parts)
+        return (
+            f"NetworkProgram({self.graph.name!r} for {self.config.label}, {count} of {len(self.parts)} "
+            f"layers and {self.machine_share:.2%} of MACs on the machine)"
+        )
+
+    @cached_property
+    def parts(self) -> tuple[NetworkPart, ...]:
+        """Layers of the machine and nodes of the host, in the order of execution."""
+        return tuple(
+            part for step in self.steps for part in (step.parts if isinstance(step, Chain) else (step,))
+        )
+
+    @property
+    def chains(self) -> tuple[Chain, ...]:
+        """The programs of the machine."""
+        return tuple(step for step in self.steps if isinstance(step, Chain))
+
+    @cached_property
+    def macs(self) -> int:
+        """Nominal MACs of convolutions and matrix products."""
+        return sum(map(self.graph.macs, self.graph.nodes))
+
+    @cached_property
+    def host_macs(self) -> int:
+        """Nominal MACs on the host."""
+        return sum(part.fused.macs(self.graph) for part in self.parts if not part.on_machine)
+
+    @property
+    def machine_share(self) -> float:
+        """MACs on the machine divided by all MACs, or 1 if there are none."""
+        return 1 - self.host_macs / self.macs if self.macs else 1.0
+
+    def with_timing(self, settings: Mapping[str, int | str]) -> "NetworkProgram":
+        """Return the same network for runs with another timing.
+
+        Args:
+            settings: timing fields to replace, for example ``{"read_latency": 100}``.
+
+        Raises:
+            ConfigError: a field is not a timing field, or a value is bad.
+        """
+        if not settings:
+            return self
+        config = self.config.override(settings, kinds=("timing",))
+        steps = (
+            replace(step, program=step.program.with_timing(config)) if isinstance(step, Chain) else step
+            for step in self.steps
+        )
+        return replace(self, config=config, steps=tuple(steps))
+
+    def random_inputs(self, seed: int = 0) -> dict[str, Array]:
+        """Return a random array for every input: integers of the full range, float32 from -1 to 1.
+
+        Args:
+            seed: seed of the random numbers.
+        """
+        rng = np.random.default_rng(seed)
+        found: dict[str, Array] = {}
+        for name in self.graph.inputs:
+            tensor = self.graph.tensors[name]
+            if tensor.dtype == "float32":
+                found[name] = rng.uniform(-1, 1, tensor.shape).astype(np.float32)
+            else:
+                bounds = np.iinfo(tensor.dtype)
+                found[name] = rng.integers(bounds.min, bounds.max, tensor.shape, tensor.dtype, endpoint=True)
+        return found
+
+    def run(
+        self,
+        inputs: Mapping[str, Array] | None = None,
+        *,
+        backend: str = "sim",
+        seed: int = 0,
+        check: bool = True,
+        engine: str | None = None,
+        max_cycles: int = DEFAULT_MAX_CYCLES,
+        max_uops: int = DEFAULT_MAX_UOPS,
+        wave: str | Path | None = None,
+        record: bool = False,
+        progress: Callable[[str], None] | None = None,
+        hardware: "Engine | None" = None,
+    ) -> NetworkResult:
+        """Run the network.
+
+        Tensors that one chain leaves in DRAM and the next reads in the same packing stay there.
+
+        Args:
+            inputs: arrays by name, in the graph's shapes and dtypes, or random arrays if None.
+            backend: ``sim`` (function and cycles), ``functional`` (function only) or ``rtl`` (the hardware).
+            seed: seed of random inputs, and of the initial contents of scratchpads.
+            check: compare every available tensor with the graph's evaluation in numpy.
+            engine: name of the engine that simulates the hardware.
+            max_cycles, max_uops: limits of each program.
+            wave: VCD or FST file of the hardware to write. Programs follow one another in it.
+            record: keep all events, as :attr:`~accel.network.network_result.NetworkResult.runs`.
+            progress: called with the name of each step before it runs.
+            hardware: the machine after a reset, for the backend ``rtl``, built if not given.
+
+        Raises:
+            AccelError: the backend is unknown, or an option belongs to another backend.
+            ShapeError: an input is missing, unknown, or has another shape or dtype.
+            MachineError, DeadlockError, LimitExceeded: the machine stopped early.
+            EngineError: the engine does not exist or cannot be built.
+            HardwareError: the hardware breaks a rule.
+        """
+        given = check_inputs(self.graph, self.random_inputs(seed) if inputs is None else inputs)
+        expected = evaluate(self.graph, given) if check else {}
+        begin = time.perf_counter()
+        with Session(
+            self.config,
+            backend=backend,
+            seed=seed,
+            engine=engine,
+            wave=wave,
+            record=hardware is None or hardware.observed,
+            hardware=hardware,
+        ) as session:
+            run = _Run(self, session, given, max_cycles=max_cycles, max_uops=max_uops, record=record)
+            for step in self.steps:
+                if progress is not None:
+                    progress(step.parts[0].fused.name if isinstance(step, Chain) else step.fused.name)
+                run.execute(step)
+            names = [*self.graph.inputs, *(part.fused.output for part in self.parts)]
+            tensors = {name: run.array(name) for name in names if run.has(name)}
+            layers, packing, cycles = tuple(run.layers), session.packing, session.cycles
+        mismatches = {
+            name: int((array != expected[name]).sum())
+            for name, array in tensors.items()
+            if name in expected and not np.array_equal(array, expected[name])
+        }
+        return NetworkResult(
+            graph=self.graph,
+            config=self.config,
+            backend=backend,
+            macs=self.macs,
+            host_macs=self.host_macs,
+            tensors=tensors,
+            layers=layers,
+            cycles=cycles,
+            mismatches=mismatches if check else None,
+            packing=packing,
+            runs=tuple(run.runs),
+            compile_seconds=self.compile_seconds,
+            simulate_seconds=time.perf_counter() - begin,
+        )
+
+
+class _Run:
+    """A run in progress: the tensors of the host, and those that are resident in DRAM."""
+
+    def __init__(
+        self,
+        program: NetworkProgram,
+        session: Session,
+        given: Mapping[str, Array],
+        *,
+        max_cycles: int,
+        max_uops: int,
+        record: bool,
+    ) -> None:
+        self.layers: list[LayerResult] = []
+        self.runs: list[Result] = []
+        self._record = record
+        self._programs = 0
+        self._graph = program.graph
+        self._session = session
+        self._max_cycles = max_cycles
+        self._max_uops = max_uops
+        self._arrays: dict[str, Array] = {**program.graph.constants, **given}
+        self._resident: dict[str, SessionTensor] = {}
+
+    def has(self, name: str) -> bool:
+        """Whether a tensor is available. Tensors that only layers of a chain need are not."""
+        return name in self._arrays or name in self._resident
+
+    def array(self, name: str) -> Array:
+        """Return a tensor's values, in the graph's shape."""
+        if name not in self._arrays:
+            self._arrays[name] = self._resident[name].numpy().reshape(self._graph.tensors[name].shape)
+        return self._arrays[name]
+
+    def execute(self, step: Chain | NetworkPart) -> None:
+        if isinstance(step, Chain):
+            self._on_machine(step)
+        else:
+            self._on_host(step)
+            self.layers.append(host_layer_result(self._graph, step))
+
+    def _on_host(self, part: NetworkPart) -> None:
+        node = part.fused.main
+        if part.moves_nothing and node.inputs[0] in self._resident:
+            self._resident[node.output] = self._resident[node.inputs[0]]
+            return
+        for one in part.fused.nodes:
+            arrays = [self.array(name) for name in one.inputs]
+            self._arrays[one.output] = np.ascontiguousarray(evaluate_node(self._graph, one, arrays)).reshape(
+                self._graph.tensors[one.output].shape
+            )
+
+    def _on_machine(self, chain: Chain) -> None:
+        inputs = {name: self._input(operand) for name, operand in chain.operands.items()}
+        outputs = self._session.run(
+            chain.program, inputs, check=False, max_cycles=self._max_cycles, max_uops=self._max_uops
+        )
+        for output, name in chain.outputs.items():
+            self._resident[name] = outputs[output]
+        for part in chain.parts:
+            if not part.on_machine and all(self.has(name) for name in part.fused.main.inputs):
+                self._on_host(part)
+        result = self._session.results[-1]
+        self._programs += 1
+        self.layers += machine_layer_results(
+            self._graph, chain, result, program=self._programs, causes=self._record
+        )
+        if self._record:
+            self.runs.append(result)
+
+    def _input(self, operand: Operand) -> Any:
+        name = operand.tensor
+        constant = operand.constant_values(self._graph)
+        if constant is not None:
+            return constant
+        if operand.copies > 1:
+            return operand.values(self._graph, self.array(name))
+        if name not in self._resident:
+            self._resident[name] = self._session.tensor(self.array(name))
+        return self._resident[name].reshape(*operand.shape)

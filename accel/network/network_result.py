@@ -1,0 +1,308 @@
+"""The result of a network's run: tensors, and figures of each layer and of the whole."""
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from accel.base.errors import MismatchError
+from accel.compiler.expr.compulsory_cost import bound_by
+from accel.core.config import Config
+from accel.core.events import Timing
+from accel.core.instruction_access import dram_rows
+from accel.core.isa import Instruction, Loops, Transfer, Unit
+from accel.core.timing_rules import beat_cycles, busy_slots
+from accel.graph.graph import Graph
+from accel.graph.graph_tensor import Array
+from accel.network.chained_program import Chain
+from accel.network.placement import NetworkPart
+from accel.run.critical_path import Segment, Share, join_paths, shares, split_path
+from accel.run.layer_record import Layer, layer_at
+from accel.run.result import Result, bytes_moved
+from accel.run.session_tensors import Packing
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerResult(Layer):
+    """The figures of a layer, on the machine or on the host.
+
+    Attributes:
+        reason: why it is on the host, or empty on the machine.
+        macs: nominal MACs.
+        bound_by: the unit that limits it, see :func:`~accel.compiler.expr.compulsory_cost.bound_by`,
+            according to the work of its instructions.
+        bytes_by_kind: bytes that its instructions moved, by memory.
+        macs_per_cycle: multiply-accumulates per cycle of the machine.
+        causes: its share of the run's critical path by cause, largest first, or empty unless events were
+            recorded.
+        alone: predicted cycles in isolation, or None on the host, and if unknown.
+    """
+
+    reason: str
+    macs: int
+    bound_by: str | None
+    bytes_by_kind: Mapping[str, int]
+    macs_per_cycle: int
+    causes: tuple[Share, ...] = ()
+    alone: int | None = None
+
+    @property
+    def utilization(self) -> float | None:
+        """Nominal MACs divided by those that the GEMM core could do in the layer's cycles."""
+        return None if not self.cycles else self.macs / (self.cycles * self.macs_per_cycle)
+
+    @property
+    def bound(self) -> str | None:
+        """The largest cause on its part of the critical path, for example ``compute slots``. Without events,
+        :attr:`bound_by`."""
+        return f"{self.causes[0].unit} {self.causes[0].cause}" if self.causes else self.bound_by
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes of LOADs and of instructions."""
+        return sum(count for kind, count in self.bytes_by_kind.items() if kind != "out")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "name": self.name,
+            "operator": self.operator,
+            "where": self.where,
+            "program": self.program,
+            "reason": self.reason,
+            "mapping": self.mapping,
+            "macs": self.macs,
+            "cycles": self.cycles,
+            "alone": self.alone,
+            "utilization": self.utilization,
+            "bound_by": self.bound_by,
+            "bytes_by_kind": dict(self.bytes_by_kind),
+            "causes": [one.to_dict() for one in self.causes],
+        }
+
+
+def host_layer_result(graph: Graph, part: NetworkPart) -> LayerResult:
+    """Return the figures of a part on the host."""
+    return LayerResult(
+        name=part.fused.name,
+        operator=part.fused.operators(),
+        where=part.where,
+        reason=part.reason,
+        macs=part.fused.macs(graph),
+        cycles=None,
+        bound_by=None,
+        bytes_by_kind={},
+        macs_per_cycle=0,
+    )
+
+
+def machine_layer_results(
+    graph: Graph, chain: Chain, result: Result, *, program: int, causes: bool = False
+) -> list[LayerResult]:
+    """Return the figures of the parts of a chain.
+
+    Layers overlap. A layer's cycles are those from the last retirement of the previous layer to its own last
+    retirement, so that they add up to the cycles of the run. The last layer's cycles extend to the end.
+
+    Args:
+        graph: graph of the parts.
+        chain: the executed program.
+        result: result of the run.
+        program: number of the chain, counted from 1.
+        causes: find the critical path.
+    """
+    begins = [0, *chain.ends[:-1]]
+    cycles = layer_cycles(chain, result.timing)
+    segments: list[list[Segment]] = [[] for _ in cycles]
+    path = result.critical_path() if causes else None
+    if path is not None and None not in cycles:
+        segments = split_path(path, list(accumulate(one or 0 for one in cycles)))
+    results, at = [], 0
+    for part in chain.parts:
+        if not part.on_machine:
+            results.append(host_layer_result(graph, part))
+            continue
+        instructions = result.instructions[begins[at] : chain.ends[at]]
+        results.append(
+            LayerResult(
+                name=part.fused.name,
+                operator=part.fused.operators(),
+                where=part.where,
+                reason="",
+                macs=part.fused.macs(graph),
+                cycles=cycles[at],
+                bound_by=_bound_by(instructions, cycles[at], result.config),
+                bytes_by_kind=bytes_moved(instructions, result.config),
+                macs_per_cycle=result.config.macs_per_cycle,
+                causes=tuple(shares(segments[at])),
+                mapping=part.mapping,
+                alone=part.alone,
+                program=program,
+            )
+        )
+        at += 1
+    return results
+
+
+def _bound_by(instructions: Sequence[Instruction], cycles: int | None, config: Config) -> str | None:
+    """Name the unit whose slots, or whose bytes at full bus width, fill the cycles of a layer."""
+    if not cycles:
+        return None
+    busy = dict.fromkeys(Unit, 0.0)
+    for one in instructions:
+        if isinstance(one, Loops):
+            busy[one.unit] += busy_slots(one, config)
+        elif isinstance(one, Transfer):
+            rows = dram_rows(one, config)
+            moved = 0 if rows is None else rows.rows * rows.row_bytes
+            busy[one.unit] += moved / config.bus_bytes * beat_cycles(one, config)
+    return bound_by(cycles, compute=busy[Unit.COMPUTE], load=busy[Unit.LOAD], store=busy[Unit.STORE])
+
+
+def layer_cycles(chain: Chain, timing: Timing | None) -> list[int] | list[None]:
+    """Return the cycles of each layer of a chain, as :func:`machine_layer_results` counts them, or None if
+    unknown.
+
+    Args:
+        chain: the executed program.
+        timing: the known part of the run's timing.
+    """
+    count = len(chain.ends)
+    if timing is None:
+        return [None] * count
+    if count == 1:
+        return [timing.cycles]
+    retired = timing.retirements()
+    if retired is None:
+        return [None] * count
+    last = [0] * count
+    for instruction, cycle in retired:
+        layer = bisect_right(chain.ends, instruction)
+        last[layer] = max(last[layer], cycle)
+    last = list(accumulate(last, max))
+    last[-1] = timing.cycles
+    return [end - begin for begin, end in zip([0, *last], last, strict=False)]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NetworkResult:
+    """A run of a network that has ended.
+
+    Attributes:
+        graph: the executed graph.
+        config: the machine.
+        backend: the backend of the run.
+        macs: nominal MACs of convolutions and matrix products.
+        host_macs: nominal MACs on the host.
+        tensors: inputs and results by name, in the graph's shapes and dtypes.
+        layers: layers in the order of execution.
+        cycles: cycles of all programs, or None if time was not simulated.
+        mismatches: number of differing values for each tensor that differs from the graph's evaluation,
+            or None if nothing was compared.
+        packing: tensors that the host packed and unpacked.
+        compile_seconds: processor time of compilation, or None if unknown.
+        simulate_seconds: processor time of the run, including the host's work.
+        runs: all events of each program, in order, or empty unless they were recorded.
+    """
+
+    graph: Graph
+    config: Config
+    backend: str
+    macs: int
+    host_macs: int
+    tensors: dict[str, Array]
+    layers: tuple[LayerResult, ...]
+    cycles: int | None
+    mismatches: dict[str, int] | None
+    packing: Packing
+    compile_seconds: float | None
+    simulate_seconds: float
+    runs: tuple[Result, ...] = ()
+
+    def __repr__(self) -> str:
+        parts = [f"{self.backend} on {self.config.label}"]
+        if self.cycles is not None:
+            parts.append(f"{self.cycles} cycles")
+        if self.utilization is not None:
+            parts.append(f"utilization {self.utilization:.1%}")
+        parts.append("not compared" if self.mismatches is None else f"{self.wrong} mismatches")
+        return f"NetworkResult({', '.join(parts)})"
+
+    @property
+    def outputs(self) -> dict[str, Array]:
+        """The graph's outputs by name."""
+        constants = self.graph.constants
+        return {
+            name: self.tensors[name] if name in self.tensors else constants[name]
+            for name in self.graph.outputs
+        }
+
+    @property
+    def wrong(self) -> int | None:
+        """Values that differ, in all tensors together, or None if nothing was compared."""
+        return None if self.mismatches is None else sum(self.mismatches.values())
+
+    @property
+    def utilization(self) -> float | None:
+        """Nominal MACs on the machine divided by those that the GEMM core could do in all cycles."""
+        if not self.cycles:
+            return None
+        on_machine = self.macs - self.host_macs
+        return on_machine / (self.cycles * self.config.macs_per_cycle)
+
+    @property
+    def bytes_by_kind(self) -> dict[str, int]:
+        """Bytes that instructions moved, by memory."""
+        total: Counter[str] = Counter()
+        for layer in self.layers:
+            total.update(layer.bytes_by_kind)
+        return dict(total)
+
+    def critical_path(self) -> tuple[Segment, ...] | None:
+        """Return the critical path: segments in order of time, whose cycles add up to
+        :attr:`~accel.network.network_result.NetworkResult.cycles`.
+
+        Instructions are numbered within their program. Programs follow one another.
+
+        Returns:
+            See :class:`~accel.run.critical_path.Segment`, or None unless events were recorded
+            (``run(record=True)``) and time was simulated.
+        """
+        paths = [path for run in self.runs if (path := run.critical_path()) is not None]
+        return join_paths(paths) if paths else None
+
+    def layer_of(self, cycle: int) -> LayerResult | None:
+        """Return the layer of a cycle, counted over all programs, or None if unknown."""
+        return layer_at(self.layers, cycle)
+
+    def raise_if_wrong(self) -> None:
+        """Raise if a tensor differs from the graph's evaluation.
+
+        Raises:
+            MismatchError: naming the first such tensor.
+        """
+        if self.mismatches:
+            name, count = next(iter(self.mismatches.items()))
+            raise MismatchError(
+                f"{count} of {self.tensors[name].size} values of tensor {name!r} differ from the graph's "
+                f"evaluation, the first of {len(self.mismatches)} such tensors"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain data."""
+        return {
+            "backend": self.backend,
+            "config": self.config.label,
+            "cycles": self.cycles,
+            "utilization": self.utilization,
+            "macs": self.macs,
+            "host_macs": self.host_macs,
+            "mismatches": self.wrong,
+            "bytes_by_kind": self.bytes_by_kind,
+            "packing": self.packing.to_dict(),
+            "compile_seconds": self.compile_seconds,
+            "simulate_seconds": self.simulate_seconds,
+            "layers": [layer.to_dict() for layer in self.layers],
+        }

@@ -1,0 +1,195 @@
+"""Placement: which nodes the machine executes and which the host executes, and why."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from accel.base.errors import GraphError, ScheduleError, ShapeError
+from accel.compiler.mappings.mapped_build import compile_mapped
+from accel.compiler.target.machine import Machine
+from accel.graph.graph import Graph
+from accel.image.image_tensor import ImageTensor
+from accel.network.fused_nodes import FusedNodes
+from accel.network.fusion_candidates import FusionGroup
+from accel.network.fusion_choice import FusionChoice, FusionChooser, Where
+from accel.network.host_inputs import choose_layer_mapping, host_packs_data
+from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine
+from accel.network.strip_layout import LayerLayouts
+from accel.run.measured_plans import measure_plans
+from accel.run.program import Program, as_program
+
+QUANTIZE_HINT = "some multiply float32; 'accel quantize' turns a network into integers"
+"""For users who compile a network that is not quantized."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkPart:
+    """Fused nodes with their placement.
+
+    Attributes:
+        fused: the nodes.
+        where: ``machine`` or ``host``.
+        reason: why they are on the host, or empty on the machine.
+        layer, program: for the machine, in isolation, or None on the host and in a network from a file.
+        layouts: in which the layer reads and writes pictures that lie in strips, or None otherwise, and
+            in a network from a file.
+        mapping: by which the layer is computed, or empty on the host, and if it is not known.
+        alone: predicted cycles of the layer in isolation, or None on the host, and if they are not
+            known.
+    """
+
+    fused: FusedNodes
+    where: Where
+    reason: str = ""
+    layer: LoweredLayer | None = None
+    program: Program | None = None
+    layouts: LayerLayouts | None = None
+    mapping: str = ""
+    alone: int | None = None
+
+    @property
+    def on_machine(self) -> bool:
+        return self.where == "machine"
+
+    @property
+    def output(self) -> ImageTensor:
+        """The layer's result as a plain picture."""
+        assert self.layer is not None
+        if self.layouts is not None:
+            return self.layouts.plain_output
+        assert self.program is not None
+        return next(one for one in self.program.tensors if one.name == self.layer.output)
+
+    @property
+    def moves_nothing(self) -> bool:
+        """Whether the result has the bytes of the operand, under another name or in another shape."""
+        return self.fused.moves_nothing
+
+
+class _LayerCompiler:
+    """Compiles layers. Equal layers share a program.
+
+    Args:
+        measure: number of plans to simulate for each layer, or None to trust the prediction.
+    """
+
+    def __init__(self, graph: Graph, machine: Machine, measure: int | None) -> None:
+        self._graph, self._machine, self._measure = graph, machine, measure
+        self._known: list[tuple[LoweredLayer, Program, int]] = []
+
+    def program(self, layer: LoweredLayer) -> tuple[Program, int]:
+        """Return a layer's program and its cycles in isolation, predicted or simulated.
+
+        The program is not checked here, but as part of its chain.
+
+        Raises:
+            NotOnMachine: the compiler finds no schedule.
+        """
+        is_packed = host_packs_data(self._graph, layer)
+        for other, program, cycles in self._known:
+            is_equal = (other.operator, other.parameters) == (layer.operator, layer.parameters)
+            if is_equal and host_packs_data(self._graph, other) == is_packed:
+                return program, cycles
+        machine = self._machine
+        try:
+            choice = choose_layer_mapping(self._graph, layer, machine.config)
+            if self._measure is not None:
+                choice = measure_plans(choice, machine, self._measure)
+            program = as_program(compile_mapped(choice.mapping, choice.schedule(machine), machine.config))
+        except (ScheduleError, ShapeError) as error:
+            raise NotOnMachine(str(error)) from None
+        best = choice.candidates[0]
+        cycles = round(best.prediction.cycles) if best.simulated_cycles is None else best.simulated_cycles
+        self._known.append((layer, program, cycles))
+        return program, cycles
+
+
+def place(
+    graph: Graph,
+    groups: Sequence[FusionGroup],
+    machine: Machine,
+    *,
+    approximate: bool = False,
+    measure: int | None = None,
+) -> tuple[tuple[NetworkPart, ...], tuple[FusionChoice, ...]]:
+    """Choose an alternative of each group, and compile its layers.
+
+    Args:
+        approximate: allow additions whose integers differ from float32 for some pairs of values.
+        measure: number of plans to simulate for each layer, or None to trust the prediction.
+
+    Returns:
+        The parts in an order of execution, and the choice of each group with several alternatives.
+
+    Raises:
+        GraphError: the machine has ``post=0``.
+    """
+    if not machine.config.post:
+        raise GraphError(
+            f"{machine.config.label} has post=0; networks are compiled for machines with post=1, as vta-int8"
+        )
+    chooser = FusionChooser(graph, machine.config, approximate=approximate)
+    compiler = _LayerCompiler(graph, machine, measure)
+    parts: dict[str, NetworkPart] = {}
+    choices: dict[str, FusionChoice] = {}
+    for group in groups:
+        placed, choice = _place_group(group, chooser, compiler)
+        parts |= {part.fused.output: part for part in placed}
+        if len(choice.alternatives) > 1:
+            choices[placed[-1].fused.output] = choice
+    order = [node.output for node in graph.nodes]
+    return (
+        tuple(parts[name] for name in order if name in parts),
+        tuple(choices[name] for name in order if name in choices),
+    )
+
+
+def _place_group(
+    group: FusionGroup, chooser: FusionChooser, compiler: _LayerCompiler
+) -> tuple[list[NetworkPart], FusionChoice]:
+    """Return a group's parts. If a layer turns out not to compile, choose again without it."""
+    while True:
+        options, choice = chooser.choose(group)
+        parts = []
+        for option in options:
+            program, cycles = None, None
+            if option.layer is not None:
+                try:
+                    program, cycles = compiler.program(option.layer)
+                except NotOnMachine as error:
+                    chooser.refuse(option, str(error))
+                    break
+            parts.append(
+                NetworkPart(
+                    fused=option.fused,
+                    where=option.where,
+                    reason=option.reason,
+                    layer=option.layer,
+                    program=program,
+                    mapping="" if program is None else program.mapping,
+                    alone=cycles,
+                )
+            )
+        else:
+            return parts, choice
+
+
+def check_strict(graph: Graph, parts: Sequence[NetworkPart]) -> None:
+    """Raise a GraphError for multiplications on the host."""
+    reasons = [
+        f"{part.fused.name!r} ({part.fused.main.operator.kind}): {part.reason}"
+        for part in parts
+        if not part.on_machine and part.fused.macs(graph)
+    ]
+    if reasons:
+        hint = f" ({QUANTIZE_HINT})" if multiplies_float32(graph, parts) else ""
+        raise GraphError(f"the host would execute nodes that multiply{hint}: {'; '.join(reasons)}")
+
+
+def multiplies_float32(graph: Graph, parts: Sequence[NetworkPart]) -> bool:
+    """Whether the host multiplies float32 numbers, which the machine cannot."""
+    return any(
+        tensor.dtype == "float32"
+        for part in parts
+        if not part.on_machine and part.fused.macs(graph)
+        for tensor in graph.operands(part.fused.main)
+    )

@@ -1,0 +1,105 @@
+"""Predicted cycles and bytes of fused nodes, on the machine and on the host.
+
+The speed of the host is unknown. The constants below are assumptions in favour of the host: it touches each
+byte once and multiplies at one MAC per cycle, and all other arithmetic is free.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from accel.core.config import Config
+from accel.graph.graph import Graph
+from accel.graph.graph_tensor import Tensor
+from accel.image.manifest_entries import read_entry
+from accel.network.fused_nodes import FusedNodes
+from accel.network.host_inputs import choose_layer_mapping
+from accel.network.lowering.lowered_layer import LoweredLayer
+
+HOST_SWITCH_CYCLES = 1000
+"""From the end of a program until the host computes, and back: 10 us at 100 MHz. The machine's own latency at
+the end and at the start of a program is added."""
+HOST_CYCLES_PER_BYTE = 1
+"""For each byte that the host reads or writes."""
+HOST_CYCLES_PER_MAC = 1
+"""For each multiplication on the host."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """A prediction.
+
+    Attributes:
+        cycles: predicted cycles of the machine's clock, for each layer in isolation.
+        host_cycles: the part of ``cycles`` that the host is assumed to need.
+        nbytes: bytes of tensors and weights that move to or from DRAM, without parameters, micro-ops and
+            instructions.
+    """
+
+    cycles: int
+    host_cycles: int
+    nbytes: int
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(
+            cycles=self.cycles + other.cycles,
+            host_cycles=self.host_cycles + other.host_cycles,
+            nbytes=self.nbytes + other.nbytes,
+        )
+
+    def __sub__(self, other: "Cost") -> "Cost":
+        return Cost(
+            cycles=self.cycles - other.cycles,
+            host_cycles=self.host_cycles - other.host_cycles,
+            nbytes=self.nbytes - other.nbytes,
+        )
+
+    def __str__(self) -> str:
+        """For example ``12,345 cycles (host, assumed: 2,000), 3,456 bytes``."""
+        host = f" (host, assumed: {self.host_cycles:,})" if self.host_cycles else ""
+        return f"{self.cycles:,} cycles{host}, {self.nbytes:,} bytes"
+
+    def to_dict(self) -> dict[str, int]:
+        return {"cycles": self.cycles, "host_cycles": self.host_cycles, "bytes": self.nbytes}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "Cost":
+        """Restore from :meth:`to_dict`. Damaged data raises a ProgramError."""
+        cycles, host, nbytes = (read_entry(data, key, int) for key in ("cycles", "host_cycles", "bytes"))
+        return cls(cycles=cycles, host_cycles=host, nbytes=nbytes)
+
+
+ZERO_COST = Cost(cycles=0, host_cycles=0, nbytes=0)
+
+
+def machine_cost(graph: Graph, fused: FusedNodes, layer: LoweredLayer, config: Config) -> Cost:
+    """Predict the cost of a layer on the machine.
+
+    Raises:
+        ScheduleError: no schedule fits the machine.
+    """
+    best = choose_layer_mapping(graph, layer, config).candidates[0]
+    residuals = sum(prod(operand.shape) for operand in layer.operands if operand.name == "residual")
+    nbytes = best.read_bytes + residuals + graph.tensors[fused.output].size  # int8 or uint8: a byte each
+    return Cost(cycles=round(best.prediction.cycles), host_cycles=0, nbytes=nbytes)
+
+
+def host_cost(graph: Graph, fused: FusedNodes, config: Config, *, switches: bool) -> Cost:
+    """Predict the cost of nodes on the host.
+
+    Args:
+        switches: whether execution switches from the machine to the host before these nodes.
+    """
+    if fused.moves_nothing:
+        return ZERO_COST
+    read = [graph.tensors[name] for name in fused.inputs if name not in graph.constants]
+    nbytes = sum(map(_nbytes, [*read, graph.tensors[fused.output]]))
+    cycles = HOST_CYCLES_PER_BYTE * nbytes + HOST_CYCLES_PER_MAC * fused.macs(graph)
+    if switches:  # the last write, and the next program's instructions, micro-ops and data
+        cycles += HOST_SWITCH_CYCLES + config.write_latency + 3 * config.read_latency
+    return Cost(cycles=cycles, host_cycles=cycles, nbytes=nbytes)
+
+
+def _nbytes(tensor: Tensor) -> int:
+    return tensor.size * (1 if tensor.dtype in ("int8", "uint8") else 4)

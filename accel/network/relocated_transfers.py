@@ -1,0 +1,132 @@
+"""Transfers of a layer's own program, changed for a tensor whose elements lie elsewhere in a chain."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.core.fault_causes import dram_element_bytes
+from accel.core.isa import LoadRes, StoreReq, Transfer
+from accel.run.program import Program
+
+_Integers = npt.NDArray[np.int64]
+_TransferT = TypeVar("_TransferT", bound=Transfer)
+
+
+def transfers_at(program: Program, offset: int) -> dict[int, Transfer]:
+    """Return the instructions that refer to the part of DRAM at an offset, by their indices."""
+    assert program.references is not None
+    parts = program.references.parts
+    transfers: dict[int, Transfer] = {}
+    for index, part in enumerate(program.references.of.tolist()):
+        if part >= 0 and parts[part].offset == offset:
+            instruction = program.instructions[index]
+            assert isinstance(instruction, Transfer)
+            transfers[index] = instruction
+    return transfers
+
+
+def relocate_transfers(
+    program: Program, offset: int, positions: _Integers
+) -> dict[int, Sequence[Transfer]] | None:
+    """Change all transfers of a tensor whose elements lie in another order.
+
+    Args:
+        positions: int64[elements], for each element of the tensor its position in DRAM, relative to the start
+            of the tensor.
+
+    Returns:
+        For each instruction that moves elements of the tensor, by its index, the instructions that replace
+        it, or None if that is not possible.
+    """
+    relocated: dict[int, Sequence[Transfer]] = {}
+    for index, transfer in transfers_at(program, offset).items():
+        base = offset // dram_element_bytes(transfer, program.config)
+        replacement = relocate_transfer(transfer, base, positions)
+        if replacement is None:
+            return None
+        relocated[index] = replacement
+    return relocated
+
+
+def relocate_transfer(transfer: _TransferT, base: int, positions: _Integers) -> Sequence[_TransferT] | None:
+    """Replace a transfer by one or several that move elements which lie elsewhere.
+
+    For example, a LOAD of two rows of 4 elements becomes a LOAD with another stride if both rows remain
+    whole, and several LOADs of one row otherwise.
+
+    Args:
+        transfer: for elements that follow one another in DRAM.
+        base: the first element of the tensor in DRAM, counted in elements.
+        positions: int64[elements], of each element, relative to ``base``.
+
+    Returns:
+        None if a row would be divided and the transfer has rows of padding.
+    """
+    rows = np.arange(transfer.y_size)[:, None] * transfer.x_stride + np.arange(transfer.x_size)
+    if not rows.size:
+        return [transfer]
+    moved = positions[rows + (transfer.dram_base - base)]
+    if (np.diff(moved, axis=1) == 1).all():
+        return _relocate_whole_rows(transfer, base, moved[:, 0])
+    if transfer.y_pad_0 or transfer.y_pad_1:
+        return None
+    pieces: list[_TransferT] = []
+    for row, row_positions in enumerate(moved):
+        breaks = (np.flatnonzero(np.diff(row_positions) != 1) + 1).tolist()
+        for begin, end in pairwise([0, *breaks, transfer.x_size]):
+            is_first, is_last = begin == 0, end == transfer.x_size
+            elements = row * transfer.width + (0 if is_first else transfer.x_pad_0 + begin)
+            piece = replace(
+                _with_scratchpad_offset(transfer, row, begin, elements),
+                dram_base=base + int(row_positions[begin]),
+                y_size=1,
+                x_size=end - begin,
+                x_stride=end - begin,
+            )
+            if transfer.width > transfer.x_size:
+                piece = replace(
+                    piece,
+                    x_pad_0=transfer.x_pad_0 if is_first else 0,
+                    x_pad_1=transfer.x_pad_1 if is_last else 0,
+                )
+            pieces.append(piece)
+    return pieces
+
+
+def _relocate_whole_rows(transfer: _TransferT, base: int, starts: _Integers) -> Sequence[_TransferT]:
+    pieces: list[_TransferT] = []
+    count, at = len(starts), 0
+    while at < count:
+        end = at + 1
+        stride = int(starts[end] - starts[at]) if end < count else transfer.x_stride
+        while end < count and starts[end] - starts[end - 1] == stride and stride >= 0:
+            end += 1
+        elements = 0 if at == 0 else (transfer.y_pad_0 + at) * transfer.width
+        piece = replace(
+            _with_scratchpad_offset(transfer, at, 0, elements),
+            dram_base=base + int(starts[at]),
+            y_size=end - at,
+            x_stride=stride if end - at > 1 else transfer.x_size,
+        )
+        if transfer.height > transfer.y_size:
+            piece = replace(
+                piece,
+                y_pad_0=transfer.y_pad_0 if at == 0 else 0,
+                y_pad_1=transfer.y_pad_1 if end == count else 0,
+            )
+        pieces.append(piece)
+        at = end
+    return pieces
+
+
+def _with_scratchpad_offset(transfer: _TransferT, row: int, column: int, elements: int) -> _TransferT:
+    if isinstance(transfer, LoadRes):  # has no address: it appends to a queue
+        return transfer
+    if isinstance(transfer, StoreReq):
+        par = transfer.par + (row if transfer.par_y else column if transfer.par_x else 0)
+        return replace(transfer, sram_base=transfer.sram_base + elements, par=par)
+    return replace(transfer, sram_base=transfer.sram_base + elements)

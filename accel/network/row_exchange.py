@@ -1,0 +1,398 @@
+"""Row exchanges: programs that move values from one row of an element to another, between two layers.
+
+No instruction moves values between rows: products compute each row separately, and transfers move whole
+elements. If blocks are cubes, an element of activations has the size of an element of weights, and a product
+with weights X and the unit matrix I transposes X. A second product, of the transposed elements T and
+a 0/1 matrix S, selects rows. A row of the result may come from any of several elements:
+
+    T = I X'                LOAD.WGT X, MAC, STORE.OUT T
+    Y = sum of S T' = S X   LOAD.WGT T, one MAC for each S, STORE.OUT Y
+
+The first product alone fills a transposed layout. The store unit keeps the low bytes, so that the meaning of
+the bytes does not matter. Halo lines outside of the picture take one more product, with an element that holds
+the fill value.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.base.errors import ScheduleError
+from accel.core.config import Config
+from accel.core.isa import Instruction, Load, Mac, Memory, SetInp, Store, encode_uops
+from accel.network.strip_layout import PictureSize, StripLayout
+
+SOURCE, TARGET, TRANSPOSED = "source", "target", "transposed"
+"""Buffers of an exchange: the two layouts, and the transposed elements between the two products."""
+MATRICES, FILL, UOPS = "rows", "fill", "uops"
+"""Constants of an exchange. Program files name parts of DRAM so."""
+_CHUNK_ELEMENTS = 48
+"""Elements that are in flight at once: enough to hide latencies, few enough that chunks overlap."""
+_BUFFERS = 4
+"""Parts of each scratchpad: double buffers for the first and for the second product."""
+
+_Matrix = npt.NDArray[np.int8]
+
+
+def supports_row_exchange(config: Config) -> bool:
+    """Whether blocks are cubes of more than one row and the machine has MAC instructions."""
+    return bool(config.post) and config.batch == config.block_in == config.block_out > 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowExchange:
+    """Fills one layout of a tensor from another one.
+
+    Attributes:
+        config: the machine.
+        size: height and width of the picture.
+        source: the layout that a layer has written. Its halo is not read.
+        target: the layout to fill.
+        is_in_place: whether the target is the source, and only its halo is to be filled.
+    """
+
+    config: Config
+    size: PictureSize
+    source: StripLayout
+    target: StripLayout
+    is_in_place: bool = False
+
+    @cached_property
+    def written_lines(self) -> tuple[int, ...]:
+        """The target's lines that are filled."""
+        inner = range(self.target.halo_above, self.target.halo_above + self.target.lines)
+        return tuple(line for line in range(self.target.height) if not (self.is_in_place and line in inner))
+
+    @cached_property
+    def shift_matrix(self) -> _Matrix:
+        """The matrix that adds the first row of another element to all rows."""
+        matrix = np.zeros((self.config.batch, self.config.block_in), dtype=np.int8)
+        matrix[:, 0] = 1
+        return matrix
+
+    @cached_property
+    def terms(self) -> list[dict[int | None, _Matrix]]:
+        """For each written line the products that it sums: by line of the source, None for the fill value, a
+        0/1 matrix with a one at (row of the target, row of the source)."""
+        size = self.config.batch
+        all_terms = []
+        for line in self.written_lines:
+            terms: dict[int | None, _Matrix] = {}
+            for picture in range(self.size.pictures):
+                for strip in range(self.target.strips):
+                    pixel = strip * self.target.lines + line - self.target.halo_above
+                    row = picture * self.target.strips + strip
+                    if 0 <= pixel < self.size.height:
+                        source_strip, inner_line = divmod(pixel, self.source.lines)
+                        source_line: int | None = inner_line + self.source.halo_above
+                        source_row = picture * self.source.strips + source_strip
+                    else:
+                        source_line, source_row = None, 0
+                    matrix = terms.setdefault(source_line, np.zeros((size, size), dtype=np.int8))
+                    matrix[row, source_row] = 1
+            all_terms.append(terms)
+        return all_terms
+
+    @cached_property
+    def read_lines(self) -> list[int]:
+        """The source's lines that are read."""
+        if self.target.transposed:
+            return [line + self.source.halo_above for line in self.written_lines]
+        return sorted({line for terms in self.terms for line in terms if line is not None})
+
+    @cached_property
+    def matrices(self) -> list[_Matrix]:
+        """The unit matrix, and the matrices of the terms, each once."""
+        unique = {one.tobytes(): one for one in [np.eye(self.config.batch, dtype=np.int8)]}
+        if self.target.transposed:
+            unique[self.shift_matrix.tobytes()] = self.shift_matrix
+        else:
+            unique |= {one.tobytes(): one for terms in self.terms for one in terms.values()}
+        return list(unique.values())
+
+    @cached_property
+    def chunks(self) -> list[tuple[range, range]]:
+        """Blocks and columns that are exchanged together.
+
+        Raises:
+            ScheduleError: one column of one block does not fit the scratchpads, or a transposed target has
+                other strips than the source.
+        """
+        strips = (self.source.strips, self.source.lines)
+        if self.target.transposed and strips != (self.target.strips, self.target.lines):
+            raise ScheduleError("a transposed layout has other strips than its source")
+        lines = max(len(self.read_lines), len(self.written_lines))
+        most = min((self.config.wgt_depth - 1) // _BUFFERS, self.config.acc_depth // _BUFFERS)
+        if lines > most:
+            raise ScheduleError(f"an exchange has {lines} lines; {most} fit the scratchpads")
+        uops = 2 + 4 * sum(map(len, [] if self.target.transposed else self.terms)) + 2 * lines
+        if len(self.matrices) > self.config.inp_depth or uops > self.config.uop_depth:
+            raise ScheduleError(
+                f"an exchange has {len(self.matrices)} matrices and {uops} micro-ops; "
+                f"{self.config.inp_depth} and {self.config.uop_depth} fit the scratchpads"
+            )
+        elements = min(most, max(_CHUNK_ELEMENTS, lines))
+        blocks, width = self.size.blocks, self.size.width
+        if lines * width > elements:
+            columns = _even_ranges(width, elements // lines)
+            return [(range(block, block + 1), one) for block in range(blocks) for one in columns]
+        return [(one, range(width)) for one in _even_ranges(blocks, elements // (lines * width))]
+
+    @property
+    def _read_elements(self) -> int:
+        return len(self.read_lines) * self.size.blocks * self.size.width
+
+    @property
+    def scratch_elements(self) -> int:
+        """Elements of DRAM that hold transposed elements while the exchange runs."""
+        return 0 if self.target.transposed else self._read_elements
+
+    @cached_property
+    def constants(self) -> dict[str, bytes]:
+        fill = np.zeros((self.config.block_out, self.config.block_in), dtype=np.uint8)
+        fill[:, 0] = (self.target.shift if self.target.transposed else self.target.fill) % 256
+        words = encode_uops(self._program.uops, self.config)
+        return {
+            MATRICES: np.stack(self.matrices).tobytes(),
+            FILL: fill.tobytes(),
+            UOPS: words.astype("<u4").tobytes(),
+        }
+
+    @cached_property
+    def _program(self) -> "_ExchangeProgram":
+        return _ExchangeProgram(self)
+
+    def instructions(self, offsets: Mapping[str, int]) -> list[tuple[Instruction, str]]:
+        """Return the instructions without tokens, each with the name of the buffer or constant that it moves,
+        or an empty name.
+
+        Args:
+            offsets: byte offsets of buffers and constants from the start of the window.
+        """
+        element_bytes = {UOPS: 4}
+        found: list[tuple[Instruction, str]] = []
+        for instruction, name in self._program.steps:
+            if isinstance(instruction, Load | Store):
+                base = offsets[name] // element_bytes.get(name, self.config.out_element_bytes)
+                found.append((replace(instruction, dram_base=base + instruction.dram_base), name))
+            else:
+                found.append((instruction, name))
+        return found
+
+    @cached_property
+    def cycles(self) -> int:
+        """Predicted cycles: all phases of the first chunk one after another, then the slowest phase of each
+        further chunk.
+
+        Raises:
+            ScheduleError: the exchange does not fit the scratchpads.
+        """
+        config, columns, count = self.config, self.size.blocks * self.size.width, len(self.chunks)
+        beats = -(-config.out_element_bytes // config.bus_bytes)
+        written = len(self.written_lines) * columns
+        if self.target.transposed:
+            products = self._read_elements * (2 if self.target.shift else 1)
+            loads = stores = self._read_elements * beats
+            latency = 3 * config.read_latency + config.write_latency
+        else:
+            products = self._read_elements + sum(map(len, self.terms)) * columns
+            loads, stores = 2 * self._read_elements * beats, (self._read_elements + written) * beats
+            latency = 4 * config.read_latency + 2 * config.write_latency
+        steady = max(products, loads, stores) * (count - 1)
+        return latency + (products + loads + stores + steady) // count
+
+
+class _ExchangeProgram:
+    """The instructions of an exchange, with DRAM addresses relative to each buffer, and its micro-ops.
+
+    They use the ends of the scratchpads, so that a layer's first data can stay at the beginnings.
+
+    Attributes:
+        steps: instructions, each with the name of the buffer or constant that it moves, or an empty name.
+        uops: rows (dst, src, wgt).
+    """
+
+    def __init__(self, exchange: RowExchange) -> None:
+        self._source, self._target = exchange.source, exchange.target
+        self._blocks, self._width = exchange.size.blocks, exchange.size.width
+        self._read_lines, self._written_lines = exchange.read_lines, exchange.written_lines
+        self._terms, self._chunks = exchange.terms, exchange.chunks
+        config, matrices = exchange.config, exchange.matrices
+        self._unit_matrix = config.inp_depth - len(matrices)
+        self._matrix_index = {one.tobytes(): self._unit_matrix + n for n, one in enumerate(matrices)}
+        self._shift_index = self._matrix_index.get(exchange.shift_matrix.tobytes(), 0)
+        most = max(len(blocks) * len(columns) for blocks, columns in self._chunks)
+        read = most * len(self._read_lines)
+        written = most * max(len(self._read_lines), len(self._written_lines))
+        self._fill_index = config.wgt_depth - 1
+        self._wgt = [self._fill_index - (buffer + 1) * read for buffer in range(_BUFFERS)]
+        self._acc = [config.acc_depth - (buffer + 1) * written for buffer in range(_BUFFERS)]
+        sizes = [len(blocks) * len(columns) * len(self._read_lines) for blocks, columns in self._chunks]
+        self._scratch_starts = np.concatenate([[0], np.cumsum(sizes)]).tolist()
+        self._uop_ranges: dict[tuple[object, ...], tuple[int, int]] = {}
+        self.uops: list[tuple[int, int, int]] = []
+        body = list(self._transpose_only() if self._target.transposed else self._exchange())
+        first_uop = config.uop_depth - len(self.uops)
+        self.steps: list[tuple[Instruction, str]] = [
+            (SetInp(), ""),
+            (_load(Memory.INP, self._unit_matrix, len(matrices)), MATRICES),
+            (_load(Memory.WGT, self._fill_index, 1), FILL),
+            (_load(Memory.UOP, first_uop, len(self.uops)), UOPS),
+            *((_with_first_uop(one, first_uop), name) for one, name in body),
+        ]
+
+    def _transpose_only(self) -> Iterator[tuple[Instruction, str]]:
+        """Yield the program of a transposed target: one product, and perhaps a shift."""
+        for chunk, (blocks, columns) in enumerate(self._chunks):
+            count, buffer = len(blocks) * len(columns), chunk % 2
+            yield from self._load_source(chunk)
+            uops = [
+                (self._acc[buffer] + n * count, self._unit_matrix, self._wgt[buffer] + n * count)
+                for n in range(len(self._read_lines))
+            ]
+            product = self._mac(("transpose", buffer, count), uops, len(columns), overwrite=True)
+            yield (
+                replace(
+                    product,
+                    iter_out=len(blocks),
+                    dst_factor_out=1,
+                    dst_factor_in=len(blocks),
+                    wgt_factor_out=len(columns),
+                ),
+                "",
+            )
+            if self._target.shift:
+                uops = [(self._acc[buffer], self._shift_index, self._fill_index)]
+                shift = self._mac(("shift", buffer), uops, count * len(self._read_lines), overwrite=False)
+                yield replace(shift, wgt_factor_in=0), ""
+            for n in range(len(self._read_lines)):
+                yield (
+                    Store(
+                        sram_base=self._acc[buffer] + n * count,
+                        dram_base=(n * self._width + columns.start) * self._blocks + blocks.start,
+                        y_size=len(columns),
+                        x_size=len(blocks),
+                        x_stride=self._blocks,
+                    ),
+                    TARGET,
+                )
+
+    def _exchange(self) -> Iterator[tuple[Instruction, str]]:
+        """Yield a software pipeline: transpose chunk n + 1, then select rows of chunk n."""
+        yield from self._transpose(0)
+        for chunk in range(len(self._chunks)):
+            if chunk + 1 < len(self._chunks):
+                yield from self._transpose(chunk + 1)
+            yield from self._select(chunk)
+
+    def _load_source(self, chunk: int) -> Iterator[tuple[Instruction, str]]:
+        blocks, columns = self._chunks[chunk]
+        for n, line in enumerate(self._read_lines):
+            yield (
+                Load(
+                    memory=Memory.WGT,
+                    sram_base=self._wgt[chunk % 2] + n * len(blocks) * len(columns),
+                    dram_base=(blocks.start * self._source.height + line) * self._width + columns.start,
+                    y_size=len(blocks),
+                    x_size=len(columns),
+                    x_stride=self._source.height * self._width,
+                ),
+                SOURCE,
+            )
+
+    def _transpose(self, chunk: int) -> Iterator[tuple[Instruction, str]]:
+        blocks, columns = self._chunks[chunk]
+        buffer, elements = chunk % 2, len(blocks) * len(columns) * len(self._read_lines)
+        yield from self._load_source(chunk)
+        uops = [(self._acc[buffer], self._unit_matrix, self._wgt[buffer])]
+        yield self._mac(("transpose", buffer), uops, elements, overwrite=True), ""
+        yield (
+            Store(
+                sram_base=self._acc[buffer],
+                dram_base=self._scratch_starts[chunk],
+                y_size=1,
+                x_size=elements,
+                x_stride=elements,
+            ),
+            TRANSPOSED,
+        )
+
+    def _select(self, chunk: int) -> Iterator[tuple[Instruction, str]]:
+        blocks, columns = self._chunks[chunk]
+        count, buffer = len(blocks) * len(columns), 2 + chunk % 2
+        load = _load(Memory.WGT, self._wgt[buffer], count * len(self._read_lines))
+        yield replace(load, dram_base=self._scratch_starts[chunk]), TRANSPOSED
+        # the first term of each line overwrites. Terms of the fill value read one element again and again
+        groups: dict[tuple[bool, bool], list[tuple[int, int, int]]] = {}
+        for n, terms in enumerate(self._terms):
+            ordered = sorted(terms.items(), key=lambda term: (term[0] is None, term[0] or 0))
+            for position, (line, matrix) in enumerate(ordered):
+                if line is None:
+                    source = self._fill_index
+                else:
+                    source = self._wgt[buffer] + self._read_lines.index(line) * count
+                uop = self._acc[buffer] + n * count, self._matrix_index[matrix.tobytes()], source
+                groups.setdefault((position == 0, line is None), []).append(uop)
+        for (overwrite, is_fill), uops in sorted(groups.items(), reverse=True):
+            product = self._mac((buffer, count, overwrite, is_fill), uops, count, overwrite=overwrite)
+            yield replace(product, wgt_factor_in=0) if is_fill else product, ""
+        for n, line in enumerate(self._written_lines):
+            yield (
+                Store(
+                    sram_base=self._acc[buffer] + n * count,
+                    dram_base=(blocks.start * self._target.height + line) * self._width + columns.start,
+                    y_size=len(blocks),
+                    x_size=len(columns),
+                    x_stride=self._target.height * self._width,
+                ),
+                TARGET,
+            )
+
+    def _mac(
+        self, key: tuple[object, ...], uops: list[tuple[int, int, int]], count: int, *, overwrite: bool
+    ) -> Mac:
+        """Return ``count`` products of each micro-op, on consecutive elements. Equal keys share micro-ops."""
+        if key not in self._uop_ranges:
+            self._uop_ranges[key] = len(self.uops), len(self.uops) + len(uops)
+            self.uops += uops
+        begin, end = self._uop_ranges[key]
+        return Mac(
+            overwrite=overwrite,
+            uop_begin=begin,
+            uop_end=end,
+            iter_in=count,
+            dst_factor_in=1,
+            wgt_factor_in=1,
+        )
+
+
+def row_exchanges(
+    config: Config, size: PictureSize, written: StripLayout, others: Sequence[StripLayout]
+) -> list[RowExchange]:
+    """Return the exchanges that fill the halo of the written layout, and the other layouts."""
+    found = []
+    if written.halo_above or written.halo_below:
+        found.append(RowExchange(config=config, size=size, source=written, target=written, is_in_place=True))
+    for other in others:
+        found.append(RowExchange(config=config, size=size, source=written, target=other))
+    return found
+
+
+def _even_ranges(count: int, most: int) -> list[range]:
+    """Divide ``range(count)`` into the fewest ranges of at most ``most`` numbers, of nearly equal size."""
+    size = -(-count // -(-count // most))
+    return [range(begin, min(begin + size, count)) for begin in range(0, count, size)]
+
+
+def _load(memory: Memory, first: int, count: int) -> Load:
+    return Load(memory=memory, sram_base=first, dram_base=0, y_size=1, x_size=count, x_stride=count)
+
+
+def _with_first_uop(instruction: Instruction, first: int) -> Instruction:
+    """Shift the micro-ops of a MAC, which are counted from 0, to their address."""
+    if not isinstance(instruction, Mac):
+        return instruction
+    return replace(instruction, uop_begin=first + instruction.uop_begin, uop_end=first + instruction.uop_end)

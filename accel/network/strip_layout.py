@@ -1,0 +1,202 @@
+"""Layouts of pictures between layers: the assignment of a picture's lines to the rows of elements.
+
+An element of an activation is a matrix of ``batch`` rows by one block of channels. A plain picture fills
+one row of each element. If it is divided into strips, each strip lies in a row of its own:
+
+    element (block, line, column), row strip:  pixel (strip * lines + line - halo_above, column)
+
+For example, a picture of 16 lines in 8 strips has 2 lines in each strip. Row 3 of an element in line 1 holds
+a pixel of line 3 * 2 + 1 = 7.
+
+Windows higher than one line also read lines of the neighbouring strips. A layout can therefore repeat such
+halo lines above and below each strip, and hold the padding above and below the picture.
+
+A *transposed* layout holds the same elements transposed, in the order (line, column, block). Loaded as
+weights, they are a matrix of pixels by channels, so that a product can sum over the pixels.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.core.config import Config
+from accel.image.image_tensor import ImageTensor
+
+_Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StripLayout:
+    """How the lines of a picture lie in elements.
+
+    Attributes:
+        strips: number of strips of the picture, or 1 for a plain picture.
+        lines: number of lines of a strip.
+        halo_above, halo_below: lines of the neighbouring strips that each strip repeats.
+        fill: value of halo lines outside the picture.
+        transposed: whether elements are transposed.
+        shift: number added to each byte of transposed elements. For example, -128 turns uint8 into int8.
+    """
+
+    strips: int
+    lines: int
+    halo_above: int = 0
+    halo_below: int = 0
+    fill: int = 0
+    transposed: bool = False
+    shift: int = 0
+
+    @property
+    def _without_halo(self) -> tuple[object, ...]:
+        """The fields in which two layouts must agree so that one can contain the other."""
+        return self.strips, self.lines, self.transposed, self.shift
+
+    @property
+    def height(self) -> int:
+        """Lines of a strip with its halo."""
+        return self.halo_above + self.lines + self.halo_below
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether this is the picture as it is."""
+        return self.strips == 1 and not self.halo_above and not self.halo_below and not self.transposed
+
+    @property
+    def _has_halo(self) -> bool:
+        return bool(self.halo_above or self.halo_below)
+
+    def contains(self, other: "StripLayout") -> bool:
+        """Whether all lines of another layout are in this one, in the same rows."""
+        return (
+            self._without_halo == other._without_halo
+            and self.halo_above >= other.halo_above
+            and self.halo_below >= other.halo_below
+            and (self.fill == other.fill or not other._has_halo)
+        )
+
+    def __or__(self, other: "StripLayout") -> "StripLayout | None":
+        fills_differ = self._has_halo and other._has_halo and self.fill != other.fill
+        if self._without_halo != other._without_halo or fills_differ:
+            return None
+        return replace(
+            self,
+            halo_above=max(self.halo_above, other.halo_above),
+            halo_below=max(self.halo_below, other.halo_below),
+            fill=self.fill if self._has_halo else other.fill,
+        )
+
+    def __str__(self) -> str:
+        """For example ``plain``, ``8 strips``, ``8 strips, 1 above, 1 below`` or ``8 strips, turned``.
+
+        Network files hold these texts.
+        """
+        if self.is_plain:
+            return "plain"
+        halos = ((self.halo_above, "above"), (self.halo_below, "below"))
+        texts = [f"{lines} {where}" for lines, where in halos if lines > 0]
+        return ", ".join([f"{self.strips} strips", *texts, *(["turned"] if self.transposed else [])])
+
+
+@dataclass(frozen=True, kw_only=True)
+class PictureSize:
+    """The size of a tensor in elements.
+
+    Attributes:
+        pictures: number of pictures in the batch. Each has its own rows.
+        blocks: number of channel blocks.
+        height, width: size of a picture in pixels.
+    """
+
+    pictures: int
+    blocks: int
+    height: int
+    width: int
+
+    def elements(self, layout: StripLayout) -> int:
+        """Return how many elements the tensor has in a layout."""
+        return self.blocks * layout.height * self.width
+
+
+def merge_layouts(
+    written: StripLayout, read: Sequence[StripLayout], *, plain: StripLayout | None
+) -> tuple[StripLayout, list[StripLayout]]:
+    """Find few layouts of a tensor that contain all layouts that layers read.
+
+    Args:
+        written: the layout in which a layer writes the tensor.
+        read: the layouts in which layers read it.
+        plain: the picture as it is, if someone needs that.
+
+    Returns:
+        The written layout, perhaps with a halo, and further layouts.
+    """
+    first, others = written, list[StripLayout]()
+    for one in read:
+        joined = first | one
+        if joined is not None:
+            first = joined
+            continue
+        for at, other in enumerate(others):
+            joined = other | one
+            if joined is not None:
+                others[at] = joined
+                break
+        else:
+            others.append(replace(one, halo_below=max(one.halo_below, 0)))
+    if plain is not None and plain not in (first, *others):
+        others.append(plain)
+    return first, others
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerLayouts:
+    """The layouts of a layer that was compiled for strips.
+
+    Attributes:
+        mapping: its name.
+        reads: the layout of each operand, by name. The host packs all other operands.
+        writes: layout of the result.
+        plain_output: the result of the same layer without strips.
+    """
+
+    mapping: str
+    reads: Mapping[str, StripLayout]
+    writes: StripLayout
+    plain_output: ImageTensor
+
+
+def picture_size(tensor: ImageTensor, config: Config) -> PictureSize | None:
+    """Return the size of a layer's result, or None if its elements are not plain pictures of one batch."""
+    packed, shape = tensor.layout.packed, tensor.shape
+    if len(packed) != 6 or len(shape) != 4:
+        return None
+    size = PictureSize(pictures=shape[0], blocks=packed[1], height=packed[2], width=packed[3])
+    plain = StripLayout(strips=1, lines=shape[2])
+    return size if has_layout(tensor, size, plain, config.batch, config.block_out) else None
+
+
+def element_positions(size: PictureSize, inner: StripLayout, outer: StripLayout) -> _Integers:
+    """Return for each element of one layout its position in a layout that contains it, int64[elements].
+
+    Args:
+        inner: the layout whose elements are numbered. Its lines may end before the strip does, which is a
+            negative ``halo_below``.
+    """
+    block, line, column = np.ogrid[: size.blocks, : inner.height, : size.width]
+    outer_line = line - inner.halo_above + outer.halo_above
+    positions = (block * outer.height + outer_line) * size.width + column
+    return np.asarray(positions, dtype=np.int64).reshape(-1)
+
+
+def has_layout(tensor: ImageTensor, size: PictureSize, layout: StripLayout, rows: int, columns: int) -> bool:
+    """Whether a program has a tensor in a layout, with elements of ``rows`` by ``columns`` values."""
+    packed = (1, size.blocks, layout.height, size.width, rows, columns)
+    return (
+        tensor.layout.packed == packed
+        and tensor.layout.element_dims == 2
+        and tensor.widening is None
+        and tensor.preparation is None
+        and np.dtype(tensor.dtype).itemsize == 1
+    )

@@ -1,0 +1,364 @@
+"""The steps of a package: pack, run and unpack, and the host's computations between them.
+
+Manifest, C tables and files are generated from a deployment, which itself contains no text.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from accel.core.config import PAGE_BYTES, Config
+from accel.graph.graph_tensor import Array, Quantization, Shape
+from accel.graph.window_geometry import Windows
+from accel.image.image import Image
+from accel.image.image_tensor import ImageTensor
+from accel.image.tensor_view import View
+
+WORKSPACE_STEP = 8
+"""Arrays of the workspace start at multiples of this many bytes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostArray:
+    """An array on the host in row-major order: an input, an output or an intermediate one.
+
+    Attributes:
+        name: any readable name. Inputs and outputs have the model's names.
+        dtype: ``int8``, ``uint8``, ``int32`` or ``float32``.
+        shape: sizes.
+        place: ``input``, ``output`` or ``workspace``.
+        at: number of the input or output, or byte offset in the workspace.
+        quantization: scale and zero point, if known.
+    """
+
+    name: str
+    dtype: str
+    shape: Shape
+    place: str
+    at: int
+    quantization: Quantization | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return self.size * np.dtype(self.dtype).itemsize
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stream:
+    """A program of the machine and the position of its window.
+
+    Attributes:
+        image: the program with its constants.
+        offset: bytes from the package's base to its window, a multiple of 4096.
+        cycles: simulated cycles.
+        layers: names of the network's layers that it contains.
+    """
+
+    image: Image
+    offset: int
+    cycles: int
+    layers: tuple[str, ...] = ()
+
+    @property
+    def window_bytes(self) -> int:
+        """Size of its window in whole pages."""
+        return -(-self.image.size // PAGE_BYTES) * PAGE_BYTES
+
+
+# --- steps -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pack:
+    """Copies a plain array to memory in a tensor's layout.
+
+    Attributes:
+        tensor: a tensor of the stream.
+        stream: number of the stream.
+    """
+
+    tensor: ImageTensor
+    stream: int
+    kind = "pack"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """Runs a stream."""
+
+    stream: int
+    kind = "run"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unpack:
+    """Copies memory to a plain array, with attributes as in :class:`Pack`."""
+
+    tensor: ImageTensor
+    stream: int
+    kind = "unpack"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scaled:
+    """Converts float32 to integers (``quantize``) or back (``dequantize``).
+
+    Attributes:
+        kind: ``quantize`` or ``dequantize``.
+        dtype: type of the integers.
+        shape: shape of both arrays.
+        quantization: scales and zero points of the integers.
+    """
+
+    kind: str
+    dtype: str
+    shape: Shape
+    quantization: Quantization
+
+    @property
+    def inner(self) -> int:
+        """Number of consecutive values with the same scale."""
+        axis = self.quantization.axis
+        return prod(self.shape) if axis is None else prod(self.shape[axis + 1 :])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Show:
+    """Rearranges an array as a view defines.
+
+    Attributes:
+        dtype: type of the values.
+        view: the view.
+    """
+
+    dtype: str
+    view: View
+    kind = "view"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Move:
+    """Copies values. Starts and strides count values.
+
+    Attributes:
+        value_bytes: size of a value.
+        sizes: numbers of iterations of the loops.
+        source_strides, target_strides: strides of each loop.
+        source_start, target_start: index of the first value.
+    """
+
+    value_bytes: int
+    sizes: Shape
+    source_strides: Shape
+    target_strides: Shape
+    source_start: int = 0
+    target_start: int = 0
+    kind = "move"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fill:
+    """Fills an array with a repeated pattern.
+
+    Attributes:
+        values: the pattern, little-endian.
+        value_bytes: size of a value.
+        nbytes: size of the array.
+    """
+
+    values: bytes
+    value_bytes: int
+    nbytes: int
+    kind = "fill"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lookup:
+    """Looks up each byte in a table.
+
+    Attributes:
+        table: 256 results, indexed by the operand's bits.
+        size: number of values.
+    """
+
+    table: bytes
+    size: int
+    kind = "lookup"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Softmax:
+    """Computes ``exp(x) / sum of exp(x)`` over the middle axis of float32[outer, count, inner]."""
+
+    outer: int
+    count: int
+    inner: int
+    kind = "softmax"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Binary:
+    """Computes a function of two arrays, see ``accel_binary`` in ``driver/accel_network.h``.
+
+    Attributes:
+        operation: the driver's name in lower case.
+        dtype: type of the three arrays.
+        sizes: shape of the result.
+        source_strides, other_strides: strides of both operands along each axis, in values.
+        zeros: zero points of both operands.
+        factors: ``a``, ``b`` and ``c``.
+    """
+
+    operation: str
+    dtype: str
+    sizes: Shape
+    source_strides: Shape
+    other_strides: Shape
+    zeros: tuple[int, int] = (0, 0)
+    factors: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    kind = "binary"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Means:
+    """Computes means over windows.
+
+    Attributes:
+        dtype: type of both arrays.
+        planes: product of the sizes before the spatial axes.
+        sizes, outputs: spatial sizes of operand and result.
+        windows: the windows.
+        count_padding: whether padding counts as values.
+        source, target: scale and zero point of integers.
+    """
+
+    dtype: str
+    planes: int
+    sizes: Shape
+    outputs: Shape
+    windows: Windows
+    count_padding: bool
+    source: tuple[float, int] = (1.0, 0)
+    target: tuple[float, int] = (1.0, 0)
+    kind = "means"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepare:
+    """Computes ``clip(value, *bounds) + offset`` of int32. Values outside ``accepted`` are refused."""
+
+    size: int
+    accepted: tuple[int, int]
+    bounds: tuple[int, int]
+    offset: int
+    kind = "prepare"
+
+
+Detail = Pack | Run | Unpack | Scaled | Show | Move | Fill | Lookup | Softmax | Binary | Means | Prepare
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One step of a deployment.
+
+    Attributes:
+        detail: the operation.
+        source, other, target: numbers of arrays, or None if unused.
+    """
+
+    detail: Detail
+    source: int | None = None
+    other: int | None = None
+    target: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployment:
+    """Everything that a package does.
+
+    Attributes:
+        name: prefix of C symbols, an identifier in lower case.
+        config: the configuration.
+        streams: in the order of memory.
+        arrays: inputs, outputs and arrays of the workspace.
+        steps: in order.
+        workspace_bytes: size of the workspace.
+        left_out: nodes of the network that are not part of the package, by name, with the reason.
+    """
+
+    name: str
+    config: Config
+    streams: tuple[Stream, ...]
+    arrays: tuple[HostArray, ...]
+    steps: tuple[Step, ...]
+    workspace_bytes: int
+    left_out: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def inputs(self) -> tuple[HostArray, ...]:
+        """Inputs in the order of their numbers."""
+        return self._at("input")
+
+    @property
+    def outputs(self) -> tuple[HostArray, ...]:
+        """Outputs in the order of their numbers."""
+        return self._at("output")
+
+    def _at(self, place: str) -> tuple[HostArray, ...]:
+        found = [one for one in self.arrays if one.place == place]
+        return tuple(sorted(found, key=lambda one: one.at))
+
+    @property
+    def memory_bytes(self) -> int:
+        """Size of all windows together."""
+        return sum(stream.window_bytes for stream in self.streams)
+
+
+# --- what steps have in common ---------------------------------------------------------------------
+
+
+def row_major(shape: Shape) -> Shape:
+    """Return the strides of an array in values."""
+    return tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def broadcast_strides(shape: Shape, sizes: Shape) -> Shape:
+    """Return the strides of an array along the axes of the shape that it is broadcast to, in values."""
+    whole = (*(1,) * (len(sizes) - len(shape)), *shape)
+    return tuple(0 if size == 1 else step for size, step in zip(whole, row_major(whole), strict=True))
+
+
+def copied(array: Array, dtype: str) -> bytes:
+    """Return a constant's values as little-endian bytes."""
+    return np.ascontiguousarray(array, dtype=np.dtype(dtype).newbyteorder("<")).tobytes()
+
+
+def value_bytes(dtype: str) -> int:
+    """Return the size of a value."""
+    return int(np.dtype(dtype).itemsize)
+
+
+def one_value(value: float, dtype: str) -> bytes:
+    """Return one value as little-endian bytes."""
+    return copied(np.array([value]), dtype)
+
+
+def placed(streams: Iterable[Stream]) -> Iterator[Stream]:
+    """Place the windows of streams one after the other."""
+    reached = 0
+    for stream in streams:
+        yield replace(stream, offset=reached)
+        reached += stream.window_bytes
+
+
+def bits_of(content: bytes, nbytes: int) -> list[int]:
+    """Return values as unsigned integers with the same bits."""
+    return [int(one) for one in np.frombuffer(content, dtype=np.dtype(f"u{nbytes}").newbyteorder("<"))]

@@ -1,0 +1,100 @@
+"""A package as a folder: binary files, manifest, driver and tables in C."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from accel.base.atomic_files import write_folder
+from accel.base.errors import ProgramError
+from accel.core.register_manual import c_header
+from accel.graph.graph_tensor import Array
+from accel.package.binary_files import content_of
+from accel.package.c_tables import data_source, example_source, header, source
+from accel.package.deployment_steps import Deployment
+from accel.package.package_manifest import FORMAT, MANIFEST, manifest
+
+_DRIVER = Path(__file__).parent / "driver"
+DRIVER_FILES = (
+    "accel_driver.c",
+    "accel_driver.h",
+    "accel_host_steps.c",
+    "accel_host_steps.h",
+    "accel_network.c",
+    "accel_network.h",
+)
+"""Files that are the same in every package."""
+REGISTERS_FILE = "accel_registers.h"
+
+
+def package_files(
+    deployment: Deployment, *, embed: bool = False, example: Mapping[str, Array] | None = None
+) -> dict[str, bytes]:
+    """Return the files of a package by name.
+
+    Args:
+        deployment: the package's steps.
+        embed: also add the binary files as C.
+        example: also add a run's inputs and outputs, by name, as C.
+    """
+    name, content = deployment.name, content_of(deployment)
+    texts = {one: (_DRIVER / one).read_text(encoding="utf-8") for one in DRIVER_FILES}
+    texts[REGISTERS_FILE] = c_header()
+    texts[f"{name}.h"] = header(deployment, content, embedded=embed, example=example is not None)
+    texts[f"{name}.c"] = source(deployment, content)
+    if embed:
+        texts[f"{name}_data.c"] = data_source(deployment, content)
+    if example is not None:
+        texts[f"{name}_example.c"] = example_source(deployment, example)
+    files = content.files | {one: text.encode() for one, text in sorted(texts.items())}
+    data = manifest(deployment, content, files)
+    return files | {MANIFEST: (json.dumps(data, indent=1) + "\n").encode()}
+
+
+def write_package(
+    deployment: Deployment,
+    path: Path,
+    *,
+    embed: bool = False,
+    example: Mapping[str, Array] | None = None,
+    force: bool = False,
+) -> dict[str, bytes]:
+    """Write a package completely or, if there is an error, not at all.
+
+    Args:
+        deployment: the package's steps.
+        path: the folder, which must be new or empty.
+        embed: also add the binary files as C.
+        example: also add a run's inputs and outputs, by name, as C.
+        force: replace an existing package.
+
+    Returns:
+        The files by name.
+
+    Raises:
+        ProgramError: the folder cannot be written or holds something else.
+    """
+    files = package_files(deployment, embed=embed, example=example)
+    write_folder(path, files, replaceable(path) if force else ())
+    return files
+
+
+def check_folder(path: Path, *, force: bool) -> None:
+    """Refuse a folder that :func:`write_package` would refuse, before any work is done.
+
+    Raises:
+        ProgramError: as :func:`write_package`.
+    """
+    if path.is_dir() and not force and any(path.iterdir()):
+        raise ProgramError(
+            f"folder {str(path)!r} is not empty; give another one, or --force to replace a package"
+        )
+
+
+def replaceable(path: Path) -> set[str]:
+    """Return the names of the files of an existing package, or none if there is none."""
+    try:
+        data: Any = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        return {MANIFEST, *data["files"]} if data["format"] == FORMAT else set()
+    except (OSError, ValueError, TypeError, KeyError):
+        return set()

@@ -1,0 +1,25 @@
+"""The token check of a whole program, in the memory that it brings."""
+
+from collections.abc import Sequence
+
+from accel.core.isa import Instruction
+from accel.image.image import Image
+from accel.proof.token_check import TokenReport, check_tokens
+
+
+def check_program(program: Image, instructions: Sequence[Instruction] | None = None) -> TokenReport:
+    """Prove or refute that a program neither deadlocks nor races.
+
+    Args:
+        program: with initial DRAM and the initial state of a run.
+        instructions: replace those of the program.
+    """
+    begin = program.config.mem_base + program.code_offset
+    return check_tokens(
+        program.instructions if instructions is None else instructions,
+        program.config,
+        memory=program.dram(),
+        program_span=(begin, begin + len(program.code)),
+        tokens=program.start.tokens,
+        contents=program.start.contents,
+    )

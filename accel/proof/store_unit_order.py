@@ -1,0 +1,72 @@
+"""The order of the store unit's instructions among themselves.
+
+The other units either read DRAM or write it, so that their own order is all they need. The store unit does
+both: it reads operands while the data of earlier STOREs are in flight, and writes while earlier LOADs
+are still reading. Program order only implies the order in which instructions start. An earlier STORE is
+surely in memory
+
+- where a token has come back from it through the compute unit, or
+- where a SET is in between, which starts when the unit is empty.
+
+An earlier LOAD has also surely finished reading
+
+- where a STORE up to the current one takes residuals that this LOAD or a later one has loaded,
+or - where such a STORE uses elements of PAR that this LOAD or a later one has loaded,
+
+since such STOREs wait for these elements, and the data of one unit's LOADs arrive in order.
+"""
+
+from bisect import bisect_left
+
+import numpy as np
+
+from accel.core.config import Config
+from accel.core.fault_causes import residual_change
+from accel.core.isa import Instruction, LoadPar, LoadRes, Set, StoreAdd, StoreReq
+
+
+class OwnOrder:
+    """The store unit's instructions by their position in its sequence; give it them in order.
+
+    Attributes:
+        retired: those before this position have retired when the one at hand starts.
+        read: LOADs before this position have been read by then.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.retired = 0
+        self.read = 0
+        self._filler = np.full(config.par_depth if config.post else 0, -1, dtype=np.int64)
+        """Position of the LOAD that has filled each element of PAR."""
+        self._loaded = 0
+        self._taken = 0
+        self._ends: list[int] = []
+        """Total number of elements of RES loaded, after each LOAD.RES."""
+        self._loads: list[int] = []
+        """Positions of these LOADs."""
+
+    def start(self, instruction: Instruction, position: int, retired: int) -> None:
+        """Process the next instruction, which has no error.
+
+        Args:
+            instruction: of the store unit.
+            position: its number in the unit's sequence.
+            retired: number of the unit's instructions that have retired, by its tokens.
+        """
+        self.retired = max(self.retired, position + 1 if isinstance(instruction, Set) else retired)
+        self.read = max(self.read, self.retired)
+        if isinstance(instruction, LoadPar) and instruction.sram_elements:
+            begin = instruction.sram_base
+            self._filler[begin : begin + instruction.sram_elements] = position
+        elif isinstance(instruction, StoreReq) and instruction.par_elements:
+            begin = instruction.par
+            last = int(self._filler[begin : begin + instruction.par_elements].max())
+            self.read = max(self.read, last + 1)
+        change = residual_change(instruction)
+        if isinstance(instruction, LoadRes) and change:
+            self._loaded += change
+            self._ends.append(self._loaded)
+            self._loads.append(position)
+        elif isinstance(instruction, StoreAdd) and change:
+            self._taken -= change
+            self.read = max(self.read, self._loads[bisect_left(self._ends, self._taken)] + 1)

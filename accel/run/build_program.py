@@ -1,0 +1,132 @@
+"""Compilation of an operator to a program that can be run."""
+
+import reprlib
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy.typing as npt
+
+from accel.base.arguments import check_integer
+from accel.base.errors import ScheduleError
+from accel.compiler.codegen.compile_schedule import compile_schedule
+from accel.compiler.mappings.mapped_build import compile_mapped
+from accel.compiler.mappings.mapping import AUTO, PLAIN
+from accel.compiler.mappings.mapping_choice import choose_mapping, find_mapping
+from accel.compiler.ops.workload import Workload
+from accel.compiler.schedule.schedule import Schedule, Step
+from accel.compiler.schedule.schedule_files import rethreaded, scheduled
+from accel.compiler.target.machine import Machine, machine
+from accel.core.config import Config
+from accel.image.image import Image
+from accel.run.program import Program, as_program
+
+
+def build(
+    target: Schedule | Workload,
+    on: Machine | Config | str,
+    *,
+    vthreads: int | None = None,
+    tile: Mapping[str, int] | None = None,
+    steps: list[Step] | None = None,
+    constants: Mapping[str, npt.NDArray[Any]] | None = None,
+    mapping: str = AUTO,
+    keep_results: bool = False,
+    measure: int | None = None,
+    without: Collection[str] = (),
+) -> Program:
+    """Compile a schedule, or a workload with the default schedule, for a machine.
+
+    Args:
+        target: the schedule or the workload. The options ``tile`` to ``measure`` are for workloads.
+        on: the machine, its configuration or the configuration's name.
+        vthreads: number of virtual threads, instead of the schedule's or the model's choice.
+        tile: sizes of tiles and steps in elements, for example ``{"tile_m": 64, "step_k": 32}``. The model
+            chooses the missing ones. With sizes, no operand is resident beyond its tile and step, and
+            ``auto`` means ``plain``.
+        steps: the steps of the schedule (:mod:`accel.compiler.schedule.schedule_files`), instead of the
+            default one.
+        constants: inputs whose values are known now.
+        mapping: ``plain``, the name of a mapping, or ``auto`` for the fastest predicted one, see
+            ``docs/explain/mappings.md``. With steps, ``auto`` means ``plain``.
+        keep_results: with ``auto``, consider only mappings that do not change the layout of the outputs in
+            DRAM.
+        measure: compile and simulate this many of the best plans, and choose the fastest.
+        without: names of reorder passes to turn off, for example ``("prefetch-residuals",)``. ``accel show
+            --stage passes`` lists them. The program remembers them.
+
+    Raises:
+        ConfigError, ScheduleError, TensorizeError, ShapeError: the target cannot be compiled for the machine.
+        RaceError, DeadlockError, MachineError: the compiled program failed the token check.
+    """
+    chosen = machine(on)
+    begin = time.perf_counter()
+    most = None if measure is None else check_integer("measure", measure, error=ScheduleError)
+    _check_options(target, tile, steps, mapping, most)
+    if isinstance(target, Workload):
+        image = _compile_workload(
+            target, chosen, vthreads, tile, steps, constants, mapping, keep_results, most, without
+        )
+    else:
+        schedule = target if vthreads is None else rethreaded(target, chosen, vthreads)
+        image = compile_schedule(schedule, chosen.config, constants=constants, without=without)
+    program = as_program(replace(image, compile_seconds=time.perf_counter() - begin))
+    program.check().raise_if_bad()
+    return program
+
+
+def _check_options(
+    target: object, tile: Mapping[str, int] | None, steps: list[Step] | None, mapping: str, most: int | None
+) -> None:
+    if isinstance(target, Workload):
+        if steps is not None and tile:
+            raise ScheduleError(
+                "a tile and steps are given, and the steps contain the tile; give one of them"
+            )
+        if steps is not None and most:
+            raise ScheduleError(
+                "a number of plans to measure and steps are given, and the steps are one plan; "
+                "give one of them"
+            )
+        return
+    if not isinstance(target, Schedule):
+        raise ScheduleError(
+            f"the target is {reprlib.repr(target)}; it must be a workload, as accel.gemm makes, or a schedule"
+        )
+    given = {"steps are": steps is not None, "a tile is": tile, "a number of plans to measure is": most}
+    for name, value in given.items():
+        if value:
+            raise ScheduleError(f"{name} given with a schedule; only a workload takes it")
+    if mapping not in (AUTO, PLAIN):
+        raise ScheduleError(f"the mapping is {mapping!r}, given with a schedule; only a workload takes it")
+
+
+def _compile_workload(
+    workload: Workload,
+    on: Machine,
+    vthreads: int | None,
+    tile: Mapping[str, int] | None,
+    steps: list[Step] | None,
+    constants: Mapping[str, npt.NDArray[Any]] | None,
+    mapping: str,
+    keep_results: bool,
+    measure: int | None,
+    without: Collection[str],
+) -> Image:
+    if steps is None:
+        choice = choose_mapping(
+            workload, on.config, mapping=mapping, threads=vthreads, tile=tile, keep_results=keep_results
+        )
+        if measure is not None:
+            from accel.run.measured_plans import measure_plans  # noqa: PLC0415  # seldom needed
+
+            choice = measure_plans(choice, on, measure, without=without)
+        return compile_mapped(
+            choice.mapping, choice.schedule(on), on.config, constants=constants, without=without
+        )
+    mapped = find_mapping(workload, PLAIN if mapping == AUTO else mapping)
+    schedule = scheduled(mapped.workload, on, steps)
+    if vthreads is not None:
+        schedule = rethreaded(schedule, on, vthreads)
+    return compile_mapped(mapped, schedule, on.config, constants=constants, without=without)

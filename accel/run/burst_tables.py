@@ -1,0 +1,143 @@
+"""The bursts and pad words of a recorded run, in tables for quick access to single ones."""
+
+from bisect import bisect_left
+from itertools import accumulate
+
+import numpy as np
+
+from accel.core.config import Config
+from accel.core.isa import Unit
+from accel.core.timing_rules import REQUEST_STARTUP, WRITE_DELAY, fetch_bursts, store_depth
+from accel.run.instruction_dependencies import InstructionDependencies, fast_column
+from accel.run.run_record import NONE, NodeKind, RunRecord
+
+
+class ReadBursts:
+    """The reads of all units, numbered in the order of their grants.
+
+    Attributes:
+        grants, lasts, beats, instructions, units: of each burst.
+        previous: the previous burst of the same unit.
+        last_of: by instruction, its last burst, or NONE if it has none. Bursts of fetch do not count.
+    """
+
+    def __init__(self, record: RunRecord, instruction_count: int) -> None:
+        self.grants = fast_column(record.read_grants)
+        self.lasts = fast_column(record.read_lasts)
+        self.beats = fast_column(record.read_beats)
+        self.instructions = fast_column(record.read_instructions)
+        units = list(Unit)
+        self.units = [units[unit] for unit in record.read_units.tolist()]
+        previous = np.full(len(self.grants), NONE, dtype=np.int64)
+        last_of = np.full(instruction_count, NONE, dtype=np.int64)
+        for unit in Unit:
+            own = np.flatnonzero(record.read_units == int(unit))
+            previous[own[1:]] = own[:-1]
+            if unit is not Unit.FETCH:
+                last_of[record.read_instructions[own]] = own
+        self.previous = fast_column(previous)
+        self.last_of = fast_column(last_of)
+
+
+class WriteBursts:
+    """The writes of the store unit in order.
+
+    Attributes:
+        grants, lasts, instructions: of each burst.
+        slot_cycles: cycles in which each burst enters the path to the bus.
+        slots: the first cycle after those.
+        last_of: by instruction, its last burst, or NONE if it has none.
+    """
+
+    def __init__(self, record: RunRecord, dependencies: InstructionDependencies, config: Config) -> None:
+        self.instructions = fast_column(record.write_instructions)
+        self.grants = fast_column(record.write_grants)
+        self.lasts = fast_column(record.write_lasts)
+        beat_cycles = [dependencies.timings[index].beat_cycles for index in self.instructions]
+        slot_cycles = record.write_beats * np.array(beat_cycles, dtype=np.int64)
+        self.slot_cycles = fast_column(slot_cycles)
+        self.slots = fast_column(record.write_lasts + 1 - store_depth(config))
+        for number, last in enumerate(self.lasts):
+            if last == NONE:  # the end of the run cuts it short; later ones may have been granted
+                before = self.slots[number - 1] if number else 0
+                self.slots[number] = max(self.grants[number], before) + self.slot_cycles[number]
+        last_of = np.full(len(dependencies.timings), NONE, dtype=np.int64)
+        last_of[record.write_instructions] = np.arange(len(self.instructions))
+        self.last_of = fast_column(last_of)
+
+
+class FetchBursts:
+    """The bursts in which fetch reads the program.
+
+    Attributes:
+        reads: the number of each fetch burst among all reads.
+        numbers: the number of each read among the fetch bursts, or NONE for reads of other units.
+        burst_of, beat_of: by instruction, the fetch burst that brings it and the beat that completes it.
+        ends: the instructions that have arrived after each fetch burst.
+    """
+
+    def __init__(self, record: RunRecord, instruction_count: int, config: Config, address: int) -> None:
+        planned = fetch_bursts(address, instruction_count, config)
+        sizes = [len(one.arrival) for one in planned]
+        reads = np.flatnonzero(record.read_units == int(Unit.FETCH))
+        numbers = np.full(len(record.read_units), NONE, dtype=np.int64)
+        numbers[reads] = np.arange(len(reads))
+        self.reads = fast_column(reads)
+        self.numbers = fast_column(numbers)
+        self.burst_of = fast_column(np.repeat(np.arange(len(planned)), sizes))
+        self.beat_of: list[int] = [beat for one in planned for beat in one.arrival]
+        self.ends = list(accumulate(sizes))
+
+
+class PadWords:
+    """The pad words of LOADs, which a unit writes one per cycle, in cycles without data, in program order.
+
+    Attributes:
+        last_cycles, first_cycles: by instruction, the cycle of its last word, and the first cycle for a word.
+        waits_for: the event, by kind and number, that the first cycle follows: the start of the LOAD, the
+            last pad word of an earlier LOAD, or the last beat of a read.
+    """
+
+    def __init__(self, record: RunRecord, dependencies: InstructionDependencies, reads: ReadBursts) -> None:
+        self.last_cycles: dict[int, int] = {}
+        self.first_cycles: dict[int, int] = {}
+        self.waits_for: dict[int, tuple[NodeKind, int]] = {}
+        if any(timing.pad_words for timing in set(dependencies.timings)):
+            for unit in (Unit.LOAD, Unit.COMPUTE):
+                self._place_words(unit, record, dependencies, reads)
+
+    def _place_words(
+        self, unit: Unit, record: RunRecord, dependencies: InstructionDependencies, reads: ReadBursts
+    ) -> None:
+        own = np.flatnonzero(record.read_units == int(unit))
+        lasts = [cycle for cycle in record.read_lasts[own].tolist() if cycle != NONE]
+        numbers = own.tolist()
+        starts = record.start.tolist()
+        next_free, previous = 0, NONE
+        for index in dependencies.members[unit]:
+            words = dependencies.timings[index].pad_words
+            if not words or starts[index] == NONE:
+                continue
+            cycle = starts[index] + REQUEST_STARTUP
+            waits_for, first = (NodeKind.START, index), cycle
+            if next_free > cycle:
+                waits_for, first = (NodeKind.PAD, previous), next_free
+                cycle = next_free
+            cursor = bisect_left(lasts, cycle - WRITE_DELAY)
+            has_begun = False
+            while words:
+                has_data = cursor < len(lasts)
+                written = lasts[cursor] + WRITE_DELAY if has_data else cycle + words
+                data_begin = written - reads.beats[numbers[cursor]] + 1 if has_data else written
+                gap = min(words, max(0, data_begin - cycle))
+                has_begun |= gap > 0
+                words -= gap
+                cycle += gap
+                if words:
+                    cycle = written + 1
+                    if not has_begun:
+                        waits_for, first = (NodeKind.READ_LAST, numbers[cursor]), cycle
+                    cursor += 1
+            next_free, previous = cycle, index
+            self.last_cycles[index] = cycle - 1
+            self.first_cycles[index], self.waits_for[index] = first, waits_for

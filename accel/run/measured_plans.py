@@ -1,0 +1,95 @@
+"""Measured plans: compile and simulate the plans that the model ranks best, and choose the fastest."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from accel.base.errors import ScheduleError
+from accel.compiler.codegen.compile_schedule import compile_schedule
+from accel.compiler.mappings.mapping_choice import MappingChoice
+from accel.compiler.operators.default_schedule import planner_of
+from accel.compiler.plans.plan_candidate import Candidate
+from accel.compiler.plans.plan_search import TIE_SHARE
+from accel.compiler.target.machine import Machine
+from accel.image.image import Image
+from accel.sim.timing.timing_model import simulate_timing
+
+PlanProgress = Callable[[int, int], None]
+"""Called with the number of measured plans and the number of all plans to measure."""
+
+
+def measure_plans(
+    choice: MappingChoice,
+    on: Machine,
+    most: int,
+    progress: PlanProgress | None = None,
+    *,
+    without: Collection[str] = (),
+) -> MappingChoice:
+    """Rank the plans of a mapping by simulated cycles. The model's prediction has an error of some percent.
+
+    Args:
+        choice: a mapping and the plans of its operator, best prediction first.
+        on: the machine.
+        most: number of plans to simulate: the better half by rank, the others from other kinds of plans, with
+            different resident operands, loop order or threaded axis.
+        progress: called before each plan.
+        without: names of reorder passes to turn off.
+
+    Returns:
+        The same choice with the simulated plans first, by cycles. Of plans about as fast as the best one, the
+        one that reads fewest bytes comes first.
+
+    Raises:
+        ScheduleError: none of the plans can be compiled.
+    """
+    planner, workload = planner_of(choice.mapping.workload), choice.mapping.workload
+    chosen_plans = _choose_plans(choice.candidates, most)
+    found: list[Candidate[Any]] = []
+    failed: ScheduleError | None = None
+    for number, candidate in enumerate(chosen_plans):
+        if progress is not None:
+            progress(number, len(chosen_plans))
+        try:
+            schedule = planner.schedule(workload, on, candidate.plan)
+            image = compile_schedule(schedule, on.config, without=without)
+        except ScheduleError as error:  # the model considers it to fit, but it does not
+            failed = error
+            continue
+        found.append(replace(candidate, simulated_cycles=simulated_cycles(image)))
+    if failed is not None and not found:
+        raise failed
+    measured = {id(one) for one in chosen_plans}
+    limit = min((one.simulated_cycles or 0 for one in found), default=0) * (1 + TIE_SHARE)
+
+    def order(one: Candidate[Any]) -> tuple[bool, int]:
+        cycles = one.simulated_cycles or 0
+        return cycles > limit, cycles if cycles > limit else one.read_bytes
+
+    rest = [one for one in choice.candidates if id(one) not in measured]
+    return replace(choice, candidates=[*sorted(found, key=order), *rest])
+
+
+def simulated_cycles(program: Image) -> int:
+    """Return the cycles of a program that starts without tokens and ends well. It is not executed."""
+    address = program.config.mem_base + program.code_offset
+    return simulate_timing(program.instructions, program.config, address=address).cycles
+
+
+def _choose_plans(candidates: Sequence[Candidate[Any]], most: int) -> list[Candidate[Any]]:
+    half = list(range(min(len(candidates), (most + 1) // 2)))
+    kinds = {_plan_kind(candidates[number].plan) for number in half}
+    other_kinds = []
+    for number in range(len(half), len(candidates)):
+        kind = _plan_kind(candidates[number].plan)
+        if kind not in kinds:
+            kinds.add(kind)
+            other_kinds.append(number)
+    rest = (number for number in range(len(half), len(candidates)) if number not in other_kinds)
+    chosen = [*half, *other_kinds, *rest][:most]
+    return [candidates[number] for number in sorted(chosen)]
+
+
+def _plan_kind(plan: Any) -> tuple[Any, ...]:
+    values = (getattr(plan, one.name) for one in fields(plan))
+    return tuple(value for value in values if isinstance(value, str | bool))

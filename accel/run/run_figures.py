@@ -1,0 +1,86 @@
+"""The figures of a run, which commands print as JSON: their keys and their order are declared here."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self
+
+from accel.base.errors import MachineError, ProgramFault
+from accel.core.events import UnitCycles
+from accel.core.fault_causes import Cause
+
+SCHEMA_VERSION = 1
+"""Version of the JSON objects that commands print."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorFigures:
+    """An error in a program.
+
+    Attributes:
+        cause: ``mismatch``, ``race`` or one of :class:`~accel.core.fault_causes.Cause`.
+        instruction, cycle: where and when it was found. None if that is not known.
+        message: the error in words.
+    """
+
+    cause: str
+    instruction: int | None
+    cycle: int | None
+    message: str
+
+    @classmethod
+    def of(cls, error: ProgramFault) -> Self:
+        cause = type(error).__name__.removesuffix("Error").lower()
+        index: int | None = None
+        cycle: int | None = None
+        if isinstance(error, MachineError):
+            index, cycle = error.index, error.cycle
+            if isinstance(error.cause, Cause):
+                cause = error.cause.label
+        return cls(cause=cause, instruction=index, cycle=cycle, message=str(error))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFigures:
+    """The figures of a run. Figures that do not apply are None, as most do not if an error ended the run."""
+
+    schema_version: int = SCHEMA_VERSION
+    backend: str
+    config: str
+    cycles: int | None = None
+    macs: int | None = None
+    padding_macs: int | None = None
+    ideal_cycles: float | None = None
+    roofline_cycles: float | None = None
+    utilization: float | None = None
+    roofline_fraction: float | None = None
+    slot_bound_cycles: float | None = None
+    slot_utilization: float | None = None
+    slot_roofline_fraction: float | None = None
+    bound_by: str | None = None
+    mapping: str | None = None
+    packed_bytes: int | None = None
+    packing_factor: float | None = None
+    load_bytes: int | None = None
+    store_bytes: int | None = None
+    bytes_by_kind: Mapping[str, int] | None = None
+    instructions: int
+    carriers: int | None = None
+    uops: int | None = None
+    mismatches: int | None = None
+    stalls: Mapping[str, UnitCycles] | None = None
+    compile_seconds: float | None = None
+    pack_seconds: float | None = None
+    simulate_seconds: float | None = None
+    error: ErrorFigures | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+RESULT_KEYS = tuple(one.name for one in fields(RunFigures))
+"""The keys of :meth:`RunFigures.to_dict`, in order."""
+
+
+def error_dict(error: ProgramFault) -> dict[str, Any]:
+    """Return an error as plain data, see :class:`ErrorFigures`."""
+    return asdict(ErrorFigures.of(error))

@@ -1,0 +1,94 @@
+"""Networks and programs of the studio: given when it starts, or uploaded by the page.
+
+The page refers to files by names only. Paths of the page are never used.
+"""
+
+import hashlib
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from accel.base.errors import AccelError
+from accel.image.image import MODEL_SUFFIXES
+from accel.run.replay import PROGRAM_SUFFIX, TEXT_SUFFIX
+
+SUFFIXES = (*MODEL_SUFFIXES, PROGRAM_SUFFIX, TEXT_SUFFIX)
+MAX_FILE_BYTES = 64 << 20
+_MAX_UPLOADS = 16
+"""Number of uploaded files. Another upload removes the oldest one."""
+_MAX_NAME_CHARACTERS = 80
+
+
+class StudioFiles:
+    """Files by the names under which the page knows them.
+
+    Raises:
+        AccelError: a file does not exist, or is neither a network nor a program.
+    """
+
+    def __init__(self, paths: tuple[Path, ...] = ()) -> None:
+        self._paths: dict[str, Path] = {}
+        self._uploads: list[str] = []
+        for path in paths:
+            if not path.is_file():
+                raise AccelError(f"{str(path)!r} is not a file; give a network or a program")
+            _check_suffix(path.name)
+            name = path.name
+            while name in self._paths:
+                name = f"{path.parent.name}/{name}"
+            self._paths[name] = path.resolve()
+        self._folder = tempfile.TemporaryDirectory(prefix="accel-studio-")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._folder.cleanup()
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._paths)
+
+    def paths(self) -> dict[str, str]:
+        return {name: str(path) for name, path in self._paths.items()}
+
+    def add(self, name: str, content: bytes) -> str:
+        """Store an uploaded file, and return its name. The suffix determines the kind of file.
+
+        Raises:
+            AccelError: the file is neither a network nor a program, or too large.
+        """
+        _check_suffix(name)
+        if len(content) > MAX_FILE_BYTES:
+            raise AccelError(
+                f"{name!r} has {len(content):,} bytes; the studio takes up to {MAX_FILE_BYTES:,}"
+            )
+        digest = hashlib.sha256(content).hexdigest()[:8]
+        shown = "".join(
+            c if c.isprintable() and c not in "/\\" else "_" for c in name[-_MAX_NAME_CHARACTERS:]
+        )
+        stem, suffix = Path(shown).stem, Path(name).suffix.lower()
+        unique = f"{stem} {digest}{suffix}"
+        if unique not in self._paths:
+            path = Path(self._folder.name, f"{digest}{suffix}")
+            path.write_bytes(content)
+            self._paths[unique] = path
+            self._uploads.append(unique)
+        if len(self._uploads) > _MAX_UPLOADS:
+            self._paths.pop(self._uploads.pop(0))
+        return unique
+
+
+def is_model(name: str) -> bool:
+    """Whether a name is that of an ONNX or TFLite network."""
+    return Path(name).suffix.lower() in MODEL_SUFFIXES
+
+
+def _check_suffix(name: str) -> None:
+    if Path(name).suffix.lower() not in SUFFIXES:
+        raise AccelError(
+            f"{name!r} is neither a network nor a program; its name must end in {', '.join(SUFFIXES)}"
+        )

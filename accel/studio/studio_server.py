@@ -1,0 +1,218 @@
+"""The studio's server: the page, its form, and the views that the page requests.
+
+Nothing that a page sends is used as a path or executed. See also :mod:`accel.studio.access_control`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from accel.base.errors import AccelError
+from accel.base.optional_extras import not_installed
+from accel.studio.access_control import LOOPBACK, AccessControl, SecurityMiddleware, refusal_response
+from accel.studio.assets import asset
+from accel.studio.form_fields import form_data
+from accel.studio.studio_files import MAX_FILE_BYTES, StudioFiles
+from accel.studio.studio_view import error_data
+from accel.studio.worker_supervisor import DEFAULT_SECONDS, Superseded, WorkerSupervisor
+from accel.views.page_sections import page_style
+from accel.views.run_report import module
+
+try:
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.requests import ClientDisconnect, Request
+    from starlette.responses import RedirectResponse, Response
+    from starlette.routing import Route
+
+    _IS_INSTALLED = True
+except ImportError:
+    _IS_INSTALLED = False
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+MAX_STATE_BYTES = 1 << 20
+MAX_UPLOAD_BYTES = MAX_FILE_BYTES * 4 // 3 + (1 << 12)
+"""Size of a post with a file, which base64 makes a third longer."""
+QUESTIONS = ("view", "advice")
+_CLIENT_CLOSED = 499
+"""Status for a client that has disconnected. Nobody receives it."""
+
+
+def studio(workers: WorkerSupervisor, access: AccessControl, files: StudioFiles) -> ASGIApp:
+    """Return the application."""
+    endpoints = _Endpoints(workers, access, files)
+    routes = [
+        *(Route(path, endpoints.page, methods=["GET"]) for path in endpoints.pages),
+        Route("/form", endpoints.form, methods=["GET"]),
+        *(Route(f"/{name}", endpoints.question, methods=["POST"]) for name in QUESTIONS),
+        Route("/file", endpoints.upload, methods=["POST"]),
+    ]
+    app = Starlette(routes=routes, exception_handlers={ClientDisconnect: _disconnected})
+    return SecurityMiddleware(app, access)
+
+
+async def _disconnected(request: Request, error: Exception) -> Response:
+    """Answer a client that disconnects during a post, which is not an error of the server."""
+    return Response(status_code=_CLIENT_CLOSED)
+
+
+class _Endpoints:
+    def __init__(self, workers: WorkerSupervisor, access: AccessControl, files: StudioFiles) -> None:
+        self._workers, self._access, self._files = workers, access, files
+        self.pages: dict[str, tuple[str, str]] = {
+            "/": (asset("index.html"), "text/html"),
+            "/studio.css": (page_style() + asset("studio.css"), "text/css"),
+            "/studio.js": (asset("studio.js"), "text/javascript"),
+            "/accel.js": (module(), "text/javascript"),
+            "/icon.svg": (asset("icon.svg"), "image/svg+xml"),
+        }
+
+    async def page(self, request: Request) -> Response:
+        token = request.query_params.get("token")
+        if token is not None and request.url.path == "/":
+            return self._admit(request, token)
+        text, kind = self.pages[request.url.path]
+        return Response(text, media_type=kind)
+
+    def _admit(self, request: Request, token: str) -> Response:
+        access = self._access
+        response = RedirectResponse("/", status_code=303)
+        if access.redeem(token):
+            response.set_cookie(access.name, access.cookie, httponly=True, samesite="strict", path="/")
+        elif not access.accepts(request.cookies.get(access.name)):
+            return refusal_response(401, "this address has been used; start 'accel studio' again for another")
+        return response
+
+    async def form(self, request: Request) -> Response:
+        return _json(form_data() | {"files": self._files.names})
+
+    async def upload(self, request: Request) -> Response:
+        body = await _body(request, MAX_UPLOAD_BYTES)
+        if body is None:
+            return _error(f"the file is larger than {MAX_FILE_BYTES:,} bytes", 413)
+        try:
+            data = json.loads(body)
+            name, content = data["name"], base64.b64decode(data["content"], validate=True)
+        except (ValueError, RecursionError, TypeError, KeyError):
+            return _error("the post is not a file; it must be JSON with name, and content in base64", 400)
+        if not isinstance(name, str):
+            return _error("the name of the file is not text; it must be text", 400)
+        try:
+            return _json({"file": self._files.add(name, content), "files": self._files.names})
+        except AccelError as error:
+            return _json(error_data(error))
+
+    async def question(self, request: Request) -> Response:
+        body = await _body(request, MAX_STATE_BYTES)
+        if body is None:
+            return _error(f"the state is larger than {MAX_STATE_BYTES:,} bytes", 413)
+        name = request.url.path.removeprefix("/")
+        try:
+            question = {"ask": name, "state": json.loads(body), "files": self._files.paths()}
+            line = json.dumps(question).encode()  # on one line, whatever the page sent
+        except (ValueError, RecursionError):
+            return _error("the state is not JSON", 400)
+        try:
+            return _json(await run_in_threadpool(self._workers.ask, line))
+        except Superseded as error:
+            return _json(error_data(error), 409)
+        except AccelError as error:
+            return _json(error_data(error))
+
+
+def _json(data: Any, status: int = 200) -> Response:
+    content = data if isinstance(data, bytes) else json.dumps(data).encode()
+    return Response(content, status_code=status, media_type="application/json")
+
+
+def _error(message: str, status: int) -> Response:
+    return _json(error_data(AccelError(message)), status)
+
+
+async def _body(request: Request, max_bytes: int) -> bytes | None:
+    parts, size = list[bytes](), 0
+    async for part in request.stream():
+        size += len(part)
+        if size > max_bytes:
+            return None
+        parts.append(part)
+    return b"".join(parts)
+
+
+def listening(port: int) -> socket.socket:
+    """Return a socket on the loopback interface. Port 0 is any free port.
+
+    Raises:
+        AccelError: the port cannot be used.
+    """
+    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((LOOPBACK, port))
+    except OSError as error:
+        found.close()
+        raise AccelError(f"port {port} cannot be used: {error.strerror}; give another one, or 0") from None
+    return found
+
+
+@contextmanager
+def serving(workers: WorkerSupervisor, files: StudioFiles, port: int = 0) -> Iterator[AccessControl]:
+    """Serve the studio from a thread while the context is active. See :func:`serve`."""
+    with listening(port) as opened:
+        access, server = _server(workers, files, opened)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
+        thread.start()
+        try:
+            while not server.started and thread.is_alive():
+                time.sleep(0.01)
+            yield access
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def serve(
+    port: int,
+    announce: Callable[[str], None],
+    paths: tuple[Path, ...] = (),
+    *,
+    seconds: float = DEFAULT_SECONDS,
+) -> None:
+    """Serve the studio until the user ends it.
+
+    Args:
+        port: 0 for any free port.
+        announce: called with the address that the user has to open.
+        paths: networks and programs that can be shown.
+        seconds: time limit of an answer.
+
+    Raises:
+        AccelError: the port or a file cannot be used, or the extra is not installed.
+    """
+    if not _IS_INSTALLED:
+        raise AccelError(not_installed("the studio needs starlette", "studio"))
+    with StudioFiles(paths) as files, listening(port) as opened, WorkerSupervisor(seconds=seconds) as workers:
+        access, server = _server(workers, files, opened)
+        announce(access.address)
+        server.run(sockets=[opened])
+
+
+def _server(
+    workers: WorkerSupervisor, files: StudioFiles, opened: socket.socket
+) -> tuple[AccessControl, uvicorn.Server]:
+    access = AccessControl(port=opened.getsockname()[1])
+    settings = uvicorn.Config(
+        studio(workers, access, files), log_level="warning", access_log=False, lifespan="off", ws="none"
+    )
+    return access, uvicorn.Server(settings)

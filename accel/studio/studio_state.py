@@ -1,0 +1,201 @@
+"""The state of the studio: workload, machine and schedule, as plain data for a link."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from accel.base.errors import AccelError, ShapeError, nearest
+from accel.base.json_types import kind_of
+from accel.compiler.mappings.mapping import AUTO
+from accel.compiler.operators.declared_operator import Operator
+from accel.compiler.operators.operator_parameters import JointParameter, Parameter, ParameterKind
+from accel.compiler.operators.operator_registry import operator_of
+from accel.compiler.ops.workload import Workload
+from accel.core.config import NAMED, Config
+from accel.image.program_source import Step
+
+DEFAULT_MACHINE = "vta"
+_MAX_ENTRIES = 400
+"""Number of steps of a schedule, and of parameters."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudioState:
+    """An operator or a file, with its machine and schedule.
+
+    Attributes:
+        workload: an operator's name, or empty for a file.
+        file: a name in :class:`~accel.studio.studio_files.StudioFiles`, or empty for an operator.
+        program: number of the program of a network that is drawn, from 1, or 0 for all.
+        parameters: of the operator. Missing ones have their defaults.
+        machine: one of :data:`~accel.core.config.NAMED`.
+        settings: fields in which the machine differs from it.
+        steps: of the schedule, or None for the compiler's choice.
+        pinned: a state with which this one is compared, or None.
+    """
+
+    workload: str = ""
+    file: str = ""
+    program: int = 0
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    machine: str = DEFAULT_MACHINE
+    settings: Mapping[str, int | str] = field(default_factory=dict)
+    mapping: str = AUTO
+    steps: tuple[Step, ...] | None = None
+    pinned: "StudioState | None" = None
+
+    @classmethod
+    def from_data(cls, data: object) -> Self:
+        """Make a state from a page's data. Names and values are checked when they are used.
+
+        Raises:
+            AccelError: the data has another form.
+        """
+        values = _object("the state", data)
+        known = tuple(cls.__dataclass_fields__)
+        for name in values:
+            if name not in known:
+                raise AccelError(f"the state has {name!r}; {nearest(name, known)}")
+        texts = {
+            name: values[name]
+            for name in ("workload", "file", "machine", "mapping")
+            if values.get(name) is not None
+        }
+        for name, text in texts.items():
+            if not isinstance(text, str):
+                raise AccelError(f"{name} is {text!r}; it must be a name")
+        if not texts.get("workload") and not texts.get("file"):
+            raise AccelError("the state has no workload; it must name an operator or a file")
+        program = values.get("program", 0)
+        if type(program) is not int or program < 0:
+            raise AccelError(f"program is {program!r}; it must be a number from 1, or 0 for all")
+        steps, pinned = values.get("steps"), values.get("pinned")
+        if steps is not None and not (isinstance(steps, list) and len(steps) <= _MAX_ENTRIES):
+            raise AccelError(
+                f"steps is {kind_of(steps)}; it must be a list of at most {_MAX_ENTRIES} objects"
+            )
+        return cls(
+            **texts,
+            program=program,
+            parameters=_object("parameters", values.get("parameters") or {}),
+            settings=_object("settings", values.get("settings") or {}),
+            steps=None if steps is None else tuple(_object("a step", step) for step in steps),
+            pinned=None
+            if pinned is None
+            else StudioState.from_data({**_object("pinned", pinned), "pinned": None}),
+        )
+
+    def to_data(self) -> dict[str, Any]:
+        """Return the inverse of :meth:`from_data`, without defaults."""
+        found: dict[str, Any] = {"file": self.file} if self.file else {}
+        if self.workload:
+            found |= {"workload": self.workload, "parameters": dict(self.parameters)}
+        if self.program:
+            found["program"] = self.program
+        found["machine"] = self.machine
+        if self.settings:
+            found["settings"] = dict(self.settings)
+        if self.mapping != AUTO:
+            found["mapping"] = self.mapping
+        if self.steps is not None:
+            found["steps"] = [dict(step) for step in self.steps]
+        if self.pinned is not None:
+            found["pinned"] = self.pinned.to_data()
+        return found
+
+    @property
+    def key(self) -> str:
+        """A text that is equal for equal states, whatever is pinned."""
+        return json.dumps(replace(self, pinned=None).to_data(), sort_keys=True)
+
+    @property
+    def operator(self) -> Operator:
+        return operator_of(self.workload)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the parameters that differ from their defaults, as the operator takes them.
+
+        Raises:
+            ShapeError: a parameter is unknown, or its value cannot be parsed.
+        """
+        operator, found = self.operator, dict[str, Any]()
+        for name, given in self.parameters.items():
+            one = operator.spellings.get(name)
+            if one is None:
+                raise ShapeError(
+                    f"{name!r} is not a parameter of {operator.name}; {nearest(name, operator.spellings)}"
+                )
+            value = parameter_value(one, given)
+            if value is None or (isinstance(one, Parameter) and value is False):
+                continue
+            found[name] = value
+        return found
+
+    def make_workload(self) -> Workload:
+        return self.operator.workload(self.arguments())
+
+    def config(self) -> Config:
+        if self.machine not in NAMED:
+            raise AccelError(f"{self.machine!r} is not a machine; {nearest(self.machine, NAMED)}")
+        return NAMED[self.machine].variant(self.settings)
+
+
+def parameter_value(one: Parameter | JointParameter, given: object) -> Any:
+    """Return a parameter's value as the operator takes it, or None if nothing is given.
+
+    ``given`` is a value, or text as on the command line, for example ``"3x3"`` for a kernel.
+
+    Raises:
+        ShapeError: the value has another form.
+    """
+    if given is None or given == "":
+        return None
+    form = one.metavar or "an integer"
+    if isinstance(one, JointParameter):
+        return _numbers(one.name, given, "x", range(1, len(one.names) + 1), form)
+    if one.kind is ParameterKind.RECORD:
+        assert one.make is not None
+        return one.make(_object(one.name, given))
+    if one.kind is ParameterKind.SCALES and isinstance(given, list):
+        return given
+    if one.kind is ParameterKind.FLAG:
+        if not isinstance(given, bool):
+            raise ShapeError(f"{one.name} is {given!r}; it must be true or false")
+        return given
+    if one.kind.is_tuple:
+        return _numbers(one.name, given, one.kind.separator, one.kind.counts, form)
+    if one.kind is ParameterKind.INTEGER:
+        (number,) = _numbers(one.name, given, ",", (1,), form)
+        return number
+    if one.kind in (ParameterKind.NUMBER, ParameterKind.SCALES):
+        try:
+            return float(given)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            raise ShapeError(f"{one.name} is {given!r}; it must be a number") from None
+    return given
+
+
+def _numbers(name: str, given: object, separator: str, counts: Sequence[int], form: str) -> tuple[int, ...]:
+    parts: list[Any] = [given]
+    if isinstance(given, str):
+        parts = list(given.split(separator))
+    elif isinstance(given, list | tuple):
+        parts = list(given)
+    try:
+        numbers = tuple(int(part) for part in parts if not isinstance(part, bool | float))
+    except (TypeError, ValueError):
+        numbers = ()
+    if len(numbers) != len(parts) or len(numbers) not in counts:
+        raise ShapeError(f"{name} is {given!r}; it must be of the form {form}")
+    return numbers
+
+
+def _object(name: str, data: object) -> dict[str, Any]:
+    if (
+        not isinstance(data, Mapping)
+        or len(data) > _MAX_ENTRIES
+        or not all(isinstance(key, str) for key in data)
+    ):
+        raise AccelError(f"{name} is {kind_of(data)}; it must be an object of at most {_MAX_ENTRIES} entries")
+    return dict(data)

@@ -1,0 +1,110 @@
+"""The points of a sweep: a program on a machine, with everything that its figures depend on.
+
+Journals identify tasks by class names, field names and values (:func:`task_key`): do not rename them.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+from accel.base.version import __version__
+from accel.compiler.mappings.mapping import AUTO
+from accel.compiler.operators.operator_registry import operator_of
+from accel.core.config import Config
+
+Values = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Everything that a program is compiled from.
+
+    Attributes:
+        config: the machine for which the schedule is made.
+        vthreads: virtual threads, or None for the compiler's choice.
+        tile: sides that the schedule's tiles must have, in elements.
+        steps: a schedule as JSON, or None for the compiler's choice.
+    """
+
+    workload: str
+    parameters: Values
+    config: Config
+    vthreads: int | None = None
+    tile: Values = ()
+    steps: str | None = None
+    mapping: str = AUTO
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A program and how it is run.
+
+    Attributes:
+        timing: timing fields in which the machine differs from that of the schedule.
+    """
+
+    source: Source
+    timing: Values = ()
+    seed: int = 0
+
+    @cached_property
+    def machine(self) -> Config:
+        return self.source.config.override(dict(self.timing), kinds=("timing",))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Synthesis:
+    """A machine whose FPGA cells are counted. ``config`` is a :attr:`Config.hardware`."""
+
+    config: Config
+
+
+Task = Run | Synthesis
+
+
+def task_key(task: Task) -> str:
+    """Return a task's key in the journal."""
+    data = {"version": __version__, "kind": type(task).__name__, "task": asdict(task)}
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """A row of the table: a run, labels, and a synthesis if cells are counted.
+
+    ``labels`` are columns without effect on figures.
+    """
+
+    run: Run
+    labels: Values = ()
+    synthesis: Synthesis | None = field(default=None)
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        return (self.run,) if self.synthesis is None else (self.run, self.synthesis)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the columns that are known without a measurement."""
+        source = self.run.source
+        sides = operator_of(source.workload).planner.sides
+        config = self.run.machine
+        machine = config.to_dict()
+        return {
+            "workload": source.workload,
+            **dict(source.parameters),
+            **dict(self.labels),
+            "config": machine.pop("name"),
+            "vthreads": source.vthreads,
+            **dict.fromkeys(side.key for side in sides),
+            **dict(source.tile),
+            **machine,
+            "scratchpad_bytes": config.inp_bytes + config.wgt_bytes + config.acc_bytes,
+        }
+
+
+def settings_of(points: Sequence[Point]) -> list[str]:
+    """Return the columns of :meth:`Point.settings` of all points."""
+    return list({name: None for point in points for name in point.settings()})

@@ -1,0 +1,163 @@
+"""The table of a sweep."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from accel.base.atomic_files import write_atomically
+from accel.base.errors import SweepError, nearest
+from accel.base.optional_extras import not_installed
+from accel.sweeps.sweep_plots import Plot, draw, make_plot, svg
+
+_REFUSED = ("refused",)
+"""Values of ``error`` for programs that cannot exist, and so are not at fault."""
+_SHORT_FIGURES = ("cycles", "utilization", "traffic_bytes", "error")
+
+
+@dataclass(frozen=True, repr=False)
+class Table:
+    """Rows with the same columns. A value that does not apply is None.
+
+    Attributes:
+        rows: values by column.
+    """
+
+    rows: list[dict[str, Any]]
+
+    @classmethod
+    def of(cls, rows: Iterable[dict[str, Any]]) -> "Table":
+        """Return a table with the columns of all rows, in the order of their first appearance."""
+        every = list(rows)
+        columns: dict[str, None] = {}
+        for row in every:
+            columns |= dict.fromkeys(row)
+        return cls([{name: row.get(name) for name in columns} for row in every])
+
+    def __add__(self, other: "Table") -> "Table":
+        return Table.of([*self.rows, *other.rows])
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        return f"<Table of {len(self)} rows, {len(self.columns)} columns>"
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, in order."""
+        return list(self.rows[0]) if self.rows else []
+
+    def column(self, name: str) -> list[Any]:
+        """Return the values of a column."""
+        self.check(name)
+        return [row[name] for row in self.rows]
+
+    def check(self, *names: str) -> None:
+        """Raise a SweepError for a column that does not exist."""
+        for name in names:
+            if name not in self.columns:
+                raise SweepError(f"{name!r} is not a column; {nearest(name, self.columns)}")
+
+    def where(self, **values: Any) -> "Table":
+        """Return the rows with these values, for example ``table.where(vthreads=2)``."""
+        self.check(*values)
+        return Table([row for row in self.rows if all(row[n] == v for n, v in values.items())])
+
+    @property
+    def faults(self) -> list[dict[str, Any]]:
+        """Rows of programs that are at fault."""
+        return [row for row in self.rows if row["error"] is not None and row["error"] not in _REFUSED]
+
+    @property
+    def refused(self) -> list[dict[str, Any]]:
+        """Rows of programs that cannot exist, for example because a tile does not fit the scratchpads."""
+        return [row for row in self.rows if row["error"] in _REFUSED]
+
+    def varying(self, settings: Sequence[str]) -> list[str]:
+        """Return the columns among ``settings`` that have more than one value."""
+        return [name for name in settings if name in self.columns and len(set(self.column(name))) > 1]
+
+    def short(self, settings: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+        """Return headings and rows of the varying settings and the main figures, as text."""
+        names = self.varying(settings) + [name for name in _SHORT_FIGURES if name in self.columns]
+        if not any(row.get("error") for row in self.rows):
+            names = [name for name in names if name != "error"]
+        return names, [[as_text(name, row[name]) for name in names] for row in self.rows]
+
+    # --- files -----------------------------------------------------------------------------------
+
+    def save_csv(self, path: str | Path) -> None:
+        """Write a CSV file, in which None is an empty field.
+
+        Raises:
+            ProgramError: the file cannot be written.
+        """
+        text = io.StringIO()
+        writer = csv.DictWriter(text, self.columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.rows)
+        write_atomically(Path(path), text.getvalue().encode())
+
+    def save_parquet(self, path: str | Path) -> None:
+        """Write a Parquet file.
+
+        Raises:
+            SweepError: pyarrow is not installed.
+            ProgramError: the file cannot be written.
+        """
+        arrow, parquet = import_parquet()
+        sink = io.BytesIO()
+        parquet.write_table(arrow.Table.from_pylist(self.rows), sink)
+        write_atomically(Path(path), sink.getvalue())
+
+    # --- plots -----------------------------------------------------------------------------------
+
+    def draw(self, plot: Plot) -> Any:
+        """Return a plot as a matplotlib figure.
+
+        Raises:
+            SweepError: a column does not exist, all rows are left out, or matplotlib is not installed.
+        """
+        self.check(*plot.columns)
+        return draw(plot, self.rows)
+
+    def svg(self, plot: Plot) -> bytes:
+        """Return a plot as an SVG file that loads nothing. See :meth:`draw`."""
+        self.check(*plot.columns)
+        return svg(plot, self.rows)
+
+    def plot(self, x: str, y: str | Sequence[str], by: str | Sequence[str] = (), **options: Any) -> Any:
+        """Return a matplotlib figure, for example ``table.plot("read_latency", "cycles", by="vthreads")``.
+
+        Args:
+            x, y: columns.
+            by: columns whose values make a line each.
+            options: further attributes of :class:`~accel.sweeps.sweep_plots.Plot`.
+        """
+        return self.draw(make_plot({"x": x, "y": y, "by": by, **options}))
+
+
+def import_parquet() -> tuple[Any, Any]:
+    """Return pyarrow and its Parquet module, or raise a SweepError."""
+    try:
+        import pyarrow as arrow  # noqa: PLC0415
+        from pyarrow import parquet  # noqa: PLC0415
+    except ImportError:
+        raise SweepError(not_installed("Parquet needs pyarrow", "parquet")) from None
+    return arrow, parquet
+
+
+def as_text(name: str, value: Any) -> str:
+    """Return a value of a column as text for people."""
+    if value is None:
+        return ""
+    if name.endswith("utilization") or name.endswith("fraction"):
+        return f"{value:.1%}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

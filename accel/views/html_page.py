@@ -1,0 +1,52 @@
+"""HTML pages that load nothing, with a policy that forbids everything but their own style and script."""
+
+import base64
+import hashlib
+from html import escape
+
+TRUSTED_TYPES_POLICY = "accel"
+"""Name of the policy with which ``view.js`` makes HTML."""
+
+
+def html_page(title: str, body: str, *, style: str, script: str = "", data: str = "") -> str:
+    """Return a complete page.
+
+    ``title`` is plain text, ``body`` HTML. ``script`` runs after the body is there, and finds ``data``, text
+    without ``<``, in the element of that name.
+    """
+    data_element = f'<script type="text/plain" id="data">{data}</script>\n' if data else ""
+    script_element = f"<script>{script}</script>\n" if script else ""
+    return (
+        "<!DOCTYPE html>\n"
+        '<html lang="en">\n'
+        "<head>\n"
+        '<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(content_policy(style, script))}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n"
+        f"<style>{style}</style>\n"
+        "</head>\n"
+        f"<body>\n{body}\n{data_element}{script_element}</body>\n"
+        "</html>\n"
+    )
+
+
+def content_policy(style: str, script: str) -> str:
+    """Return a Content Security Policy that permits one style sheet and one script, by their hashes.
+
+    A smuggled script has another hash, so the browser does not run it.
+    """
+    rules = {
+        "default-src": "'none'",
+        "style-src": _hash_source(style),
+        "script-src": _hash_source(script) if script else "'none'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "require-trusted-types-for": "'script'",
+        "trusted-types": TRUSTED_TYPES_POLICY,
+    }
+    return "; ".join(f"{name} {value}" for name, value in rules.items())
+
+
+def _hash_source(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,71 @@
+"""The view of a run in a notebook (extra ``notebook``)."""
+
+import re
+from typing import Any
+
+from accel.base.errors import AccelError
+from accel.base.optional_extras import not_installed
+from accel.run.result import Result
+from accel.views.analyzed_run import analyze_run
+from accel.views.page_sections import page_style
+from accel.views.run_report import module, run_view
+
+_RENDER = """
+function render({ model, el }) {
+  const inside = el.shadowRoot || el.attachShadow({ mode: "open" });
+  const sheet = document.createElement("style"), root = document.createElement("div");
+  sheet.textContent = model.get("_style");
+  root.className = "page";
+  inside.replaceChildren(sheet, root);
+  let drawn = null;
+  const draw = () => {
+    const view = model.get("view");
+    if (drawn) drawn.update(view); else drawn = accel.view(root, view);
+  };
+  // the list of instructions measures its own width, so it must be on the page first
+  requestAnimationFrame(draw);
+  model.on("change:view", draw);
+  return () => { if (drawn) drawn.close(); };
+}
+export default { render };
+"""
+
+
+def widget_module() -> str:
+    """Return the ES module of a widget: the component ``accel.view`` and its ``render``."""
+    return module().replace("export default accel;\n", "") + _RENDER
+
+
+def widget_style() -> str:
+    """Return the style sheet inside a shadow root, which leaves the notebook's page alone."""
+    scoped = page_style().replace(", .chart:root", "").replace("body {", ".page {")
+    return re.sub(r":root((?::not\([^)]*\)|\[[^]]*\])+)", r":host(\1)", scoped).replace(":root", ":host")
+
+
+def widget(result: Result, *, name: str | None = None) -> Any:
+    """Return the view of a run as a widget (``anywidget.AnyWidget``) with search, measuring and loops.
+
+    To show another run in it, set its trait ``view`` to that run's
+    :func:`~accel.views.run_report.run_view`.
+
+    Args:
+        result: of a run in which time was simulated.
+        name: the program's name, for the title.
+
+    Raises:
+        AccelError: time was not simulated, or anywidget is not installed.
+    """
+    try:
+        import anywidget  # noqa: PLC0415  # an extra
+        import traitlets  # noqa: PLC0415  # comes with it
+    except ImportError:
+        raise AccelError(not_installed("widgets need anywidget", "notebook")) from None
+
+    class View(anywidget.AnyWidget):  # type: ignore[misc]
+        """The view of one run."""
+
+        _esm = widget_module()
+        _style = traitlets.Unicode(widget_style()).tag(sync=True)
+        view = traitlets.Dict().tag(sync=True)
+
+    return View(view=run_view(analyze_run(result, name)))

@@ -1,0 +1,116 @@
+"""Differences in cycles between two saved runs."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
+from typing import Generic, NamedTuple, TypeVar
+
+from accel.run.critical_path import Segment, split_path
+from accel.run.layer_record import Layer
+from accel.run.wait_causes import Wait
+from accel.views.saved_run import SavedRun
+
+K = TypeVar("K")
+
+
+class Change(NamedTuple, Generic[K]):
+    """An amount of ``key`` in both runs."""
+
+    key: K
+    a: int
+    b: int
+
+    @property
+    def difference(self) -> int:
+        """``b - a``."""
+        return self.b - self.a
+
+
+class PathCause(NamedTuple):
+    """What segments of a critical path have in common: unit, cause, and tensor if it is known."""
+
+    unit: str
+    cause: Wait
+    tensor: str | None
+
+    @classmethod
+    def of(cls, segment: Segment) -> "PathCause":
+        return cls(segment.unit, segment.cause, segment.tensor)
+
+    @property
+    def text(self) -> str:
+        """For example ``load read data (A)``."""
+        return f"{self.unit} {self.cause}" + (f" ({self.tensor})" if self.tensor else "")
+
+
+class LayerChange(NamedTuple):
+    """A layer of two runs of networks.
+
+    Attributes:
+        name: the name of its main node.
+        a, b: the layer in either run, or None.
+        causes: cycles on the critical paths by unit and cause, the largest difference first. The differences
+            sum up to that of the layer's cycles.
+    """
+
+    name: str
+    a: Layer | None
+    b: Layer | None
+    causes: "tuple[Change[tuple[str, Wait]], ...]"
+
+    @property
+    def cycles(self) -> tuple[int | None, int | None]:
+        """Cycles in either run, or None on the host and for a missing layer."""
+        return (None if self.a is None else self.a.cycles), (None if self.b is None else self.b.cycles)
+
+    @property
+    def difference(self) -> int:
+        a, b = self.cycles
+        return (b or 0) - (a or 0)
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether it runs on the machine in one run and on the host in the other."""
+        return self.a is not None and self.b is not None and self.a.where != self.b.where
+
+
+def path_changes(a: Iterable[Segment], b: Iterable[Segment], key: Callable[[Segment], K]) -> list[Change[K]]:
+    """Sum up the cycles of two critical paths by a key, the largest difference first."""
+    sums: dict[K, list[int]] = defaultdict(lambda: [0, 0])
+    for side, path in enumerate((a, b)):
+        for one in path:
+            sums[key(one)][side] += one.cycles
+    found = [Change(name, *cycles) for name, cycles in sums.items()]
+    return sorted(found, key=lambda one: (-abs(one.difference), -one.a - one.b, str(one.key)))
+
+
+def layer_changes(a: SavedRun, b: SavedRun) -> list[LayerChange]:
+    """Compare the layers of two networks, in the order of the second. Layers of the first alone come last."""
+    first, second = _layers(a), _layers(b)
+    found = []
+    for key in {**second, **first}:
+        layer_a, path_a = first.get(key, (None, ()))
+        layer_b, path_b = second.get(key, (None, ()))
+        causes = path_changes(path_a, path_b, lambda segment: (segment.unit, segment.cause))
+        found.append(LayerChange(key[0], layer_a, layer_b, tuple(causes)))
+    return found
+
+
+def program_changes(a: SavedRun, b: SavedRun) -> list[Change[int]]:
+    """Compare the cycles of the programs of two networks by their number."""
+    sums: dict[int, list[int]] = defaultdict(lambda: [0, 0])
+    for side, run in enumerate((a, b)):
+        for one in run.layers:
+            if one.program is not None:
+                sums[one.program][side] += one.cycles or 0
+    return [Change(number, *sums[number]) for number in sorted(sums)]
+
+
+def _layers(run: SavedRun) -> dict[tuple[str, int], tuple[Layer, Sequence[Segment]]]:
+    count: Counter[str] = Counter()
+    stops = list(accumulate(one.cycles or 0 for one in run.layers))
+    found: dict[tuple[str, int], tuple[Layer, Sequence[Segment]]] = {}
+    for layer, path in zip(run.layers, split_path(run.critical, stops), strict=True):
+        found[layer.name, count[layer.name]] = layer, path
+        count[layer.name] += 1
+    return found

@@ -1,0 +1,136 @@
+"""The pipeline chart with zoom in a file of its own: SVG, or an HTML page."""
+
+from html import escape
+from string import Template
+
+from accel.core.config import NAMED
+from accel.views.analyzed_run import AnalyzedRun
+from accel.views.assets import asset, chart_script
+from accel.views.html_page import html_page
+from accel.views.pipeline_chart import CHART_WIDTH, chart_data, chart_height, packed
+from accel.views.run_sequence import RunSequence
+from accel.views.run_verdict import stop_reason
+from accel.views.static_chart import legend, static_elements
+
+_START_SCRIPT = """accel.unpack(document.getElementById("data").textContent).then(data => {
+  const chart = accel.chart(document.querySelector("svg.chart"), data);
+  document.querySelectorAll("[data-zoom]").forEach(button => button.addEventListener("click", () => {
+    const factor = Number(button.dataset.zoom);
+    if (factor) chart.zoom(factor); else chart.show(0, chart.cycles);
+  }));
+});"""
+
+_SVG = Template(
+    """<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 $width $height" $size>
+<title>$title</title>
+$style<g class="static">
+$elements
+</g>
+<g class="legend">$legend</g>
+$scripts</svg>
+"""
+)
+
+_BODY = Template(
+    """<header>
+<h1>$title</h1>
+<p>$facts</p>
+<p class="hint"><button data-zoom="0.5">zoom in</button><button data-zoom="2">zoom out</button><button
+data-zoom="0">whole run</button> or use the wheel, drag, press + &minus; 0 &larr; &rarr;;
+point at any part for its name and cycles.</p>
+</header>
+$svg"""
+)
+
+_OMITTED_DEFAULTS: dict[str, object] = {
+    "fold": True,
+    "stride": [1, 1],
+    "padding": [0, 0, 0, 0],
+    "dilation": [1, 1],
+    "groups": 1,
+}
+"""Parameters of workloads that a title does not mention if they have these values."""
+_MAX_TITLE_VALUES = 8
+"""A longer list is mentioned by its length."""
+_SIZES = ("kernel", "stride", "dilation")
+"""Parameters of two numbers that are written as 3x3, as on the command line."""
+
+
+def run_title(run: AnalyzedRun) -> str:
+    """Return program and machine, as ``gemm M=64 N=64 K=64 on vta``, and why the run stopped early."""
+    options = None if run.image.source is None else run.image.source.options
+    name = run.name or "program"
+    if options is not None and options.workload is not None:
+        words = [
+            _parameter_text(key, value)
+            for key, value in options.to_data().items()
+            if value != _OMITTED_DEFAULTS.get(key)
+        ]
+        name = " ".join([options.workload, *filter(None, words)])
+    config = run.result.config
+    machine = config.label if config.name in NAMED else f"{config.name} ({config.block_name})"
+    reason = stop_reason(run)
+    return f"{name} on {machine}" + (f": {reason}" if reason else "")
+
+
+def _parameter_text(name: str, value: object) -> str:
+    if isinstance(value, list) and len(value) > _MAX_TITLE_VALUES:
+        return f"{name}=({len(value)} values)"
+    if isinstance(value, list):
+        all_equal = len(set(value)) == 1 and name != "clip"
+        separator = "x" if name in _SIZES else ","
+        return f"{name}={value[0] if all_equal else separator.join(map(str, value))}"
+    if value is None or isinstance(value, bool | str):
+        return name if value is True else ""
+    return f"{name}={value}"
+
+
+def run_facts(run: AnalyzedRun) -> str:
+    """Return the most important figures in one line."""
+    result = run.result
+    facts = [f"{result.cycles:,} cycles", f"{len(result.instructions):,} instructions"]
+    if result.error is not None:
+        facts = [f"stopped in cycle {result.cycles:,}", f"{len(run.activity.slices):,} of {facts[1]} started"]
+    if result.utilization is not None:
+        facts.append(f"{result.utilization:.1%} of the GEMM core used")
+    if result.config.serial:
+        facts.append("serial")
+    return ", ".join([*facts, f"backend {result.backend}", str(result.config)])
+
+
+def chart_svg(run: AnalyzedRun, *, size: str, style: str = "", scripts: str = "") -> str:
+    """Return the chart of the whole run.
+
+    ``size`` are attributes. ``style`` and ``scripts`` are for charts without a page around them.
+    """
+    return _SVG.substitute(
+        width=CHART_WIDTH,
+        height=chart_height(run.activity),
+        size=size,
+        title=escape(f"{run_title(run)}: {run_facts(run)}"),
+        style=f"<style>{style}</style>\n" if style else "",
+        elements=static_elements(run),
+        legend=legend(run),
+        scripts=scripts,
+    )
+
+
+def timeline_svg(run: AnalyzedRun) -> str:
+    """Return the chart as an SVG file: a picture, with zoom if a browser opens the file itself."""
+    data = f'<script type="text/plain" id="data">{packed(chart_data(RunSequence((run,))))}</script>'
+    script = f"<script><![CDATA[\n{chart_script()}\n{_START_SCRIPT}\n]]></script>\n"
+    size = f'width="100%" height="{chart_height(run.activity)}"'
+    return chart_svg(run, size=size, style=asset("chart.css"), scripts=data + "\n" + script)
+
+
+def timeline_html(run: AnalyzedRun) -> str:
+    """Return the chart as a page with buttons."""
+    title = run_title(run)
+    size = f'width="100%" height="{chart_height(run.activity)}"'
+    return html_page(
+        title,
+        _BODY.substitute(title=escape(title), facts=escape(run_facts(run)), svg=chart_svg(run, size=size)),
+        style=asset("page.css") + asset("chart.css"),
+        script=f"{chart_script()}\n{_START_SCRIPT}",
+        data=packed(chart_data(RunSequence((run,)))),
+    )

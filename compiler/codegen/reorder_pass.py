@@ -1,0 +1,58 @@
+"""A pass that changes the order of emitted instructions, and the program that it works on."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
+
+from accel.compiler.target.emitter_registry import Emitted
+from accel.core.config import Config
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmittedProgram:
+    """The instructions of a nest before micro-ops, tokens and DRAM addresses are assigned.
+
+    Attributes:
+        emitted: the instructions, in program order.
+        config: the machine.
+        resident_loads: numbers of the statements that load resident buffers.
+        load_orders: pairs of sets of statements. The first LOAD of the first set should be requested after
+            the first LOAD of the second set. They come from ``start_after``.
+        waits: by position in ``emitted``, the position of an earlier instruction that must retire first
+            although no data depend on it. Token insertion adds a token for each.
+    """
+
+    emitted: Sequence[Emitted]
+    config: Config
+    resident_loads: frozenset[int] = frozenset()
+    load_orders: tuple[tuple[frozenset[int], frozenset[int]], ...] = ()
+    waits: Mapping[int, int] = field(default_factory=dict)
+
+    def with_order(self, emitted: Sequence[Emitted]) -> Self:
+        """Return the program with these instructions instead.
+
+        Only the last passes may set ``waits``, because positions change with the order.
+        """
+        assert not self.waits
+        return replace(self, emitted=emitted)
+
+
+@dataclass(frozen=True)
+class ReorderPass(ABC):
+    """One pass over emitted instructions.
+
+    It may move instructions, and cut one into several that do the same work. It never changes results: every
+    accumulator receives the same products in the same order, and every STORE writes the same values.
+
+    Attributes:
+        name: the name that ``accel compile --without NAME`` turns off.
+        reason: one sentence that says why units stall less in the new order.
+    """
+
+    name: ClassVar[str]
+    reason: ClassVar[str]
+
+    @abstractmethod
+    def run(self, program: EmittedProgram) -> EmittedProgram:
+        """Return the program in its new order."""

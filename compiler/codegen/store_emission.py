@@ -1,0 +1,109 @@
+"""Emit STOREs that requantize, on machines with ``post=1``."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from accel.compiler.codegen.dram_map import DramTensor
+from accel.compiler.codegen.emission_state import EmissionState
+from accel.compiler.expr.epilogue_operators import StoreAdd, StoreRequantize
+from accel.compiler.expr.scalar_expressions import IterVar
+from accel.compiler.nest.nest import AppliedOp, Region, StoreEpilogue
+from accel.compiler.target.emitter_registry import AccessPtr, Emitted, Target
+from accel.compiler.target.store_emitter import emit_stores
+from accel.core.isa import Memory, SetOut, SetSum
+
+
+class StoreEmission:
+    """Emits requantizing STOREs and LOADs of their residuals into a state."""
+
+    def __init__(self, state: EmissionState) -> None:
+        self._state = state
+        self._instructions: dict[tuple[object, ...], Sequence[Emitted]] = {}
+        """By statement, pointers and extents."""
+
+    def emit(self, node: StoreEpilogue, env: Mapping[IterVar, int]) -> None:
+        """Emit the STOREs of a tile, each after the LOAD of its residuals."""
+        state = self._state
+        place = state.addresses.place(node.source, state.addresses.elements[node.source.buffer])
+        extents = place.extents.at(env)
+        if min(extents) <= 0:
+            return
+        tensor, to = self._dram_pointer(node.target, node, env)
+        acc = state.addresses.pointer_to(node.source, place, env)
+        requantize, *rest = node.ops
+        par = self._parameter_pointer(requantize, len(extents), env)
+        added, residual = None, None
+        for one in rest:
+            assert one.operand is not None
+            added, residual = self._dram_pointer(one.operand, node, env)
+        state.settle(acc, extents)
+        state.set(node, *store_settings(node))
+        state.stored(node.target.buffer)
+        key = (id(node), tensor.part, added and added.part, to, acc, par, residual, extents)
+        if key not in self._instructions:
+            target = Target(config=state.config, extents=extents)
+            stores, loads = (
+                state.statements.labelled(node, emitted)
+                for emitted in emit_stores(target, to, acc, par, residual)
+            )
+            self._instructions[key] = _paired(
+                [] if added is None else [replace(one, part=added.part) for one in loads],
+                [replace(one, part=tensor.part) for one in stores],
+            )
+        state.emitted.extend(self._instructions[key])
+
+    def _parameter_pointer(self, requantize: AppliedOp, rank: int, env: Mapping[IterVar, int]) -> AccessPtr:
+        """Return a pointer to the parameters, with a stride for each dimension of the tile.
+
+        The stride is 0 along dimensions other than the channels', and if all channels share one element.
+        """
+        assert isinstance(requantize.op, StoreRequantize)
+        assert requantize.operand is not None
+        addresses, region = self._state.addresses, requantize.operand
+        place = addresses.place(region, addresses.elements[region.buffer])
+        pointer = addresses.pointer_to(region, place, env)
+        has_several = place.extents.at(env)[0] > 1
+        strides = tuple(
+            pointer.strides[0] if has_several and d == requantize.dims[0] else 0 for d in range(rank)
+        )
+        return pointer._replace(strides=strides)
+
+    def _dram_pointer(
+        self, region: Region, node: StoreEpilogue, env: Mapping[IterVar, int]
+    ) -> tuple[DramTensor, AccessPtr]:
+        state = self._state
+        element = state.addresses.elements[node.source.buffer]
+        tensor = state.dram.place(region.buffer, element, Memory.OUT)
+        base = state.addresses.outside(region, state.addresses.place(region, element), tensor.strides, env)
+        return tensor, AccessPtr("dram", base, tensor.strides)
+
+
+def _paired(loads: list[Emitted], stores: list[Emitted]) -> list[Emitted]:
+    if not loads:
+        return stores
+    return [one for pair in zip(loads, stores, strict=True) for one in pair]
+
+
+def store_settings(node: StoreEpilogue) -> tuple[SetOut] | tuple[SetOut, SetSum]:
+    """Return the settings of the store unit for a tile: SET.OUT, and SET.SUM if it adds a residual."""
+    first, *rest = (one.op for one in node.ops)
+    assert isinstance(first, StoreRequantize)
+    out = SetOut(zero=first.zero, low=first.low, high=first.high)
+    if not rest:
+        return (out,)
+    (added,) = rest
+    assert isinstance(added, StoreAdd)
+    operand = node.ops[1].operand
+    out = replace(
+        out,
+        left_zero=added.zeros[0],
+        right_zero=added.zeros[1],
+        unsigned=operand is not None and operand.buffer.dtype == "uint8",
+        offset=added.offset,
+        shift=added.shift,
+    )
+    left, right = added.multipliers
+    total = SetSum(
+        left_multiplier=left, right_multiplier=right, zero=added.zero, low=added.low, high=added.high
+    )
+    return out, total

@@ -1,0 +1,131 @@
+"""Start of sums: zeros written before, or a first step that overwrites.
+
+A nest says where the sums of a tile are reset. On a machine of the first generation that is a pass over the
+accumulators. On a machine of the second generation, this module only notes them. The first step of each
+sum is then the intrinsic's compute form, which overwrites, instead of its update form, which adds:
+
+    reset(S)                        S[0:8] = B*A for dy = 1, which is there for every y
+    for dy in range(3):             for dy in 0, 2:
+        for y in range(8):              for y in range(8):
+            if 0 < y+dy < 9:                if 0 < y+dy < 9:
+                update(S[y], ...)               update(S[y], ...)
+
+A sum without any step is set to zero before another statement reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.compiler.expr.guarded_loops import Ranges
+from accel.compiler.expr.scalar_expressions import IterVar
+from accel.compiler.nest.nest import Call
+from accel.compiler.target.builtin_emitters import fill_zero
+from accel.compiler.target.emitter_registry import AccessPtr, Emitted, Target
+from accel.core.config import Config
+
+_STARTED = -1
+"""In place of a statement's number: an accumulator holds what it should."""
+
+Elements = npt.NDArray[np.intp]
+"""Accumulators."""
+
+
+def first_step(update: Call) -> Call:
+    """The call that writes a product where ``update`` would add it."""
+    return replace(update, form="compute")
+
+
+class UnstartedSums:
+    """The accumulators that the nest has set to zero, but that still contain other values.
+
+    Attributes:
+        any: whether there are any.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._reset_by = np.full(config.acc_depth, _STARTED, dtype=np.int64)
+        self.any = False
+
+    def reset(self, elements: Elements, statement: int) -> None:
+        """Note accumulators that a statement, by its number, resets."""
+        self._reset_by[elements] = statement
+        self.any = True
+
+    def among(self, elements: Elements) -> npt.NDArray[np.bool_]:
+        """Return which elements are to be started, or False for those outside the accumulator memory.
+
+        Iterations that conditions exclude may address such elements. For example, a transposed convolution
+        with kernel 1 and stride 3 runs over whole groups of three columns, and the last group may be
+        incomplete.
+        """
+        inside = (elements >= 0) & (elements < len(self._reset_by))
+        return np.asarray(inside & (self._reset_by[np.where(inside, elements, 0)] != _STARTED))
+
+    def start(self, elements: Elements) -> None:
+        """Note that these hold what they should."""
+        self._reset_by[elements] = _STARTED
+        self.any = bool((self._reset_by != _STARTED).any())
+
+    def settled(self, begin: int, end: int) -> list[Emitted]:
+        """Instructions that write the zeros that are missing among accumulators ``begin..end-1``."""
+        missing = begin + np.flatnonzero(self._reset_by[begin:end] != _STARTED)
+        emitted = []
+        for statement in np.unique(self._reset_by[missing]).tolist():
+            mine = missing[self._reset_by[missing] == statement]
+            for first, count, apart, length in rows_of(mine.tolist()):
+                target = Target(config=self._config, extents=(count, length))
+                pointer = AccessPtr("acc_buffer", first, (apart, 1))
+                emitted += [replace(one, statement=statement) for one in fill_zero(target, pointer)]
+        self.start(missing)
+        return emitted
+
+
+def rows_of(elements: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
+    """Ascending numbers as rows: the first number, how many rows, how far apart, how long each."""
+    runs: list[tuple[int, int]] = []
+    for element in elements:
+        if runs and element == sum(runs[-1]):
+            runs[-1] = runs[-1][0], runs[-1][1] + 1
+        else:
+            runs.append((element, 1))
+    position = 0
+    while position < len(runs):
+        (first, length), behind = runs[position], position + 1
+        apart = runs[behind][0] - first if behind < len(runs) else length
+        while behind < len(runs) and runs[behind] == (first + (behind - position) * apart, length):
+            behind += 1
+        yield first, behind - position, apart, length
+        position = behind
+
+
+def boxes_of(mask: npt.NDArray[np.bool_], loops: Sequence[IterVar], ranges: Ranges) -> list[Ranges]:
+    """Where a mask is set, as disjoint boxes.
+
+    Args:
+        mask: one dimension per loop.
+        loops: whose iterations it is about.
+        ranges: of these; its first entry is that of their first iterations.
+    """
+    left = mask.copy()
+    found = []
+    while left.any():
+        corner = np.unravel_index(int(left.argmax()), left.shape)
+        box = [slice(int(n), int(n) + 1) for n in corner]
+        for d in reversed(range(left.ndim)):
+            while box[d].stop < left.shape[d]:
+                grown = [*box[:d], slice(box[d].stop, box[d].stop + 1), *box[d + 1 :]]
+                if not left[tuple(grown)].all():
+                    break
+                box[d] = slice(box[d].start, box[d].stop + 1)
+        left[tuple(box)] = False
+        firsts = [ranges[v][0] for v in loops]
+        found.append(
+            {v: (n + part.start, n + part.stop) for v, n, part in zip(loops, firsts, box, strict=True)}
+        )
+    return found

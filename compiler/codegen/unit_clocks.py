@@ -1,0 +1,90 @@
+"""Approximate times at which the units are free, from emitted instructions without tokens.
+
+Reorder passes use them to decide where an instruction goes. Two other models of time exist:
+:mod:`accel.compiler.plans.pipeline_model` predicts the cycles of plans, and :mod:`accel.sim.timing` simulates
+programs exactly.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from accel.compiler.codegen.scratchpad_spans import Span, Spans
+from accel.compiler.target.emitter_registry import Emitted
+from accel.core.config import Config
+from accel.core.isa import Loops, Store
+from accel.core.scratchpad_specs import INP, WGT
+from accel.core.timing_rules import REQUEST_STARTUP, WRITE_DELAY, compute_depth, store_depth
+
+MIN_LOAD_CYCLES = 64
+"""Bus cycles of the shortest LOAD that is worth an instruction of its own."""
+
+
+class Clocks:
+    """Approximate times of the units, in cycles.
+
+    Attributes:
+        load: when the load unit is free.
+        computed: when the compute unit is free.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.load = self.computed = self._stored = 0.0
+        self._read_until = {memory: np.zeros(memory.depth(config)) for memory in (INP, WGT)}
+        """For each element, when the last computation so far that reads it retires."""
+        self._loaded_at = {memory: np.zeros(memory.depth(config)) for memory in (INP, WGT)}
+        """For each element, when its last LOAD retires."""
+        self._stored_at = np.zeros(config.acc_depth)
+        """For each accumulator, when its last STORE retires."""
+
+    @property
+    def end(self) -> float:
+        """When all units are free."""
+        return max(self.load, self.computed, self._stored)
+
+    def bus_cycles(self, span: Span) -> float:
+        """Return the bus cycles of a LOAD that fills a span."""
+        return (span.end - span.begin) * span.memory.element_bytes(self.config) / self.config.bus_bytes
+
+    def loadable_elements(self, span: Span, until: float) -> int:
+        """Return about how many elements of a span the load unit can load before cycle ``until``.
+
+        It is 0 if they would take less than half of :data:`MIN_LOAD_CYCLES`.
+        """
+        cycles_per_element = span.memory.element_bytes(self.config) / self.config.bus_bytes
+        cycles = until - max(self.load, self.free_at(span))
+        if cycles < MIN_LOAD_CYCLES / 2:
+            return 0
+        return round(max(cycles, MIN_LOAD_CYCLES) / cycles_per_element + 0.5)
+
+    def free_at(self, span: Span) -> float:
+        """Return when all computations so far that read a span have retired."""
+        return float(self._read_until[span.memory][span.begin : span.end].max(initial=0.0))
+
+    def advance_load(self, span: Span) -> None:
+        """Advance the load unit by a LOAD that fills a span."""
+        self.load = max(self.load, self.free_at(span)) + self.bus_cycles(span)
+        written = self.load + REQUEST_STARTUP + self.config.read_latency + WRITE_DELAY
+        self._loaded_at[span.memory][span.begin : span.end] = written
+
+    def advance(self, one: Emitted, spans: Spans) -> None:
+        """Advance the compute or store unit by an instruction; other instructions take no time here."""
+        config, instruction = self.config, one.instruction
+        if isinstance(instruction, Loops):
+            self._advance_compute(one, instruction, spans)
+        elif isinstance(instruction, Store):
+            begin, end = instruction.sram_base, instruction.sram_base + instruction.sram_elements
+            start = max(self._stored, self.computed + compute_depth(config) + store_depth(config))
+            self._stored = start + (end - begin) * config.out_element_bytes / config.bus_bytes
+            self._stored_at[begin:end] = self._stored + config.write_latency
+
+    def _advance_compute(self, one: Emitted, loops: Loops, spans: Spans) -> None:
+        read = spans.read(one)
+        for _, begin, end in spans.written(one):
+            self.computed = max(self.computed, float(self._stored_at[begin:end].max(initial=0.0)))
+        for memory, begin, end in read:
+            self.computed = max(self.computed, float(self._loaded_at[memory][begin:end].max(initial=0.0)))
+        self.computed += loops.iter_out * loops.iter_in * len(one.uops)
+        for memory, begin, end in read:
+            self._read_until[memory][begin:end] = self.computed + compute_depth(self.config)

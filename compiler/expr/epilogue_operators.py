@@ -1,0 +1,288 @@
+"""Epilogue operators: the operations on the sums of a layer, in order.
+
+``clip((S[y, x] + bias[x]) >> 8, -128, 127)`` is ``S[y, x]`` and the list ``Bias(bias[x])``, ``Shift(8)``,
+``AtLeast(-128)``, ``AtMost(127)``. Operators declare such lists. A user's expression becomes one in
+:mod:`accel.compiler.nest.epilogue_matching`. :mod:`accel.compiler.target.alu_epilogue` describes how the ALU
+executes them, :mod:`accel.compiler.target.store_epilogue` how the store unit does.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from accel.compiler.expr.quantized_expressions import (
+    Added,
+    IntegerAdded,
+    IntegerRequantized,
+    QuantizedSum,
+    Requantized,
+)
+from accel.compiler.expr.scalar_expressions import (
+    Binary,
+    Composed,
+    Const,
+    Expr,
+    Read,
+    maximum,
+    minimum,
+    reads,
+)
+
+
+@dataclass(frozen=True)
+class PostOp(ABC):
+    """An elementwise operation on a value. Base of all epilogue operators."""
+
+    @abstractmethod
+    def apply(self, value: Expr) -> Expr:
+        """Return the changed value as arithmetic, which defines the operator."""
+
+    def parts(self) -> tuple[Expr, ...]:
+        """Return the operator's own expressions."""
+        return tuple(part for part in vars(self).values() if isinstance(part, Expr))
+
+    def elements(self) -> list[Read]:
+        """Return the tensor elements that it reads."""
+        return [read for part in self.parts() for read in reads(part)]
+
+    def rewritten(self, change: Callable[[Expr], Expr]) -> PostOp:
+        """Return the operator with its expressions changed."""
+        held = {name: change(part) for name, part in vars(self).items() if isinstance(part, Expr)}
+        return replace(self, **held) if held else self
+
+
+@dataclass(frozen=True)
+class Bias(PostOp):
+    """Add an element of an int32 tensor."""
+
+    operand: Expr
+
+    def apply(self, value: Expr) -> Expr:
+        return value + self.operand
+
+
+@dataclass(frozen=True)
+class Residual(PostOp):
+    """Add an element of an int8 tensor, another layer's result."""
+
+    operand: Expr
+
+    def apply(self, value: Expr) -> Expr:
+        return value + self.operand
+
+
+@dataclass(frozen=True)
+class ResidualProduct(Residual):
+    """Add an element times one of an identity matrix, so that a GEMM core can add it."""
+
+    unit: Expr
+
+    def apply(self, value: Expr) -> Expr:
+        return value + self.operand * self.unit
+
+
+@dataclass(frozen=True)
+class Offset(PostOp):
+    """Add a constant."""
+
+    amount: int
+
+    def apply(self, value: Expr) -> Expr:
+        return value + self.amount
+
+
+@dataclass(frozen=True)
+class Scale(PostOp):
+    """Multiply by a constant, or by a sum of guarded constants exactly one of which applies."""
+
+    factor: Expr
+
+    def apply(self, value: Expr) -> Expr:
+        return value * self.factor
+
+
+@dataclass(frozen=True)
+class Shift(PostOp):
+    """Shift right and round down, or shift left by a negative amount. ``Shift(2)`` turns -5 into -2."""
+
+    amount: int
+
+    def apply(self, value: Expr) -> Expr:
+        return value >> self.amount
+
+
+@dataclass(frozen=True)
+class AtLeast(PostOp):
+    """Raise to a lower bound. ``AtLeast(0)`` is ReLU."""
+
+    bound: int
+
+    def apply(self, value: Expr) -> Expr:
+        return maximum(value, self.bound)
+
+
+@dataclass(frozen=True)
+class AtMost(PostOp):
+    """Limit to an upper bound."""
+
+    bound: int
+
+    def apply(self, value: Expr) -> Expr:
+        return minimum(value, self.bound)
+
+
+@dataclass(frozen=True)
+class Combine(PostOp):
+    """Combine the value and an element of a tensor by any other operation."""
+
+    op: str
+    operand: Expr
+
+    def apply(self, value: Expr) -> Expr:
+        return Binary(self.op, value, self.operand)
+
+
+@dataclass(frozen=True)
+class Take(PostOp):
+    """Replace the value by an element of a tensor."""
+
+    operand: Expr
+
+    def apply(self, value: Expr) -> Expr:
+        return self.operand
+
+
+@dataclass(frozen=True)
+class Requantize(PostOp):
+    """Multiply by a scale in float32, round half to even, add a zero point, saturate."""
+
+    channel: Expr
+    scales: tuple[float, ...]
+    zero: int
+    low: int
+    high: int
+
+    def apply(self, value: Expr) -> Expr:
+        return Requantized(value, self.channel, self.scales, self.zero, self.low, self.high)
+
+
+@dataclass(frozen=True)
+class AddQuantized(PostOp):
+    """Add an element of a quantized tensor, another layer's result."""
+
+    operand: Expr
+    how: QuantizedSum
+
+    def apply(self, value: Expr) -> Expr:
+        return Added(value, self.operand, self.how)
+
+
+@dataclass(frozen=True)
+class StoreRequantize(PostOp):
+    """The store unit's requantization of an accumulator: STORE.REQ, and the first half of STORE.ADD."""
+
+    bias: Expr
+    scale: Expr
+    zero: int
+    low: int
+    high: int
+
+    def apply(self, value: Expr) -> Expr:
+        return IntegerRequantized(value, self.bias, self.scale, self.zero, self.low, self.high)
+
+
+@dataclass(frozen=True)
+class StoreAdd(PostOp):
+    """The store unit's addition of a residual: the second half of STORE.ADD.
+
+    Attributes:
+        operand: the residual, an int8 or uint8 value.
+        multipliers, zeros: those of the requantized value and of the residual.
+        shift, offset, zero, low, high: see :func:`accel.core.requantize.add`.
+    """
+
+    operand: Expr
+    multipliers: tuple[int, int]
+    shift: int
+    offset: int
+    zeros: tuple[int, int]
+    zero: int
+    low: int
+    high: int
+
+    def apply(self, value: Expr) -> Expr:
+        return IntegerAdded(
+            value,
+            self.operand,
+            self.multipliers,
+            self.shift,
+            self.offset,
+            self.zeros,
+            self.zero,
+            self.low,
+            self.high,
+        )
+
+
+def taken_apart(body: Expr) -> tuple[Read, tuple[PostOp, ...]] | None:
+    """Return the element and the epilogue operators that make up a value, or None for other expressions."""
+    found: list[PostOp] = []
+    while not isinstance(body, Read):
+        if isinstance(body, Finished):
+            found[:0], body = body.ops, body.value
+            continue
+        last = _outermost_operator(body)
+        if last is None:
+            return None
+        found.insert(0, last[1])
+        body = last[0]
+    return body, tuple(found)
+
+
+def _outermost_operator(body: Expr) -> tuple[Expr, PostOp] | None:
+    match body:
+        case Requantized(value, channel, scales, zero, low, high):
+            return value, Requantize(channel, scales, zero, low, high)
+        case Added(left, right, how):
+            return left, AddQuantized(right, how)
+        case Binary("+", value, Read() as operand):
+            return value, Bias(operand) if operand.dtype == "int32" else Residual(operand)
+        case Binary("+", value, Const(amount)):
+            return value, Offset(amount)
+        case Binary(">>", value, Const(amount)):
+            return value, Shift(amount)
+        case Binary("max", value, Const(bound)):
+            return value, AtLeast(bound)
+        case Binary("min", value, Const(bound)):
+            return value, AtMost(bound)
+    return None
+
+
+RELU = AtLeast(0)
+
+
+def saturate(low: int, high: int) -> tuple[AtLeast, AtMost]:
+    """Return the operators that saturate to ``low..high``."""
+    return AtLeast(low), AtMost(high)
+
+
+@dataclass(frozen=True)
+class Finished(Composed):
+    """``value`` after all operators of ``ops``, in order."""
+
+    value: Expr
+    ops: tuple[PostOp, ...]
+
+    def plain(self) -> Expr:
+        value = self.value
+        for op in self.ops:
+            value = op.apply(value)
+        return value
+
+    def parts(self) -> tuple[Expr, ...]:
+        return (self.value, *(part for op in self.ops for part in op.parts()))
+
+    def rewritten(self, change: Callable[[Expr], Expr]) -> Finished:
+        return Finished(change(self.value), tuple(op.rewritten(change) for op in self.ops))

@@ -1,0 +1,463 @@
+"""Quantized tensors in expressions: requantization and addition, in floating point and in integers.
+
+Networks define both in floating point: :class:`Requantized` and :class:`Added` are the formulas of ONNX
+Runtime. The store unit computes :class:`IntegerRequantized` and :class:`IntegerAdded`. The compiler replaces
+the first two by the latter where the values are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.base.arguments import check_flag, check_integer
+from accel.base.errors import ShapeError
+from accel.base.fma import fma
+from accel.compiler.expr.scalar_expressions import BYTES, Dtype, Expr, Function
+from accel.core.requantize import (
+    ADD_MULTIPLIER_BITS,
+    ADD_OFFSET_BITS,
+    MAX_ADD_SHIFT,
+    RESULT_BITS,
+    Scale,
+    add,
+    float_requantize,
+    multipliers_and_exponents,
+    requantize,
+)
+
+Array = npt.NDArray[Any]
+
+_OFFSET_RANGE = 1 << (ADD_OFFSET_BITS - 1)
+_RESULT_RANGE = 1 << (RESULT_BITS - 1)
+_VALUE_PAIRS = 256**2
+"""Pairs of values of two quantized tensors."""
+
+
+def _check_nine_bits(name: str, value: object) -> int:
+    return check_integer(name, value, least=-_RESULT_RANGE, most=_RESULT_RANGE - 1)
+
+
+def bounds_of(dtype: str) -> tuple[int, int]:
+    """Return the smallest and the largest value of a quantized tensor's type.
+
+    Raises:
+        ShapeError: the type is neither int8 nor uint8.
+    """
+    if dtype not in BYTES:
+        raise ShapeError(f"the type of a quantized tensor is {dtype!r}; it must be 'int8' or 'uint8'")
+    return (0, 255) if dtype == "uint8" else (-128, 127)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantization:
+    """The real numbers that a tensor's values represent: ``(value - zero) * scale``.
+
+    For example, with ``scale=0.05`` and ``zero=4`` the value 24 represents 1.0.
+
+    Attributes:
+        scale: float32, positive.
+        zero: the zero point, within the type's range.
+        unsigned: whether the type is uint8 instead of int8.
+
+    Raises:
+        ShapeError: the scale is not positive, or the zero point is out of range.
+    """
+
+    scale: float
+    zero: int = 0
+    unsigned: bool = False
+
+    def __post_init__(self) -> None:
+        with np.errstate(over="ignore"):
+            scale = np.float32(self.scale)
+        if not (np.isfinite(scale) and scale > 0):
+            raise ShapeError(f"the scale is {self.scale!r}; it must be a positive finite number")
+        if not self.low <= self.zero <= self.high:
+            raise ShapeError(f"the zero point is {self.zero}; {self.dtype} has {self.low} to {self.high}")
+
+    @property
+    def dtype(self) -> Dtype:
+        return "uint8" if self.unsigned else "int8"
+
+    @property
+    def low(self) -> int:
+        return bounds_of(self.dtype)[0]
+
+    @property
+    def high(self) -> int:
+        return bounds_of(self.dtype)[1]
+
+    def __str__(self) -> str:
+        centered = f"({self.dtype}{-self.zero:+d})" if self.zero else self.dtype
+        return f"{centered}*{self.scale:.7g}"
+
+    def values(self) -> npt.NDArray[np.int64]:
+        """All values of the type, in order."""
+        return np.arange(self.low, self.high + 1, dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Addition:
+    """Integers that add two quantized tensors, see :func:`accel.core.requantize.add`.
+
+    Attributes:
+        multipliers: one for each operand, 31 bits, unsigned.
+        shift: 0 to 41.
+        offset: 41 bits, signed.
+        zero: added after the shift. It is the sum's zero point, or one less where the offset
+            compensates for that, since a half is rounded to even before the addition.
+        differences: pairs of values, of 65,536, whose sum differs from the floating-point sum.
+    """
+
+    multipliers: tuple[int, int]
+    shift: int
+    offset: int
+    zero: int
+    differences: int
+
+
+Order = Literal["left", "right", "apart"]
+ORDERS: tuple[Order, ...] = get_args(Order)
+"""The order of float32 operations: two multiply-adds with the left or the right operand's one last, as in
+QLinearAdd, or ``apart`` with a rounding after each operation, as in DequantizeLinear, Add and
+QuantizeLinear."""
+
+
+def check_order(order: object) -> Order:
+    """Return ``order`` if it is one of :data:`ORDERS`.
+
+    Raises:
+        ShapeError: otherwise.
+    """
+    for one in ORDERS:
+        if order == one:
+            return one
+    raise ShapeError(f"the order is {order!r}; it must be one of {', '.join(ORDERS)}")
+
+
+def float_add(
+    left: Quantization,
+    right: Quantization,
+    out: Quantization,
+    low: int,
+    high: int,
+    order: Order = "left",
+) -> npt.NDArray[np.int64]:
+    """Return all sums in floating point: ``[left value, right value]``, clamped to ``low`` and ``high``."""
+    if order == "right":
+        return float_add(right, left, out, low, high).T
+    if order == "apart":
+        return _add_dequantized(left, right, out, low, high)
+    one, other = (np.float32(q.scale) / np.float32(out.scale) for q in (left, right))
+    zeros = fma(one, np.float32(left.zero), np.float32(other * np.float32(right.zero)))
+    constant = np.float32(out.zero) - zeros
+    inner = fma(right.values().astype(np.float32), other, constant)
+    outer = fma(left.values().astype(np.float32)[:, None], one, inner[None, :])
+    with np.errstate(invalid="ignore"):
+        return np.clip(np.rint(outer.astype(np.float64)), low, high).astype(np.int64)
+
+
+def _add_dequantized(
+    left: Quantization, right: Quantization, out: Quantization, low: int, high: int
+) -> npt.NDArray[np.int64]:
+    one, other = ((q.values() - q.zero).astype(np.float32) * np.float32(q.scale) for q in (left, right))
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = np.rint((one[:, None] + other[None, :]) / np.float32(out.scale)).astype(np.float64)
+    scaled = np.where(np.isnan(scaled), -np.inf, scaled)
+    return np.clip(scaled + out.zero, low, high).astype(np.int64)
+
+
+# --- requantization ----------------------------------------------------------------------------------
+
+
+def scale_words(scales: tuple[float, ...]) -> tuple[int, ...]:
+    """Return scales as the store unit's int32 words, see :attr:`accel.core.requantize.Scale.word`."""
+    words = [Scale.of(value).word for value in scales]
+    return tuple(word - ((word >> 31) << 32) for word in words)
+
+
+@dataclass(frozen=True)
+class Requantized(Function):
+    """``clamp(rne(float32(value) * scale) + zero, low, high)`` in float32, see
+    :func:`accel.core.requantize.float_requantize`.
+
+    Attributes:
+        value: int32.
+        channel: index of the scale. A single scale ignores it.
+        scales: float32, positive, one for each channel or one for all.
+        zero, low, high: the zero point and the bounds of the result.
+    """
+
+    NAME: ClassVar[str] = "requantized"
+
+    value: Expr
+    channel: Expr
+    scales: tuple[float, ...]
+    zero: int
+    low: int
+    high: int
+
+    def parts(self) -> tuple[Expr, ...]:
+        return self.value, self.channel
+
+    def rewritten(self, change: Callable[[Expr], Expr]) -> Requantized:
+        return replace(self, value=change(self.value), channel=change(self.channel))
+
+    def values(self, *parts: Array) -> Array:
+        value, channel = parts
+        scales = np.array(self.scales, dtype=np.float32)
+        chosen = scales[channel] if len(scales) > 1 else scales[0]
+        return float_requantize(value, 0, chosen, zero=self.zero, low=self.low, high=self.high)
+
+    def settings(self) -> dict[str, Any]:
+        one = f"{self.scales[0]:.7g}" if len(self.scales) == 1 else f"{len(self.scales)} scales"
+        return {"scale": one, "zero": self.zero, "low": self.low, "high": self.high}
+
+    def to_data(self) -> dict[str, Any]:
+        return {"scales": list(self.scales), "zero": self.zero, "low": self.low, "high": self.high}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any], parts: tuple[Expr, ...]) -> Requantized:
+        value, channel = parts
+        scales = check_scales(data["scales"])
+        zero, low, high = (_check_nine_bits(name, data[name]) for name in ("zero", "low", "high"))
+        return cls(value, channel, scales, zero, low, high)
+
+
+def check_scales(scales: object, name: str = "the scale") -> tuple[float, ...]:
+    """Return scales as float32 values, from a number, a sequence or an array. Errors contain ``name``.
+
+    Raises:
+        ShapeError: there is none, one is not positive or not a number, or there are several
+            dimensions.
+    """
+    try:
+        given = np.atleast_1d(np.asarray(scales))
+    except ValueError:  # sequences of different lengths
+        given = np.zeros(0)
+    if given.dtype.kind not in "iuf" or given.ndim != 1 or not given.size:
+        what = f"an array of shape {given.shape}" if isinstance(scales, np.ndarray) else repr(scales)
+        raise ShapeError(f"{name} is {what}; it must be a number, or one for each channel")
+    with np.errstate(over="ignore"):
+        found = given.astype(np.float32)
+    bad = np.flatnonzero(~(np.isfinite(found) & (found > 0)))
+    if bad.size:
+        where = f" for channel {bad[0]}" if found.size > 1 else ""
+        raise ShapeError(f"{name} is {float(given[bad[0]])!r}{where}; it must be a positive float32")
+    return tuple(map(float, found))
+
+
+@dataclass(frozen=True)
+class IntegerRequantized(Function):
+    """An accumulator requantized by the store unit, in integers: :func:`accel.core.requantize.requantize`.
+
+    Attributes:
+        value: int32.
+        bias, scale: int32, for the value's channel. The scale is a word of :func:`scale_words`.
+        zero, low, high: the zero point and the bounds of the result.
+    """
+
+    NAME: ClassVar[str] = "requantize"
+
+    value: Expr
+    bias: Expr
+    scale: Expr
+    zero: int
+    low: int
+    high: int
+
+    def parts(self) -> tuple[Expr, ...]:
+        return self.value, self.bias, self.scale
+
+    def rewritten(self, change: Callable[[Expr], Expr]) -> IntegerRequantized:
+        return replace(self, value=change(self.value), bias=change(self.bias), scale=change(self.scale))
+
+    def values(self, *parts: Array) -> Array:
+        value, bias, scale = parts
+        return requantize(
+            value, bias, *multipliers_and_exponents(scale), zero=self.zero, low=self.low, high=self.high
+        )
+
+    def settings(self) -> dict[str, Any]:
+        return {"zero": self.zero, "low": self.low, "high": self.high}
+
+
+# --- addition ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuantizedSum:
+    """A sum of two quantized tensors in floating point, and the integers that compute it.
+
+    Attributes:
+        low, high: bounds of the sum.
+        addition: the integers. They define the values only where they differ from floating point.
+        order: the order of float32 operations.
+    """
+
+    left: Quantization
+    right: Quantization
+    out: Quantization
+    low: int
+    high: int
+    addition: Addition
+    order: Order = "left"
+
+    def values(self, left: Array, right: Array) -> Array:
+        if self.addition.differences:
+            return add(left, right, **self.integers())
+        table = float_add(self.left, self.right, self.out, self.low, self.high, self.order)
+        one = np.clip(left, self.left.low, self.left.high) - self.left.low
+        other = np.clip(right, self.right.low, self.right.high) - self.right.low
+        sums: Array = table[one, other]
+        return sums
+
+    def integers(self) -> dict[str, Any]:
+        """Return the arguments of :func:`accel.core.requantize.add`."""
+        return {
+            "multipliers": self.addition.multipliers,
+            "shift": self.addition.shift,
+            "offset": self.addition.offset,
+            "zeros": (self.left.zero, self.right.zero),
+            "zero": self.addition.zero,
+            "low": self.low,
+            "high": self.high,
+        }
+
+    def to_data(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> QuantizedSum:
+        left, right, out = (_quantization(data[name]) for name in ("left", "right", "out"))
+        found = dict(data["addition"])
+        a, b = (
+            check_integer("multiplier", number, least=0, most=(1 << ADD_MULTIPLIER_BITS) - 1)
+            for number in found["multipliers"]
+        )
+        addition = Addition(
+            multipliers=(a, b),
+            shift=check_integer("shift", found["shift"], least=0, most=MAX_ADD_SHIFT),
+            offset=check_integer("offset", found["offset"], least=-_OFFSET_RANGE, most=_OFFSET_RANGE - 1),
+            zero=_check_nine_bits("zero", found.get("zero", out.zero)),
+            differences=check_integer("differences", found["differences"], least=0, most=_VALUE_PAIRS),
+        )
+        low = check_integer("low", data["low"], least=out.low, most=out.high)
+        high = check_integer("high", data["high"], least=low, most=out.high)
+        order = check_order(data.get("order", ORDERS[0]))
+        return cls(left=left, right=right, out=out, low=low, high=high, addition=addition, order=order)
+
+
+def _quantization(data: Mapping[str, Any]) -> Quantization:
+    found = Quantization(**data)
+    check_flag("unsigned", found.unsigned)
+    return replace(found, zero=check_integer("zero", found.zero, least=found.low, most=found.high))
+
+
+@dataclass(frozen=True)
+class Added(Function):
+    """The sum of two quantized values in floating point: :func:`float_add`."""
+
+    NAME: ClassVar[str] = "added"
+
+    left: Expr
+    right: Expr
+    how: QuantizedSum
+
+    def parts(self) -> tuple[Expr, ...]:
+        return self.left, self.right
+
+    def rewritten(self, change: Callable[[Expr], Expr]) -> Added:
+        return replace(self, left=change(self.left), right=change(self.right))
+
+    def values(self, *parts: Array) -> Array:
+        return self.how.values(*parts)
+
+    def settings(self) -> dict[str, Any]:
+        named = (("left", self.how.left), ("right", self.how.right), ("sum", self.how.out))
+        return {name: str(one) for name, one in named}
+
+    def to_data(self) -> dict[str, Any]:
+        return self.how.to_data()
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any], parts: tuple[Expr, ...]) -> Added:
+        left, right = parts
+        return cls(left, right, QuantizedSum.from_data(data))
+
+
+@dataclass(frozen=True)
+class IntegerAdded(Function):
+    """A requantized value plus a residual, as the store unit computes it:
+    :func:`accel.core.requantize.add`."""
+
+    NAME: ClassVar[str] = "add"
+
+    left: Expr
+    right: Expr
+    multipliers: tuple[int, int]
+    shift: int
+    offset: int
+    zeros: tuple[int, int]
+    zero: int
+    low: int
+    high: int
+
+    def parts(self) -> tuple[Expr, ...]:
+        return self.left, self.right
+
+    def rewritten(self, change: Callable[[Expr], Expr]) -> IntegerAdded:
+        return replace(self, left=change(self.left), right=change(self.right))
+
+    def values(self, *parts: Array) -> Array:
+        return add(*parts, **self.settings())
+
+    def settings(self) -> dict[str, Any]:
+        names = ("multipliers", "shift", "offset", "zeros", "zero", "low", "high")
+        return {name: getattr(self, name) for name in names}
+
+
+FUNCTIONS: dict[str, type[Requantized] | type[Added]] = {cls.NAME: cls for cls in (Requantized, Added)}
+"""The functions that program files may contain, by name."""
+
+
+# --- parameters --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Parameter(Function):
+    """A channel's bias or scale in the store unit's parameters: column 0 or 1.
+
+    Attributes:
+        bias: int32.
+        channel, column: the indices of the parameter.
+        bounds: the bias is clipped to these.
+        offset: added to the clipped bias.
+        words: scales from :func:`scale_words`, one for each channel or one for all.
+    """
+
+    NAME: ClassVar[str] = "parameter"
+
+    bias: Expr
+    channel: Expr
+    column: Expr
+    bounds: tuple[int, int]
+    offset: int
+    words: tuple[int, ...]
+
+    def parts(self) -> tuple[Expr, ...]:
+        return self.bias, self.channel, self.column
+
+    def rewritten(self, change: Callable[[Expr], Expr]) -> Parameter:
+        return replace(self, bias=change(self.bias), channel=change(self.channel), column=change(self.column))
+
+    def values(self, *parts: Array) -> Array:
+        bias, channel, column = parts
+        words = np.array(self.words, dtype=np.int64)
+        chosen = words[channel] if len(words) > 1 else words[0]
+        return np.where(column == 0, bias.astype(np.int64).clip(*self.bounds) + self.offset, chosen)

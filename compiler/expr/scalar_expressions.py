@@ -1,0 +1,389 @@
+"""Scalar expressions: the value of one element of a tensor expression, and the indices that it reads.
+
+Nodes are immutable and compare by structure, but iteration variables compare by identity. All arithmetic is
+int32 and wraps. ``cast`` to a shorter type also wraps, ``clip`` saturates.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy.typing as npt
+
+from accel.base.arguments import plain_integer, plain_integers
+from accel.base.errors import ShapeError
+
+Dtype = Literal["int8", "uint8", "int16", "int32"]
+"""The dtypes of values. A byte minus a zero point is int16, which no tensor in DRAM has."""
+DTYPES: tuple[Dtype, ...] = ("int8", "uint8", "int16", "int32")
+BYTES = ("int8", "uint8")
+"""The types of quantized values."""
+AxisKind = Literal["space", "reduce"]
+
+INT32_MIN, INT32_MAX = -(1 << 31), (1 << 31) - 1
+
+
+class Operand(Protocol):
+    """A source of reads: a tensor, or a buffer in its place."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def dtype(self) -> Dtype: ...
+
+
+class Expr:
+    """Base of all nodes. Python's operators build new ones."""
+
+    dtype: Dtype = "int32"
+
+    def __add__(self, other: Expr | int) -> Expr:
+        return Binary("+", self, as_expr(other))
+
+    def __radd__(self, other: int) -> Expr:
+        return Binary("+", as_expr(other), self)
+
+    def __sub__(self, other: Expr | int) -> Expr:
+        return Binary("-", self, as_expr(other))
+
+    def __rsub__(self, other: int) -> Expr:
+        return Binary("-", as_expr(other), self)
+
+    def __mul__(self, other: Expr | int) -> Expr:
+        return Binary("*", self, as_expr(other))
+
+    def __rmul__(self, other: int) -> Expr:
+        return Binary("*", as_expr(other), self)
+
+    def __neg__(self) -> Expr:
+        return Binary("*", self, Const(-1))
+
+    def __floordiv__(self, other: Expr | int) -> Expr:
+        return Binary("//", self, as_expr(other))
+
+    def __mod__(self, other: Expr | int) -> Expr:
+        return Binary("%", self, as_expr(other))
+
+    def __rshift__(self, other: Expr | int) -> Expr:
+        return Binary(">>", self, as_expr(other))
+
+    def __lshift__(self, other: Expr | int) -> Expr:
+        return Binary("<<", self, as_expr(other))
+
+    def astype(self, dtype: str) -> Expr:
+        """Return the value in another type, see :func:`cast`."""
+        return cast(self, dtype)
+
+    def __bool__(self) -> bool:
+        raise ShapeError("an expression has no truth value; it stands for all elements at once")
+
+
+@dataclass(frozen=True)
+class Const(Expr):
+    """An int32 constant."""
+
+    value: int
+
+
+@dataclass(frozen=True, eq=False)
+class IterVar(Expr):
+    """A loop's variable, from 0 to ``extent - 1``."""
+
+    name: str
+    extent: int
+    kind: AxisKind = "space"
+
+    def __repr__(self) -> str:
+        return f"IterVar({self.name}, {self.extent}, {self.kind})"
+
+
+@dataclass(frozen=True)
+class Binary(Expr):
+    """``a op b``. Division and remainder round toward minus infinity, ``>>`` is arithmetic."""
+
+    op: str
+    a: Expr
+    b: Expr
+
+    def __post_init__(self) -> None:
+        if self.op not in PRECEDENCE:
+            raise ShapeError(
+                f"{self.op!r} is not an operation on expressions; valid are {' '.join(PRECEDENCE)}"
+            )
+
+
+@dataclass(frozen=True)
+class Cast(Expr):
+    """The value modulo the range of ``to``."""
+
+    value: Expr
+    to: Dtype
+
+    @property
+    def dtype(self) -> Dtype:  # type: ignore[override]
+        return self.to
+
+
+@dataclass(frozen=True)
+class Read(Expr):
+    """An element of a tensor."""
+
+    tensor: Operand
+    indices: tuple[Expr, ...]
+
+    @property
+    def dtype(self) -> Dtype:  # type: ignore[override]
+        return self.tensor.dtype
+
+
+@dataclass(frozen=True)
+class Sum(Expr):
+    """The sum of ``body`` over all values of ``axes``. Only a computation's outermost node may be one."""
+
+    body: Expr
+    axes: tuple[IterVar, ...]
+
+
+Condition = tuple[Expr, Expr]
+"""A pair of values. The condition holds if the first is less than the second."""
+
+
+@dataclass(frozen=True)
+class Guarded(Expr):
+    """``value`` where all conditions hold, otherwise ``otherwise`` without evaluating ``value``."""
+
+    value: Expr
+    conditions: tuple[Condition, ...]
+    otherwise: int = 0
+
+    @property
+    def dtype(self) -> Dtype:  # type: ignore[override]
+        return self.value.dtype if self.otherwise == 0 else "int32"
+
+
+class Composed(Expr, ABC):
+    """A value with a name for its meaning. :meth:`plain` returns it as arithmetic."""
+
+    @abstractmethod
+    def plain(self) -> Expr:
+        """Return the value as arithmetic."""
+
+    @abstractmethod
+    def parts(self) -> tuple[Expr, ...]:
+        """Return the parts, in their order in the arithmetic from left to right."""
+
+    @abstractmethod
+    def rewritten(self, change: Callable[[Expr], Expr]) -> Expr:
+        """Return the value with its parts changed."""
+
+
+class Function(Expr, ABC):
+    """A value that int32 arithmetic cannot express. It computes its values from those of its parts.
+
+    Attributes:
+        NAME: name of the function in expressions and data.
+    """
+
+    NAME: ClassVar[str]
+
+    @abstractmethod
+    def parts(self) -> tuple[Expr, ...]:
+        """Return the function's arguments."""
+
+    @abstractmethod
+    def rewritten(self, change: Callable[[Expr], Expr]) -> Expr:
+        """Return the same function of changed arguments."""
+
+    @abstractmethod
+    def values(self, *parts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return its values for those of its arguments. The arrays broadcast."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return the parameters, for a text."""
+        return {}
+
+
+PRECEDENCE = {"min": 0, "max": 0, "<<": 1, ">>": 1, "+": 2, "-": 2, "*": 3, "//": 3, "%": 3}
+"""Binary operations and their precedence."""
+
+
+_ASSOCIATIVE = {"+": ("+", "-"), "*": ("*",)}
+"""By operation: the operations on its right that need no parentheses despite equal precedence."""
+
+
+def as_expr(value: Expr | int) -> Expr:
+    """Return an expression, or an integer as one.
+
+    Raises:
+        ShapeError: it is neither, or exceeds int32.
+    """
+    if isinstance(value, Expr):
+        return value
+    number = plain_integer(value)
+    if number is None:
+        raise ShapeError(f"{value!r} is a {type(value).__name__}; expressions hold integers only")
+    if not INT32_MIN <= number <= INT32_MAX:
+        raise ShapeError(f"the constant is {number}; it must fit int32")
+    return Const(number)
+
+
+def minimum(a: Expr | int, b: Expr | int) -> Expr:
+    """Return the smaller of two values."""
+    return Binary("min", as_expr(a), as_expr(b))
+
+
+def maximum(a: Expr | int, b: Expr | int) -> Expr:
+    """Return the larger of two values."""
+    return Binary("max", as_expr(a), as_expr(b))
+
+
+def clip(value: Expr | int, low: int, high: int) -> Expr:
+    """Return ``value`` saturated to ``low..high``. For example, ``clip(300, -128, 127)`` is 127.
+
+    Raises:
+        ShapeError: ``low`` is above ``high``, or one is not an integer.
+    """
+    bounds = plain_integers((low, high))
+    if bounds is None:
+        raise ShapeError(f"clip has the range {low!r}..{high!r}; it must be of two integers")
+    low, high = bounds
+    if low > high:
+        raise ShapeError(f"clip has the range {low}..{high}; it must not be empty")
+    return minimum(maximum(value, low), high)
+
+
+def cast(value: Expr | int, dtype: str) -> Expr:
+    """Return ``value`` as another type: its low bits, sign-extended unless the type is unsigned. For example,
+    ``cast(300, "int8")`` is 44."""
+    checked = check_dtype(dtype)
+    expr = as_expr(value)
+    return expr if expr.dtype == checked else Cast(expr, checked)
+
+
+def check_dtype(dtype: str) -> Dtype:
+    """Return ``dtype`` if the machine supports it.
+
+    Raises:
+        ShapeError: it is not one of :data:`DTYPES`.
+    """
+    for known in DTYPES:
+        if dtype == known:
+            return known
+    raise ShapeError(f"the dtype is {dtype!r}; it must be 'int8', 'uint8', 'int16' or 'int32'")
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """Return the operands of a node."""
+    if isinstance(expr, Const | IterVar):  # most nodes
+        return ()
+    if isinstance(expr, Binary):
+        return (expr.a, expr.b)
+    if isinstance(expr, Cast):
+        return (expr.value,)
+    if isinstance(expr, Read):
+        return expr.indices
+    if isinstance(expr, Sum):
+        return (expr.body,)
+    if isinstance(expr, Guarded):
+        return (expr.value, *(side for condition in expr.conditions for side in condition))
+    return expr.parts() if isinstance(expr, Composed | Function) else ()
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """Yield a node and all its descendants, operands in order."""
+    left = [expr]
+    while left:
+        one = left.pop()
+        yield one
+        left.extend(reversed(children(one)))
+
+
+def rewrite(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
+    """Return ``expr`` with every node replaced for which ``change`` returns another, from the top down."""
+    changed = change(expr)
+    if changed is not None:
+        return changed
+    if isinstance(expr, Binary):
+        return Binary(expr.op, rewrite(expr.a, change), rewrite(expr.b, change))
+    if isinstance(expr, Cast):
+        return Cast(rewrite(expr.value, change), expr.to)
+    if isinstance(expr, Read):
+        return Read(expr.tensor, tuple(rewrite(index, change) for index in expr.indices))
+    if isinstance(expr, Sum):
+        return Sum(rewrite(expr.body, change), expr.axes)
+    if isinstance(expr, Guarded):
+        conditions = tuple((rewrite(a, change), rewrite(b, change)) for a, b in expr.conditions)
+        return Guarded(rewrite(expr.value, change), conditions, expr.otherwise)
+    return (
+        expr.rewritten(lambda part: rewrite(part, change)) if isinstance(expr, Composed | Function) else expr
+    )
+
+
+def substitute(expr: Expr, values: dict[IterVar, Expr]) -> Expr:
+    """Return ``expr`` with iteration variables replaced."""
+    return rewrite(expr, lambda node: values.get(node) if isinstance(node, IterVar) else None)
+
+
+def arithmetic(expr: Expr) -> Expr:
+    """Return ``expr`` with all composed values written as arithmetic."""
+    return rewrite(expr, lambda node: arithmetic(node.plain()) if isinstance(node, Composed) else None)
+
+
+def without_zero(expr: Expr) -> tuple[Expr, int | None]:
+    """Return the value and the zero point that is subtracted from it, or the expression itself and None."""
+    if isinstance(expr, Cast) and expr.to == "int16":
+        inner = expr.value
+        if isinstance(inner, Binary) and inner.op == "-" and isinstance(inner.b, Const):
+            return inner.a, inner.b.value
+    return expr, None
+
+
+def reads(expr: Expr) -> list[Read]:
+    """Return all tensor elements that ``expr`` reads, left to right, except in indices."""
+    if isinstance(expr, Read):
+        return [expr]
+    return [read for child in children(expr) for read in reads(child)]
+
+
+def format_expr(expr: Expr, brackets: int = -1) -> str:
+    """Return ``expr`` in the notation of loop nests: ``A[ko*8+ki][yo*8+yi] * B[ko*8+ki][xo*8+xi]``."""
+    if isinstance(expr, Const):
+        return str(expr.value)
+    if isinstance(expr, IterVar):
+        return expr.name
+    if isinstance(expr, Cast):
+        return f"{expr.to}({format_expr(expr.value)})"
+    if isinstance(expr, Read):
+        return expr.tensor.name + "".join(f"[{format_expr(i)}]" for i in expr.indices)
+    if isinstance(expr, Sum):
+        axes = ", ".join(axis.name for axis in expr.axes)
+        return f"sum({format_expr(expr.body)}, axis=[{axes}])"
+    if isinstance(expr, Guarded):
+        return f"({format_expr(expr.value)} if {format_conditions(expr.conditions)} else {expr.otherwise})"
+    if isinstance(expr, Composed):
+        return format_expr(expr.plain(), brackets)
+    if isinstance(expr, Function):
+        settings = [f"{name}={value}" for name, value in expr.settings().items()]
+        return f"{expr.NAME}({', '.join([*map(format_expr, expr.parts()), *settings])})"
+    assert isinstance(expr, Binary)
+    if expr.op in ("min", "max"):
+        return f"{expr.op}({format_expr(expr.a)}, {format_expr(expr.b)})"
+    level = PRECEDENCE[expr.op]
+    left = format_expr(expr.a, level)
+    grouped = isinstance(expr.b, Binary) and expr.b.op not in _ASSOCIATIVE.get(expr.op, ())
+    right = format_expr(expr.b, level + grouped)
+    spaced = any(isinstance(node, Read) for node in walk(expr)) or expr.op in ("<<", ">>")
+    text = f"{left} {expr.op} {right}" if spaced else f"{left}{expr.op}{right}"
+    return f"({text})" if level < brackets else text
+
+
+def format_conditions(conditions: Sequence[Condition]) -> str:
+    """Return conditions as text: ``yi < 100-yo*8 and xi < 4``."""
+    return " and ".join(f"{format_expr(a)} < {format_expr(b)}" for a, b in conditions)

@@ -1,0 +1,74 @@
+"""Compile an operator by a mapping, into a program with the user's tensors."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy.typing as npt
+
+from accel.base.arguments import check_array, check_mapping
+from accel.compiler.codegen.compile_schedule import compile_schedule
+from accel.compiler.expr.expression_data import expression_to_data
+from accel.compiler.mappings.mapping import OperatorMapping, workload_tensors
+from accel.compiler.schedule.schedule import Schedule
+from accel.core.config import Config
+from accel.image.image import Image
+from accel.image.program_source import Mapped, Options, Source
+from accel.image.tensor_view import View
+
+
+def compile_mapped(
+    mapping: OperatorMapping,
+    schedule: Schedule,
+    config: Config,
+    *,
+    constants: Mapping[str, npt.NDArray[Any]] | None = None,
+    without: Collection[str] = (),
+) -> Image:
+    """Compile a schedule of a mapping's operator.
+
+    Args:
+        mapping: its ``workload`` has the schedule.
+        schedule: all its stages in scratchpads are tensorized or copies.
+        config: the machine.
+        constants: inputs of the mapping's ``source`` with known values.
+        without: names of reorder passes to turn off.
+
+    Raises:
+        ConfigError, ScheduleError, TensorizeError: the schedule does not fit the machine.
+        ShapeError: a constant has an unknown name, or another shape or dtype.
+    """
+    source = mapping.source
+    options = Options(workload=source.name, parameters=source.parameters)
+    if mapping.is_plain:
+        return compile_schedule(schedule, config, constants=constants, options=options, without=without)
+    packed = _pack(mapping, check_mapping("the constants", constants))
+    image = compile_schedule(schedule, config, constants=packed, options=options, without=without)
+    mapped = Mapped(name=mapping.name, expression=expression_to_data(schedule.outputs))
+    expression = expression_to_data([source.output])
+    origin = replace(image.source or Source(), expression=expression, mapped=mapped)
+    return replace(with_views(image, mapping.views), source=origin)
+
+
+def _pack(mapping: OperatorMapping, constants: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    """Convert values of the source's tensors to those of the mapping's operator.
+
+    Raises:
+        ShapeError: an array has another shape or dtype.
+    """
+    sources, targets = (
+        {one.name: one for one in workload_tensors(workload)}
+        for workload in (mapping.source, mapping.workload)
+    )
+    packed = dict(constants)
+    for name, view in mapping.views.items():
+        if name in packed:
+            values = check_array(name, packed[name], sources[name].shape, sources[name].dtype)
+            packed[name] = view.gather(values, targets[name].shape)
+    return packed
+
+
+def with_views(image: Image, views: Mapping[str, View]) -> Image:
+    """Return a program whose tensors the host packs by views."""
+    tensors = tuple(replace(one, view=views.get(one.name)) for one in image.tensors)
+    return replace(image, tensors=tensors)

@@ -1,0 +1,161 @@
+"""A convolution with split axes: the operator that is left, and the views of its tensors.
+
+Strips join the batch, input positions the input channels, and positions within a block the output channels.
+If no axis is left, the operator is a matrix product.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from accel.compiler.mappings.window_axes import AxisSplit
+from accel.compiler.ops.conv2d import conv2d
+from accel.compiler.ops.quantized_layers import Quantized
+from accel.compiler.ops.workload import Workload, dense
+from accel.image.tensor_view import View
+
+Splits = tuple[AxisSplit, AxisSplit]
+"""The splits of a picture's rows and columns."""
+
+_BATCH = (1, 0, 0, 0, 0, 0, 0, 0)
+_CHANNEL = (0, 0, 0, 1, 0, 0, 0, 0)
+"""Coefficients of views, whose dimensions are batch, two strips, channel, two positions that become channels,
+and two positions that are left."""
+
+
+def split_convolution(workload: Workload, splits: Splits) -> Workload:
+    """Return the operator that is left of a convolution.
+
+    Raises:
+        ShapeError: sums would be too long.
+    """
+    down, across = splits
+    sizes = workload.parameters
+    copies = down.block * across.block
+    batch = sizes["N"] * down.strips * across.strips
+    inputs, outputs = sizes["IC"] * down.input_channels * across.input_channels, sizes["OC"] * copies
+    epilogue: dict[str, Any] = _epilogue(workload, copies) | {"bias": workload.bias is not None}
+    if is_product(workload, splits):
+        return dense(batch, inputs, outputs, **epilogue)
+    return conv2d(
+        batch,
+        inputs,
+        down.size,
+        across.size,
+        outputs,
+        (down.taps, across.taps),
+        stride=(down.stride, across.stride),
+        padding=(down.padding[0], across.padding[0], down.padding[1], across.padding[1]),
+        dilation=(down.dilation, across.dilation),
+        groups=sizes["groups"],
+        **epilogue,
+    )
+
+
+def is_product(workload: Workload, splits: Splits) -> bool:
+    """Return whether no axis is left of an ungrouped convolution."""
+    return workload.parameters["groups"] == 1 and all(one.is_single_product for one in splits)
+
+
+def _epilogue(workload: Workload, copies: int) -> dict[str, Any]:
+    epilogue = workload.epilogue
+    if isinstance(epilogue, Quantized):
+        if len(epilogue.scales) > 1 and copies > 1:
+            scales = [scale for scale in epilogue.scales for _ in range(copies)]
+            epilogue = replace(epilogue, scale=scales)
+        return {"quantized": epilogue}
+    return {name: getattr(epilogue, name) for name in ("residual", "relu", "shift", "clip")}
+
+
+def convolution_views(workload: Workload, splits: Splits) -> dict[str, View]:
+    """Return how the host packs the tensors, by name."""
+    down, across = splits
+    views = {"data": _data_view(workload, splits), "weight": _weight_view(workload, splits)}
+    has_blocks = down.block * across.block > 1
+    if has_blocks and workload.bias is not None:
+        channels = workload.parameters["OC"]
+        views["bias"] = View(
+            shape=(channels,),
+            before=(0,),
+            sizes=(channels, down.block, across.block),
+            coefficients=((1, 0, 0),),
+        )
+    if has_blocks or down.strips * across.strips > 1 or is_product(workload, splits):
+        names = ("out", "residual") if workload.residual is not None else ("out",)
+        views |= dict.fromkeys(names, _output_view(workload, splits))
+    return views
+
+
+def _data_view(workload: Workload, splits: Splits) -> View:
+    down, across = splits
+    sizes = workload.parameters
+    return View(
+        shape=(sizes["N"], sizes["IC"], down.axis.size, across.axis.size),
+        before=(0, 0, down.host_padding, across.host_padding),
+        sizes=(
+            *(sizes["N"], down.strips, across.strips),
+            *(sizes["IC"], down.input_channels, across.input_channels),
+            *(down.size, across.size),
+        ),
+        coefficients=(
+            _BATCH,
+            _CHANNEL,
+            (0, down.length * down.step_stride, 0, 0, down.channel_spacing, 0, down.position_spacing, 0),
+            (
+                *(0, 0, across.length * across.step_stride, 0),
+                *(0, across.channel_spacing, 0, across.position_spacing),
+            ),
+        ),
+        fill=workload.epilogue.input_zero if isinstance(workload.epilogue, Quantized) else 0,
+    )
+
+
+def _weight_view(workload: Workload, splits: Splits) -> View:
+    """Return the view of the weights. Positions within a block take the place of strips.
+
+    The window of each further output of a block starts one stride later, so that its taps come earlier.
+    """
+    down, across = splits
+    sizes = workload.parameters
+    columns = sizes["IC"] // sizes["groups"]
+
+    def shift(split: AxisSplit) -> int:
+        return -split.axis.stride if split.block > 1 else 0
+
+    def tap_spacing(split: AxisSplit) -> int:
+        return split.position_spacing if split.block > 1 else 1
+
+    return View(
+        shape=(sizes["OC"], columns, down.axis.taps, across.axis.taps),
+        before=(0, 0, 0, 0),
+        sizes=(
+            *(sizes["OC"], down.block, across.block),
+            *(columns, down.input_channels, across.input_channels),
+            *(down.taps, across.taps),
+        ),
+        coefficients=(
+            _BATCH,
+            _CHANNEL,
+            (0, shift(down), 0, 0, 1, 0, tap_spacing(down), 0),
+            (0, 0, shift(across), 0, 0, 1, 0, tap_spacing(across)),
+        ),
+    )
+
+
+def _output_view(workload: Workload, splits: Splits) -> View:
+    down, across = splits
+    sizes = workload.parameters
+    return View(
+        shape=workload.output.shape,
+        before=(0, 0, 0, 0),
+        sizes=(
+            *(sizes["N"], down.strips, across.strips),
+            *(sizes["OC"], down.block, across.block),
+            *(down.length, across.length),
+        ),
+        coefficients=(
+            _BATCH,
+            _CHANNEL,
+            (0, down.length * down.block, 0, 0, 1, 0, down.block, 0),
+            (0, 0, across.length * across.block, 0, 0, 1, 0, across.block),
+        ),
+    )

@@ -1,0 +1,207 @@
+"""The choice of a mapping: the one that a user names, or the one with the fewest predicted cycles."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from accel.base.errors import ScheduleError
+from accel.compiler.mappings.convolution_mappings import find_window_mapping, window_mappings
+from accel.compiler.mappings.mapping import (
+    AUTO,
+    PLAIN,
+    OperatorMapping,
+    mapping_error,
+    plain_mapping,
+    workload_tensors,
+)
+from accel.compiler.mappings.pool_mappings import find_pool_mapping, pool_mappings
+from accel.compiler.operators.default_schedule import find_candidates, planner_of
+from accel.compiler.ops.workload import Workload
+from accel.compiler.plans.plan_candidate import Candidate
+from accel.compiler.schedule.schedule import Schedule
+from accel.compiler.target.machine import Machine
+from accel.core.config import Config
+
+_Enumerate = Callable[[Workload, Config], Iterator[OperatorMapping]]
+_Find = Callable[[Workload, str], OperatorMapping]
+_MAPPED: dict[str, tuple[_Enumerate, _Find]] = {
+    "conv2d": (window_mappings, find_window_mapping),
+    "avg_pool2d": (pool_mappings, find_pool_mapping),
+    "max_pool2d": (pool_mappings, find_pool_mapping),
+}
+"""Operators with several mappings: a function that enumerates them, and one that finds one by name."""
+_Planned = tuple[OperatorMapping, list[Candidate[Any]]]
+"""A mapping and the plans of its operator, best first."""
+
+_MIN_SAVING = 0.1
+"""Share of the plain mapping's cycles that a mapping must save to be chosen, because the host must pack."""
+_MIN_SAVING_IF_SMALLER = 0.05
+"""The same for a mapping whose input has fewer bytes than the plain one's, so that the host packs less."""
+_TIE_SHARE = 0.02
+"""Mappings whose cycles differ by less than this share count as equal. The smaller input wins."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedMapping:
+    """A mapping that was considered.
+
+    Attributes:
+        name: name of the mapping.
+        least_cycles: lower bound by products and by bytes on the bus.
+        predicted_cycles: cycles of its best plan, or None if no plan fits, or the bound already excludes
+            the mapping.
+        data_bytes: bytes of the input as the host packs it.
+        factor: values of the packed input per value of the user's input.
+    """
+
+    name: str
+    least_cycles: int
+    predicted_cycles: int | None
+    data_bytes: int
+    factor: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class MappingChoice:
+    """A chosen mapping and the plans of its operator.
+
+    Attributes:
+        mapping: the chosen one.
+        candidates: plans of its operator, best first.
+        compared: all mappings that were considered, the chosen one first, then by cycles.
+    """
+
+    mapping: OperatorMapping
+    candidates: list[Candidate[Any]]
+    compared: tuple[ComparedMapping, ...]
+
+    def schedule(self, machine: Machine) -> Schedule:
+        """Return the schedule of the best plan."""
+        workload = self.mapping.workload
+        return planner_of(workload).schedule(workload, machine, self.candidates[0].plan)
+
+
+def choose_mapping(
+    workload: Workload,
+    config: Config,
+    *,
+    mapping: str = AUTO,
+    threads: int | None = None,
+    tile: Mapping[str, int] | None = None,
+    keep_results: bool = False,
+) -> MappingChoice:
+    """Choose a mapping and find the plans of its operator.
+
+    Args:
+        workload: the requested operator.
+        config: the machine.
+        mapping: a name, or ``auto`` for the fastest. With a given tile, ``auto`` is the plain mapping.
+        threads, tile: see :func:`~accel.compiler.operators.default_schedule.find_candidates`.
+        keep_results: whether to consider only mappings that do not change the output's layout in DRAM.
+
+    Raises:
+        ScheduleError: the name is unknown, or no plan fits.
+    """
+    if mapping != AUTO:
+        named = find_mapping(workload, mapping)
+        plans = find_candidates(named.workload, config, threads, tile)
+        return MappingChoice(mapping=named, candidates=plans, compared=(_compare(named, config, plans),))
+    plain = plain_mapping(workload)
+    planned: list[_Planned] = [(plain, find_candidates(workload, config, threads, tile))]
+    excluded: list[OperatorMapping] = []
+    others = [] if tile else list(_other_mappings(workload, config))
+    others = [one for one in others if one.keeps_output_layout or not keep_results]
+    for one in sorted(others, key=lambda one: (_bound(one, config), one.data_bytes)):
+        plans = _plans_if_promising(one, planned, config, threads)
+        if plans:
+            planned.append((one, plans))
+        else:
+            excluded.append(one)
+    chosen, candidates = _best(planned)
+    compared = [_compare(one, config, plans) for one, plans in planned if one is not chosen]
+    compared += [_compare(one, config, []) for one in excluded]
+    ranked = sorted(compared, key=lambda one: one.predicted_cycles or one.least_cycles)
+    return MappingChoice(
+        mapping=chosen, candidates=candidates, compared=(_compare(chosen, config, candidates), *ranked)
+    )
+
+
+def find_mapping(workload: Workload, name: str) -> OperatorMapping:
+    """Return an operator's mapping by its name.
+
+    Raises:
+        ScheduleError: the operator has no mapping of that name.
+    """
+    if workload.name in _MAPPED:
+        return _MAPPED[workload.name][1](workload, name)
+    if name != PLAIN:
+        raise mapping_error(name, workload, "it has the plain one only")
+    return plain_mapping(workload)
+
+
+def _other_mappings(workload: Workload, config: Config) -> Iterator[OperatorMapping]:
+    """Iterate over the mappings that may be faster than the plain one."""
+    if workload.name in _MAPPED:
+        enumerate_mappings, _ = _MAPPED[workload.name]
+        yield from (one for one in enumerate_mappings(workload, config) if not one.is_plain)
+
+
+def _plans_if_promising(
+    mapping: OperatorMapping, planned: list[_Planned], config: Config, threads: int | None
+) -> list[Candidate[Any]]:
+    bound = _bound(mapping, config)
+    if bound > _cycle_limit(mapping, planned):
+        return []
+    smaller = [
+        one.data_bytes for one, plans in planned[1:] if bound > plans[0].prediction.cycles * (1 - _TIE_SHARE)
+    ]
+    if smaller and mapping.data_bytes >= min(smaller):
+        return []
+    try:
+        return find_candidates(mapping.workload, config, threads)
+    except ScheduleError:
+        return []
+
+
+def _cycle_limit(mapping: OperatorMapping, planned: list[_Planned]) -> float:
+    plain, plans = planned[0]
+    saving = _MIN_SAVING_IF_SMALLER if mapping.data_bytes < plain.data_bytes else _MIN_SAVING
+    return plans[0].prediction.cycles * (1 - saving)
+
+
+def _best(planned: list[_Planned]) -> _Planned:
+    """Return the fastest mapping that saves enough, or the plain one."""
+    saving = [
+        (one, plans) for one, plans in planned[1:] if plans[0].prediction.cycles <= _cycle_limit(one, planned)
+    ]
+    if not saving:
+        return planned[0]
+    limit = min(plans[0].prediction.cycles for _, plans in saving) * (1 + _TIE_SHARE)
+    ties = [(one, plans) for one, plans in saving if plans[0].prediction.cycles <= limit]
+    return min(ties, key=lambda tie: tie[0].data_bytes)
+
+
+def _compare(mapping: OperatorMapping, config: Config, plans: list[Candidate[Any]]) -> ComparedMapping:
+    return ComparedMapping(
+        name=mapping.name,
+        least_cycles=_bound(mapping, config),
+        predicted_cycles=round(plans[0].prediction.cycles) if plans else None,
+        data_bytes=mapping.data_bytes,
+        factor=mapping.factor,
+    )
+
+
+def _bound(mapping: OperatorMapping, config: Config) -> int:
+    """Return a quick lower bound on cycles: slots, operand bytes and output bytes.
+
+    Operators with one mapping need no bound. Theirs is 0.
+    """
+    workload = mapping.workload
+    if mapping.source.name not in _MAPPED:
+        return 0
+    data, *_, out = workload_tensors(workload)
+    operands = [read.tensor for read in workload.factors] if mapping.source.name == "conv2d" else [data]
+    read = sum(prod(one.shape) for one in operands)
+    slots = int(planner_of(workload).features(workload, config).slots)
+    return max(slots, -(-read // config.bus_bytes), -(-prod(out.shape) // config.bus_bytes))

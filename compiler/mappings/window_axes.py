@@ -1,0 +1,139 @@
+"""One axis of a picture under sliding windows, split into strips, steps and blocks.
+
+The output position along an axis is ``(strip * length + step) * block + within``. Strips become pictures of
+the batch, steps remain positions of the axis, and the positions within a block become channels. The input is
+split alike. Each step has input positions of its own, which become input channels, and the kernel keeps the
+taps that reach into other steps. With a window of 3 taps:
+
+====================  =====================================================================
+stride 1, packed      the 3 values of a window become channels, and one tap is left stride 1, block 4
+4 input positions become channels; 2 taps are left, as the windows of a
+                      block reach into the next block
+stride 2, strips 2    two halves of the axis, which overlap by the positions that windows share
+====================  =====================================================================
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowAxis:
+    """Windows along one axis.
+
+    Attributes:
+        size: input positions.
+        taps, stride, dilation: shape of the windows.
+        before, after: padding around the input.
+        outputs: number of windows.
+    """
+
+    size: int
+    taps: int
+    stride: int
+    dilation: int
+    before: int
+    after: int
+    outputs: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class AxisSplit:
+    """A split axis.
+
+    Attributes:
+        axis: the axis.
+        strips: parts that become pictures of the batch.
+        block: neighbouring outputs that become channels.
+        packed: whether all input positions that a block's windows need become channels of one step.
+    """
+
+    axis: WindowAxis
+    strips: int = 1
+    block: int = 1
+    packed: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the axis does not change."""
+        return self.strips == 1 and self.block == 1 and not self.packed
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether windows of a block have no dilation, and every strip has outputs."""
+        axis = self.axis
+        return (self.block == 1 or axis.dilation == 1) and (self.strips - 1) * self.length < axis.outputs
+
+    @property
+    def is_single_product(self) -> bool:
+        """Whether one output of a strip is left, which reads the one input position that is left.
+
+        If all axes are like that, the rest of a convolution is a matrix product.
+        """
+        return self.size == self.taps == self.length == 1 and self.padding[0] == 0
+
+    @property
+    def length(self) -> int:
+        """Steps of a strip."""
+        return -(-self.axis.outputs // (self.strips * self.block))
+
+    @property
+    def window_extent(self) -> int:
+        """Input positions from the first to the last that the windows of a block read."""
+        axis = self.axis
+        return (self.block - 1) * axis.stride + (axis.taps - 1) * axis.dilation + 1
+
+    @property
+    def step_stride(self) -> int:
+        """Input positions from the windows of one step to those of the next."""
+        return self.axis.stride * self.block
+
+    @property
+    def input_channels(self) -> int:
+        """Input positions that become channels of one step."""
+        if self.packed:
+            return self.axis.taps if self.block == 1 else self.window_extent
+        return self.step_stride if self.block > 1 else 1
+
+    @property
+    def channel_spacing(self) -> int:
+        """Distance in the input of two neighbouring positions that become channels."""
+        return self.axis.dilation if self.packed and self.block == 1 else 1
+
+    @property
+    def taps(self) -> int:
+        """Taps that are left."""
+        if self.packed:
+            return 1
+        return -(-self.window_extent // self.step_stride) if self.block > 1 else self.axis.taps
+
+    @property
+    def stride(self) -> int:
+        """Stride that is left."""
+        return 1 if self.packed or self.block > 1 else self.axis.stride
+
+    @property
+    def dilation(self) -> int:
+        """Dilation that is left."""
+        return 1 if self.packed or self.block > 1 else self.axis.dilation
+
+    @property
+    def padding(self) -> tuple[int, int]:
+        """Padding that the machine adds. The host adds the rest."""
+        return (self.axis.before, self.axis.after) if self.is_plain else (0, 0)
+
+    @property
+    def size(self) -> int:
+        """Input positions that are left."""
+        if self.is_plain:
+            return self.axis.size
+        return (self.length - 1) * self.stride + (self.taps - 1) * self.dilation + 1
+
+    @property
+    def position_spacing(self) -> int:
+        """Distance in the user's input of two neighbouring positions that are left."""
+        return self.step_stride if self.packed or self.block > 1 else 1
+
+    @property
+    def host_padding(self) -> int:
+        """Padding that the host adds before the input."""
+        return 0 if self.is_plain else self.axis.before

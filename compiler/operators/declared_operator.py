@@ -1,0 +1,169 @@
+"""The declaration of an operator: everything that the command line, sweeps and planners know about it."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from accel.base.errors import ShapeError, nearest
+from accel.compiler.operators.operator_parameters import JointParameter, Parameter, ParameterKind
+from accel.compiler.ops.workload import Workload
+from accel.compiler.plans.planner import Planner
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandFamily:
+    """A command for several operators.
+
+    Attributes:
+        command: its name.
+        option: the option that selects the operator.
+        summary: a line about it.
+    """
+
+    command: str
+    option: str
+    summary: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandVariant:
+    """An operator's place in a family: the value of the family's option."""
+
+    family: CommandFamily
+    value: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operator:
+    """An operator.
+
+    Attributes:
+        name: name of the function that makes its workloads, and of the workloads in sweeps.
+        make: makes a workload. Its signature says which parameters are optional, and their defaults.
+        parameters: parameters of ``make``, in its order.
+        joint_parameters: names for several parameters.
+        planner: plans and schedules its workloads.
+        machine: the default configuration on the command line.
+        summary: one line about its result.
+        text: description of shapes, types and epilogue.
+        examples: example arguments of ``accel compile``.
+        variant: name of another command that also compiles it.
+    """
+
+    name: str
+    make: Callable[..., Workload]
+    parameters: tuple[Parameter, ...]
+    planner: Planner[Any, Any]
+    summary: str
+    text: str
+    examples: tuple[str, ...]
+    machine: str = "vta"
+    joint_parameters: tuple[JointParameter, ...] = ()
+    variant: CommandVariant | None = None
+
+    @property
+    def command(self) -> str:
+        """The name of the subcommand of ``accel compile``."""
+        return self.name.replace("_", "-")
+
+    def default_of(self, parameter: Parameter) -> Any:
+        """Return the default of a parameter, or :attr:`inspect.Parameter.empty` if it is required."""
+        if parameter.omitted_value is not None:
+            return parameter.omitted_value
+        return inspect.signature(self.make).parameters[parameter.name].default
+
+    def is_needed(self, parameter: Parameter) -> bool:
+        """Return whether a parameter is required."""
+        return self.default_of(parameter) is inspect.Parameter.empty
+
+    @property
+    def spellings(self) -> dict[str, Parameter | JointParameter]:
+        """The parameters by every name that sweeps and files may use."""
+        found: dict[str, Parameter | JointParameter] = {}
+        for one in self.parameters:
+            names = (one.name, one.name.lower(), *(name for name in one.aliases if len(name) > 1))
+            found |= dict.fromkeys(names, one)
+        found |= {field.name: field for record in self.records for field in record.fields}
+        return found | {joint.name: joint for joint in self.joint_parameters}
+
+    @property
+    def records(self) -> list[Parameter]:
+        """The parameters that are records."""
+        return [one for one in self.parameters if one.kind is ParameterKind.RECORD]
+
+    def parameters_named(self, name: str) -> set[str]:
+        """Return the parameters that a name stands for, or none if it is unknown."""
+        found = self.spellings.get(name)
+        return set() if found is None else {found.name} if isinstance(found, Parameter) else set(found.names)
+
+    def takes_tuples(self, name: str) -> bool:
+        """Return whether a value under a name can be several numbers."""
+        found = self.spellings.get(name)
+        return isinstance(found, JointParameter) or (found is not None and found.kind.is_tuple)
+
+    def workload(self, values: Mapping[str, Any]) -> Workload:
+        """Make a workload from values under any of the parameters' names.
+
+        Raises:
+            ShapeError: as :meth:`arguments`, or a value is invalid.
+        """
+        return self.make(**self.arguments(values))
+
+    def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Convert values under any of the parameters' names to arguments of :attr:`make`.
+
+        Raises:
+            ShapeError: a name is unknown, or a parameter is missing or given twice.
+        """
+        known, found = self.spellings, dict[str, Any]()
+        given: dict[str, str] = {}
+        for name, value in values.items():
+            if name not in known:
+                raise ShapeError(f"{name!r} is not a parameter of {self.name}; {nearest(name, known)}")
+            one = known[name]
+            parts = {one.name: value} if isinstance(one, Parameter) else _joint_values(one, value)
+            for key, part in parts.items():
+                if key in found:
+                    raise ShapeError(f"{key} of {self.name} is given twice, as {given[key]} and as {name}")
+                found[key], given[key] = part, name
+        for record in self.records:
+            self._make_record(record, found, given)
+        rest = [one for one in self.parameters if one.name not in found]
+        missing = [one for one in rest if self.is_needed(one)]
+        if missing:
+            named = ", ".join(f"{one.name} ({one.text[0].lower()}{one.text[1:-1]})" for one in missing)
+            raise ShapeError(f"{self.name} lacks {named}; each must be given")
+        return found | {one.name: one.omitted_value for one in rest if one.omitted_value is not None}
+
+    @staticmethod
+    def _make_record(record: Parameter, found: dict[str, Any], given: Mapping[str, str]) -> None:
+        """Replace the given fields of a record by one argument.
+
+        Raises:
+            ShapeError: the record is also given, or its fields contradict one another.
+        """
+        fields = {one.name: found.pop(one.name) for one in record.fields if one.name in found}
+        values = {name: value for name, value in fields.items() if value is not None and value is not False}
+        if not values:
+            return
+        if found.get(record.name) is not None:
+            name = next(iter(values))
+            raise ShapeError(f"{name} is given twice, alone and in {given[record.name]}; give it once")
+        values |= {name: found.pop(name) for name in record.shared if name in found}
+        assert record.make is not None
+        found[record.name] = record.make(values)
+
+
+def _joint_values(joint: JointParameter, value: Any) -> dict[str, Any]:
+    """Return the value of each parameter of a joint one.
+
+    Raises:
+        ShapeError: there are too few or too many numbers.
+    """
+    if not isinstance(value, list | tuple):
+        return dict.fromkeys(joint.names, value)
+    numbers = value * len(joint.names) if len(value) == 1 else value
+    if len(numbers) != len(joint.names):
+        raise ShapeError(f"{joint.name} is {value!r}; it must be one number, or {' and '.join(joint.names)}")
+    return dict(zip(joint.names, numbers, strict=True))

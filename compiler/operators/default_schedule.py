@@ -1,0 +1,59 @@
+"""Default schedules: the best plan of an operator's planner. They use public scheduling operators only."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from accel.compiler.codegen.dram_map import check_room
+from accel.compiler.operators.operator_registry import operator_of
+from accel.compiler.ops.workload import Workload
+from accel.compiler.plans.epilogue_cost import has_store_epilogue
+from accel.compiler.plans.plan_candidate import Candidate
+from accel.compiler.plans.planner import Planner
+from accel.compiler.schedule.schedule import Schedule
+from accel.compiler.target.machine import Machine
+from accel.core.config import Config
+
+
+def planner_of(workload: Workload) -> Planner[Any, Any]:
+    """Return the planner of a workload's operator.
+
+    Raises:
+        ShapeError: no operator has the workload's name.
+    """
+    return operator_of(workload.name).planner
+
+
+def find_candidates(
+    workload: Workload, config: Config, threads: int | None = None, tile: Mapping[str, int] | None = None
+) -> list[Candidate[Any]]:
+    """Return the most promising plans, best first. The best one is the default schedule's.
+
+    Args:
+        workload: the operator.
+        config: the machine.
+        threads: only plans with this number of virtual threads, or None for any.
+        tile: only plans with these sizes in elements, by :attr:`~accel.compiler.plans.planner.TileSide.key`,
+            for example ``{"tile_m": 64}``. A size beyond the tensor's is reduced to it.
+
+    Raises:
+        ScheduleError: the threads or the tile do not fit, a size is unknown or no multiple of a block, DRAM
+            is too small, or the workload is quantized and the machine has ``post=0``.
+    """
+    check_room([workload.output], config)
+    has_store_epilogue(workload, config)
+    return planner_of(workload).candidates(workload, config, threads, tile or {})
+
+
+def default_schedule(
+    workload: Workload,
+    machine: Machine,
+    threads: int | None = None,
+    tile: Mapping[str, int] | None = None,
+) -> Schedule:
+    """Return the schedule of the best plan.
+
+    Raises:
+        ScheduleError: see :func:`find_candidates`.
+    """
+    plan = find_candidates(workload, machine.config, threads, tile)[0].plan
+    return planner_of(workload).schedule(workload, machine, plan)

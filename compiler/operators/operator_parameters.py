@@ -1,0 +1,114 @@
+"""Parameters of operators: names in Python and in sweeps, and options on the command line."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class ParameterKind(Enum):
+    """The type of a parameter's value."""
+
+    FLAG = "flag"
+    INTEGER = "integer"
+    PAIR = "pair"
+    """A number for both directions, or one for each."""
+    SIDES = "sides"
+    """A number for all sides, (vertical, horizontal), or (top, left, bottom, right)."""
+    BOUNDS = "bounds"
+    """The lowest and the highest value."""
+    NUMBER = "number"
+    """A real number."""
+    SCALES = "scales"
+    """A positive real number, or one for each channel. The command line takes a number or a ``.npy`` file."""
+    TYPE = "type"
+    """The type of a quantized tensor: int8 or uint8."""
+    ORDER = "order"
+    """The order of additions in float32: left, right or apart."""
+    RECORD = "record"
+    """Several parameters in one argument. Outside of Python, they are separate."""
+
+    @property
+    def is_tuple(self) -> bool:
+        """Whether a value can be several numbers."""
+        return self in (ParameterKind.PAIR, ParameterKind.SIDES, ParameterKind.BOUNDS)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many numbers a value can be."""
+        counts = {ParameterKind.PAIR: (1, 2), ParameterKind.SIDES: (1, 2, 4), ParameterKind.BOUNDS: (2,)}
+        return counts.get(self, (1,))
+
+    @property
+    def separator(self) -> str:
+        """The character between numbers on the command line."""
+        return "x" if self is ParameterKind.PAIR else ","
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """A parameter of an operator.
+
+    Attributes:
+        name: name of the argument in Python, and of the column in a sweep's table.
+        kind: type of the value.
+        text: a sentence about its meaning.
+        metavar: syntax of a value on the command line, for example ``KH[xKW]``.
+        aliases: other names, for example ``batch`` for ``N``.
+        has_short_option: whether a name of one letter is also a short option.
+        omitted_value: the value outside of Python if the parameter is omitted. Python requires the
+            parameter.
+        default_text: the default in help texts, if the default value itself would not explain it.
+        fields: the parameters of a record.
+        shared: parameters of the operator that belong to the record if the record is given.
+        make: makes the argument of a record from the values of its fields.
+    """
+
+    name: str
+    text: str
+    kind: ParameterKind = ParameterKind.INTEGER
+    metavar: str | None = None
+    aliases: tuple[str, ...] = ()
+    has_short_option: bool = True
+    omitted_value: int | None = None
+    default_text: str | None = None
+    fields: tuple["Parameter", ...] = ()
+    shared: tuple[str, ...] = ()
+    make: Callable[[Mapping[str, Any]], Any] | None = None
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options on the command line. A record has none of its own."""
+        if self.kind is ParameterKind.RECORD:
+            return ()
+        names = (self.name, *self.aliases)
+        return tuple(
+            option for name in names for option in _options(name, has_short_option=self.has_short_option)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointParameter:
+    """One name for several parameters, for example ``size`` for ``H`` and ``W``.
+
+    Attributes:
+        name: the name outside of Python.
+        names: names of the parameters, in order. A single number applies to all of them.
+        text: a sentence about its meaning.
+        metavar: syntax of a value on the command line.
+    """
+
+    name: str
+    names: tuple[str, ...]
+    text: str
+    metavar: str
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options on the command line."""
+        return _options(self.name, has_short_option=False)
+
+
+def _options(name: str, *, has_short_option: bool) -> tuple[str, ...]:
+    option = name.lower().replace("_", "-")
+    return (f"-{option}", f"--{option}") if has_short_option and len(option) == 1 else (f"--{option}",)

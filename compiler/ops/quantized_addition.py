@@ -1,0 +1,253 @@
+"""Additions of quantized tensors in integers, equal to floating point for every pair of values.
+
+ONNX Runtime computes ``y = sat(rne(fma(left, l, fma(right, r, c))))`` in float32, with ``l = left_scale /
+scale``, ``r = right_scale / scale`` and ``c = zero - fma(l, left_zero, r * right_zero)``. The store unit adds
+with two multipliers, a shift and an offset, see :func:`accel.core.requantize.add`. For given multipliers and
+shift, each of the 65,536 pairs of values allows an interval of offsets. Any offset in all intervals is exact.
+The width of this intersection is a concave function of the multipliers. Cutting planes find its maximum. If
+that is negative, no integers are exact.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.base.errors import ShapeError
+from accel.compiler.expr.quantized_expressions import Addition, Order, Quantization, float_add
+from accel.core.requantize import ADD_MULTIPLIER_BITS, ADD_OFFSET_BITS, MAX_ADD_SHIFT, add
+
+__all__ = ["Addition", "Quantization", "find_addition", "float_add"]
+
+_MAX_SHIFTS = 4
+"""Number of shifts to try, from the largest one whose multipliers fit."""
+_MAX_DISTANCE = 1 << 20
+"""Largest distance of a multiplier from the nearest one."""
+_MAX_CUTS = 60
+"""Maximum number of cutting planes."""
+_MAX_MULTIPLIER = (1 << ADD_MULTIPLIER_BITS) - 1
+_MAX_OFFSET = (1 << (ADD_OFFSET_BITS - 1)) - 1
+
+_Integers = npt.NDArray[np.int64]
+_Floats = npt.NDArray[np.float64]
+
+
+def find_addition(
+    left: Quantization,
+    right: Quantization,
+    out: Quantization,
+    *,
+    low: int | None = None,
+    high: int | None = None,
+    order: Order = "left",
+) -> Addition:
+    """Return the integers for an addition: exact ones if there are any, otherwise the tried ones with the
+    fewest differences.
+
+    For example, with three equal scales both multipliers are ``2**30`` and the shift is 30. ``low`` and
+    ``high`` default to the bounds of the sum's type.
+
+    Raises:
+        ShapeError: an operand's scale is too large for the sum's.
+    """
+    low = out.low if low is None else max(low, out.low)
+    high = out.high if high is None else min(high, out.high)
+    ratios = left.scale / out.scale, right.scale / out.scale
+    shifts = _shifts(max(ratios))
+    pairs = _Pairs(left, right, low, high, float_add(left, right, out, low, high, order))
+    # halves are rounded to even before this zero point is added, and in floating point after it is added
+    zeros = (out.zero, out.zero - 1) if out.zero & 1 else (out.zero,)
+    nearest = [
+        _Candidate((round(ratios[0] * 2**shift), round(ratios[1] * 2**shift)), shift, zero)
+        for shift in shifts
+        for zero in zeros
+    ]
+    for candidate in nearest:
+        if pairs.offset_range(candidate).width >= 0:
+            return pairs.addition(candidate)
+    tried = [*nearest]
+    for candidate in _cutting_plane_candidates(pairs, nearest[0]):
+        if pairs.offset_range(candidate).width >= 0:
+            return pairs.addition(candidate)
+        tried.append(candidate)
+    return min(map(pairs.addition, tried), key=lambda one: one.differences)
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    multipliers: tuple[int, int]
+    shift: int
+    zero: int
+
+
+@dataclass(frozen=True)
+class _OffsetRange:
+    """The offsets from ``floor`` to ``ceiling`` that all pairs of values allow. There is none if ``floor >
+    ceiling``.
+
+    Attributes:
+        slope: the change of the width per unit of each multiplier, as long as the same pairs bound
+            it.
+    """
+
+    floor: int
+    ceiling: int
+    slope: tuple[int, int]
+
+    @property
+    def width(self) -> int:
+        return self.ceiling - self.floor
+
+
+class _Pairs:
+    """All pairs of values with their sums, and the bounds that they put on an offset.
+
+    Sums and products increase with both values. So the smallest offset depends only on pairs whose lower
+    neighbours have smaller sums, and the largest only on pairs whose upper neighbours have larger sums.
+    """
+
+    def __init__(self, left: Quantization, right: Quantization, low: int, high: int, sums: _Integers) -> None:
+        self._left, self._right, self._bounds, self._sums = left, right, (low, high), sums
+        self._rows, self._columns = left.values() - left.zero, right.values() - right.zero
+        rises = [np.diff(sums, axis=axis) != 0 for axis in (0, 1)]
+        first = (sums > low) & _framed(rises[0], 0, 0) & _framed(rises[1], 1, 0)
+        last = (sums < high) & _framed(rises[0], 0, 1) & _framed(rises[1], 1, 1)
+        self._least, self._most = (np.nonzero(one) for one in (first, last))
+
+    def offset_range(self, candidate: _Candidate) -> _OffsetRange:
+        floor, below = self._extreme(self._least, candidate, 1)
+        ceiling, above = self._extreme(self._most, candidate, -1)
+        return _OffsetRange(floor, ceiling, (below[0] - above[0], below[1] - above[1]))
+
+    def _extreme(
+        self, places: tuple[_Integers, ...], candidate: _Candidate, sign: int
+    ) -> tuple[int, tuple[int, int]]:
+        """Return the largest lower bound (``sign`` 1) or the smallest upper bound (-1), and the values that
+        cause it."""
+        if not len(places[0]):
+            return -sign * _MAX_OFFSET, (0, 0)
+        rows, columns = self._rows[places[0]], self._columns[places[1]]
+        found = self._offsets(rows, columns, self._sums[places], candidate, sign)
+        at = int((sign * found).argmax())
+        return int(found[at]), (int(rows[at]), int(columns[at]))
+
+    @staticmethod
+    def _offsets(
+        rows: _Integers, columns: _Integers, sums: _Integers, candidate: _Candidate, sign: int
+    ) -> _Integers:
+        """Return the smallest offsets that give these sums (``sign`` 1), or the largest (-1)."""
+        wanted = sums - candidate.zero
+        half = (1 << candidate.shift) >> 1
+        open_end = wanted & 1 if candidate.shift else np.zeros_like(wanted)  # half is rounded to even
+        products = rows * candidate.multipliers[0] + columns * candidate.multipliers[1]
+        found: _Integers = (wanted << candidate.shift) - products - sign * (half - open_end)
+        return found
+
+    def addition(self, candidate: _Candidate) -> Addition:
+        offset_range = self.offset_range(candidate)
+        offset = (
+            (offset_range.floor + offset_range.ceiling) // 2
+            if offset_range.width >= 0
+            else self._frequent(candidate)
+        )
+        offset = min(max(offset, -_MAX_OFFSET), _MAX_OFFSET)
+        low, high = self._bounds
+        found = add(
+            self._left.values()[:, None],
+            self._right.values()[None, :],
+            multipliers=candidate.multipliers,
+            shift=candidate.shift,
+            offset=offset,
+            zeros=(self._left.zero, self._right.zero),
+            zero=candidate.zero,
+            low=low,
+            high=high,
+        )
+        differences = int((found != self._sums).sum())
+        return Addition(
+            multipliers=candidate.multipliers,
+            shift=candidate.shift,
+            offset=offset,
+            zero=candidate.zero,
+            differences=differences,
+        )
+
+    def _frequent(self, candidate: _Candidate) -> int:
+        low, high = self._bounds
+        rows, columns = self._rows[:, None], self._columns[None, :]
+        least, most = (self._offsets(rows, columns, self._sums, candidate, sign) for sign in (1, -1))
+        begins = np.where(self._sums > low, least, -_MAX_OFFSET).ravel()
+        ends = np.where(self._sums < high, most, _MAX_OFFSET).ravel() + 1
+        places = np.concatenate([begins, ends])
+        steps = np.repeat([1, -1], len(begins))
+        order = np.lexsort((steps, places))
+        return int(places[order][steps[order].cumsum().argmax()])
+
+
+def _framed(rises: npt.NDArray[np.bool_], axis: int, side: int) -> npt.NDArray[np.bool_]:
+    """Whether sums differ from those of the previous value, or with ``side=1`` of the next value. At the edge
+    they do."""
+    around = [(0, 0), (0, 0)]
+    around[axis] = (1, 0) if side == 0 else (0, 1)
+    return np.pad(rises, around, constant_values=True)
+
+
+def _cutting_plane_candidates(pairs: _Pairs, start: _Candidate) -> Iterator[_Candidate]:
+    """Yield multipliers that may have a wider offset range, by Kelley's cutting planes.
+
+    The width is concave, so its tangent plane at any multipliers bounds it everywhere. The next candidate is
+    the maximum of the lowest planes. If that maximum is negative, no multipliers have an offset.
+    """
+    a, b = start.multipliers
+    up, down = (
+        [min(_MAX_DISTANCE, offset_range) for offset_range in distances]
+        for distances in ((_MAX_MULTIPLIER - a, _MAX_MULTIPLIER - b), (a, b))
+    )
+    planes = np.array([[1, 0, 0, up[0]], [-1, 0, 0, down[0]], [0, 1, 0, up[1]], [0, -1, 0, down[1]]], float)
+    at, seen = (0, 0), set[tuple[int, int]]()
+    for _ in range(_MAX_CUTS):
+        seen.add(at)
+        offset_range = pairs.offset_range(_Candidate((a + at[0], b + at[1]), start.shift, start.zero))
+        x, y = offset_range.slope
+        planes = np.vstack([planes, [-x, -y, 1, offset_range.width - x * at[0] - y * at[1]]])
+        top = _highest(planes)
+        if top is None or top[2] < 0:
+            return
+        at = (round(top[0]), round(top[1]))
+        if at in seen:
+            return
+        yield _Candidate((a + at[0], b + at[1]), start.shift, start.zero)
+
+
+def _highest(planes: _Floats) -> _Floats | None:
+    """Return the highest point (x, y, t) below planes that is on the last plane, or None. A plane is a row
+    ``p`` with ``p[:3] @ point <= p[3]``."""
+    last, others = planes[-1], planes[:-1]
+    one, other = np.triu_indices(len(others), 1)
+    first, second = others[one], others[other]
+    normal = np.cross(first[:, :3], second[:, :3])
+    volume = normal @ last[:3]
+    points = (
+        last[3] * normal
+        + first[:, 3:] * np.cross(second[:, :3], last[:3])
+        + second[:, 3:] * np.cross(last[:3], first[:, :3])
+    )[volume != 0] / volume[volume != 0, None]
+    below = points @ planes[:, :3].T <= planes[:, 3] + 1e-6 * (1 + np.abs(planes[:, 3]))
+    points = points[below.all(axis=1)]
+    return points[points[:, 2].argmax()] if len(points) else None
+
+
+def _shifts(ratio: float) -> range:
+    """Return the shifts to try for multipliers of at most ``2**shift * ratio``.
+
+    Raises:
+        ShapeError: the multipliers do not fit even without a shift.
+    """
+    largest = next((s for s in range(MAX_ADD_SHIFT, -1, -1) if round(ratio * 2**s) <= _MAX_MULTIPLIER), None)
+    if largest is None:
+        raise ShapeError(
+            f"an operand's scale is {ratio:.4g} times that of the sum; "
+            f"up to {_MAX_MULTIPLIER} times can be added"
+        )
+    return range(largest, max(-1, largest - _MAX_SHIFTS), -1)

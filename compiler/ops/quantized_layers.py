@@ -1,0 +1,271 @@
+"""Quantized layers of networks: scales, zero points, int8 and uint8."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.base.arguments import check_flag, check_integer, plain_integers
+from accel.base.errors import ShapeError, nearest
+from accel.compiler.expr.epilogue_operators import AddQuantized, Bias, Finished, PostOp, Requantize
+from accel.compiler.expr.quantized_expressions import (
+    Addition,
+    Order,
+    Quantization,
+    QuantizedSum,
+    bounds_of,
+    check_order,
+    check_scales,
+)
+from accel.compiler.expr.scalar_expressions import Dtype, Expr, cast, check_dtype
+from accel.compiler.expr.tensor_expressions import Tensor, compute, placeholder
+from accel.compiler.ops.quantized_addition import find_addition
+
+Bounds = tuple[int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuantizedResidual:
+    """Another layer's result to add, as in ONNX's QLinearAdd.
+
+    The layer's result y stands for ``(y - output_zero) * result_scale``, and the residual r for ``(r - zero)
+    * scale``. Their sum is returned as ``value / sum_scale + sum_zero``, rounded half to even and saturated.
+    For example, without zero points 10 with scale 0.5 plus 4 with scale 0.25 is 12 with ``sum_scale=0.5``.
+    The store unit adds in integers. The compiler searches for them and compares them with float32 for all
+    65,536 pairs of values.
+    ``Quantized.sum.addition.differences`` is the number of pairs that differ.
+
+    Attributes:
+        result_scale: float32 scale of the layer's own result.
+        scale, zero, dtype: those of the residual.
+        sum_scale, sum_zero, sum_dtype: those of the sum.
+        sum_clip: bounds of the sum. None means the bounds of its type.
+        approximate: whether pairs of values may differ from float32.
+        order: the order of float32 operations: the multiply-add of the layer's own result last
+            (``left``), that of the residual last (``right``), or ``apart``, see
+            :data:`~accel.compiler.expr.quantized_expressions.ORDERS`.
+
+    Raises:
+        ShapeError: a scale is not positive, a zero point or bounds are out of range, or the type or
+            order is unknown.
+    """
+
+    result_scale: float
+    scale: float
+    zero: int = 0
+    dtype: str = "int8"
+    sum_scale: float
+    sum_zero: int = 0
+    sum_dtype: str = "int8"
+    sum_clip: Bounds | None = None
+    approximate: bool = False
+    order: Order = "left"
+
+    def __post_init__(self) -> None:
+        for name in ("result_scale", "scale", "sum_scale"):
+            _set_field(self, name, _check_scale(f"{name} of the residual", getattr(self, name)))
+        _set_field(self, "zero", _check_zero("zero of the residual", self.zero, self.dtype))
+        _set_field(self, "sum_zero", _check_zero("sum_zero", self.sum_zero, self.sum_dtype))
+        _set_field(self, "sum_clip", _check_clip("sum_clip", self.sum_clip, self.sum_dtype))
+        _set_field(self, "approximate", check_flag("approximate", self.approximate))
+        _set_field(self, "order", check_order(self.order))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantized:
+    """The epilogue of a quantized layer, as in ONNX's QLinearConv, QGemm and QLinearMatMul.
+
+    ``y = clamp(rne(float32(sum) * scale) + output_zero)``, where ``sum`` is the exact int32 sum of ``(x -
+    input_zero) * w`` with the bias, and rne rounds half to even. Padding stands for ``input_zero``. For
+    example, with ``scale=0.01`` and ``output_zero=3`` the sum 1234 becomes 12 + 3 = 15.
+
+    Attributes:
+        scale: float32, positive: ``x_scale * w_scale / y_scale``, as one number or one for each
+            output channel.
+        input_zero, input_dtype: zero point and type of the input, ``int8`` or ``uint8``.
+        output_zero, output_dtype: those of the result.
+        clip: bounds of the result, in values of its type. None means the bounds of the type.
+        residual: another layer's result to add, or None.
+
+    Raises:
+        ShapeError: a scale is not positive, a zero point or bounds are out of range, a type is
+            unknown, or no integers add the residual exactly and it is not ``approximate``.
+    """
+
+    scale: float | Sequence[float] | npt.NDArray[np.float32]
+    input_zero: int = 0
+    input_dtype: str = "int8"
+    output_zero: int = 0
+    output_dtype: str = "int8"
+    clip: Bounds | None = None
+    residual: QuantizedResidual | None = None
+
+    def __post_init__(self) -> None:
+        found = check_scales(self.scale)
+        _set_field(self, "scale", found[0] if len(found) == 1 else found)
+        _set_field(self, "input_zero", _check_zero("input_zero", self.input_zero, self.input_dtype))
+        _set_field(self, "output_zero", _check_zero("output_zero", self.output_zero, self.output_dtype))
+        _set_field(self, "clip", _check_clip("clip", self.clip, self.output_dtype))
+        if self.residual is not None and not isinstance(self.residual, QuantizedResidual):
+            raise ShapeError(f"the residual is {self.residual!r}; it must be a QuantizedResidual")
+        if self.residual is not None and self.sum is not None and not self.residual.approximate:
+            differences = self.sum.addition.differences
+            if differences:
+                raise ShapeError(
+                    f"the sum with the residual differs from float32 for {differences} of 65536 pairs of "
+                    f"values, with the best integers that were found; approximate=True allows that"
+                )
+
+    @cached_property
+    def scales(self) -> tuple[float, ...]:
+        """One scale for all channels, or one for each."""
+        return check_scales(self.scale)
+
+    @property
+    def bounds(self) -> Bounds:
+        """Bounds of the result before a residual is added."""
+        return self.clip or bounds_of(self.output_dtype)
+
+    @property
+    def dtype(self) -> Dtype:
+        """The dtype that is stored."""
+        return check_dtype(self.output_dtype if self.residual is None else self.residual.sum_dtype)
+
+    @cached_property
+    def sum(self) -> QuantizedSum | None:
+        """The addition of the residual, or None."""
+        one = self.residual
+        if one is None:
+            return None
+        left = Quantization(
+            scale=one.result_scale, zero=self.output_zero, unsigned=self.output_dtype == "uint8"
+        )
+        right = Quantization(scale=one.scale, zero=one.zero, unsigned=one.dtype == "uint8")
+        out = Quantization(scale=one.sum_scale, zero=one.sum_zero, unsigned=one.sum_dtype == "uint8")
+        low, high = one.sum_clip or (out.low, out.high)
+        addition = _addition(left, right, out, low, high, one.order)
+        return QuantizedSum(
+            left=left, right=right, out=out, low=low, high=high, addition=addition, order=one.order
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        return False
+
+    def operators(self, channel: Expr, bias: Expr | None, residual: Expr | None) -> tuple[PostOp, ...]:
+        low, high = self.bounds
+        found: list[PostOp] = [] if bias is None else [Bias(bias)]
+        found.append(Requantize(channel, self.scales, self.output_zero, low, high))
+        if residual is not None:
+            assert self.sum is not None
+            found.append(AddQuantized(residual, self.sum))
+        return tuple(found)
+
+    def apply(self, sums: Expr, channel: Expr, bias: Expr | None, residual: Expr | None) -> Expr:
+        return Finished(sums, self.operators(channel, bias, residual))
+
+    def input(self, shape: Sequence[int], name: str) -> tuple[Tensor, Tensor]:
+        """Return an input of this shape, and its values minus the zero point."""
+        data = placeholder(shape, self.input_dtype, name=name)
+        if self.input_dtype == "int8" and not self.input_zero:
+            return data, data
+        zero = self.input_zero
+        return data, compute(shape, lambda *at: cast(data[at] - zero, "int16"), name=f"{name}_centered")
+
+    def check_channels(self, channels: int) -> None:
+        if len(self.scales) not in (1, channels):
+            raise ShapeError(f"there are {len(self.scales)} scales; the layer has {channels} output channels")
+
+    def stored(self, length: int) -> bool:
+        return True
+
+    def folds(self, length: int) -> bool:
+        return False
+
+    def products(self) -> int:
+        return 0
+
+    def passes(self, length: int) -> int:
+        return 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parameters as plain data, one level deep. :meth:`from_dict` reads them back."""
+        scale = self.scales[0] if len(self.scales) == 1 else list(self.scales)
+        found: dict[str, Any] = {"scale": scale}
+        found |= {name: getattr(self, name) for name in _LAYER_FIELDS[1:]}
+        found["clip"] = None if self.clip is None else list(self.clip)
+        if self.residual is not None:
+            found |= {flat: getattr(self.residual, name) for flat, name in _RESIDUAL_FIELDS.items()}
+            clip = self.residual.sum_clip
+            found["sum_clip"] = None if clip is None else list(clip)
+        return found
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "Quantized":
+        """Rebuild the epilogue from :meth:`to_dict`. Missing entries and None have their defaults.
+
+        Raises:
+            ShapeError: a name is unknown, a scale is missing, or a value is out of range.
+        """
+        known = [*_LAYER_FIELDS, *_RESIDUAL_FIELDS]
+        for name in data:
+            if name not in known:
+                raise ShapeError(f"{name!r} is not a parameter of a quantized layer; {nearest(name, known)}")
+        given = {name: value for name, value in data.items() if value is not None}
+        if "scale" not in given:
+            raise ShapeError(f"{next(iter(given), 'a quantized layer')} also needs a scale; it must be given")
+        own = {name: value for name, value in given.items() if name in _LAYER_FIELDS}
+        added = {_RESIDUAL_FIELDS[name]: value for name, value in given.items() if name in _RESIDUAL_FIELDS}
+        if not added or added == {"approximate": False}:
+            return cls(**own)
+        for name in ("result_scale", "scale", "sum_scale"):
+            if name not in added:
+                flat = next(one for one, field in _RESIDUAL_FIELDS.items() if field == name)
+                raise ShapeError(f"the residual lacks {flat}; it must be given")
+        return cls(**own, residual=QuantizedResidual(**added))
+
+
+_LAYER_FIELDS = tuple(one.name for one in fields(Quantized) if one.name != "residual")
+_RESIDUAL_FIELDS = {
+    one.name if one.name.startswith(("sum_", "result_", "approximate")) else f"residual_{one.name}": one.name
+    for one in fields(QuantizedResidual)
+}
+"""Names of the residual's parameters among those of the layer, and their fields."""
+QUANTIZED_PARAMETERS = (*_LAYER_FIELDS, *_RESIDUAL_FIELDS)
+"""The names of :meth:`Quantized.to_dict`."""
+
+
+@lru_cache(maxsize=256)
+def _addition(
+    left: Quantization, right: Quantization, out: Quantization, low: int, high: int, order: Order
+) -> Addition:
+    return find_addition(left, right, out, low=low, high=high, order=order)
+
+
+def _set_field(one: object, name: str, value: object) -> None:
+    object.__setattr__(one, name, value)
+
+
+def _check_scale(name: str, scale: object) -> float:
+    found = check_scales(scale, name)
+    if len(found) > 1:
+        raise ShapeError(f"{name} is {len(found)} numbers; it must be one")
+    return found[0]
+
+
+def _check_zero(name: str, zero: object, dtype: str) -> int:
+    low, high = bounds_of(dtype)
+    return check_integer(name, zero, least=low, most=high)
+
+
+def _check_clip(name: str, clip: object, dtype: str) -> Bounds | None:
+    if clip is None:
+        return None
+    low, high = bounds_of(dtype)
+    found = plain_integers(clip)
+    if found is not None and len(found) == 2 and low <= found[0] <= found[1] <= high:
+        return found[0], found[1]
+    raise ShapeError(f"{name} is {clip!r}; it must be two ascending integers in {low}..{high}")

@@ -1,0 +1,68 @@
+"""Plans of convolutions, and their rows in a table of plans."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from accel.compiler.plans.plan_table import OUTER_LOOPS, RESIDENT, THREAD_AXES, PlanTable
+
+ThreadAxis = Literal["channels", "rows", "depth", "groups"]
+OuterLoop = Literal["channels", "pixels"]
+Resident = Literal["nothing", "weights", "inputs", "both"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvPlan:
+    """How a convolution is tiled and ordered.
+
+    The outermost loop runs over groups, which are merged to fill blocks. Groups of a single block count as
+    channels instead.
+
+    Attributes:
+        channels: blocks of output channels in a tile.
+        rows, columns: size of a tile of the output.
+        depth: blocks of input channels in a step of the sum.
+        kernel_rows: rows of the kernel in a step.
+        threads: virtual threads.
+        thread_axis: their dimension, see :data:`~accel.compiler.plans.plan_table.THREAD_AXES`.
+        outer: the outermost loop over tiles, see :data:`~accel.compiler.plans.plan_table.OUTER_LOOPS`.
+        bias_resident: whether the bias of all channels stays in accumulators.
+        batches: blocks of the batch in a tile.
+        residual_product: whether the load unit loads the residual and the GEMM core adds it. Otherwise the
+            compute unit loads it and the ALU adds it.
+        resident: operands that scratchpads keep, see :data:`~accel.compiler.plans.plan_table.RESIDENT`.
+        prefetch: whether a second buffer holds the resident operand of the outermost loop's next iteration.
+    """
+
+    channels: int
+    rows: int
+    columns: int
+    depth: int
+    kernel_rows: int
+    threads: int
+    thread_axis: ThreadAxis
+    outer: OuterLoop
+    bias_resident: bool = True
+    batches: int = 1
+    residual_product: bool = False
+    resident: Resident = "nothing"
+    prefetch: bool = False
+
+
+def conv_table(plans: Sequence[ConvPlan]) -> PlanTable:
+    """Return the table of plans."""
+    return PlanTable.from_rows(
+        [
+            (
+                *(plan.channels, plan.rows, plan.columns, plan.depth, plan.kernel_rows, plan.threads),
+                THREAD_AXES.index(plan.thread_axis),
+                OUTER_LOOPS.index(plan.outer),
+                plan.batches,
+                RESIDENT.index(plan.resident),
+                int(plan.prefetch),
+            )
+            for plan in plans
+        ]
+    )

@@ -1,0 +1,91 @@
+"""The planner of convolutions, transposed convolutions and means over windows."""
+
+from dataclasses import replace
+
+from accel.compiler.plans.conv_model import ConvShape, conv_shape
+from accel.compiler.plans.conv_plan import ConvPlan, conv_table
+from accel.compiler.plans.conv_schedule import conv_schedule
+from accel.compiler.plans.conv_space import conv_space, fitting_plans, smallest_conv_needs
+from accel.compiler.plans.pipeline_model import predict
+from accel.compiler.plans.plan_candidate import Candidate, Prediction, check_threads_fit
+from accel.compiler.plans.plan_search import merge_rankings, search
+from accel.compiler.plans.planner import Blocks, Planner, TileSide
+from accel.compiler.plans.tile_sizes import TileSizes
+from accel.compiler.plans.tile_steps import TileStepModel
+from accel.core.config import Config
+
+
+def conv_candidates(
+    shape: ConvShape, config: Config, threads: int | None = None, fixed: Blocks | None = None
+) -> list[Candidate[ConvPlan]]:
+    """Return the most promising plans, best first, or none if no plan has the given sizes.
+
+    Args:
+        shape: features of a convolution.
+        config: the machine.
+        threads: only plans with this number of virtual threads, or None for any.
+        fixed: sizes by the plan's attributes. A size beyond the tensor's is reduced to it.
+
+    Raises:
+        ScheduleError: no plan fits, or none with the requested threads.
+    """
+    rankings = []
+    for variant in shape.residual_variants():
+        table = fitting_plans(variant, config, threads, fixed)
+        if len(table.rows):
+            rankings.append(search(conv_space(variant, config, fixed), table, threads))
+    if not rankings:
+        check_threads_fit(
+            "convolution",
+            config,
+            threads,
+            lambda count: _has_plans(shape, config, count),
+            lambda: smallest_conv_needs(shape, config),
+        )
+    return merge_rankings(rankings)
+
+
+def _has_plans(shape: ConvShape, config: Config, threads: int) -> bool:
+    return any(len(fitting_plans(one, config, threads).rows) for one in shape.residual_variants())
+
+
+def _variant(shape: ConvShape, plan: ConvPlan) -> ConvShape:
+    """Return the convolution with the plan's way to add a residual."""
+    return replace(shape, residual_product=plan.residual_product)
+
+
+def _fits(shape: ConvShape, config: Config, plan: ConvPlan) -> bool:
+    return bool(TileSizes(_variant(shape, plan), config, conv_table([plan])).fits()[0])
+
+
+def _predict(shape: ConvShape, config: Config, plan: ConvPlan) -> Prediction:
+    return predict(TileStepModel(_variant(shape, plan), config, conv_table([plan]))).of_plan(0)
+
+
+def _outermost(plan: ConvPlan) -> str:
+    return "oc" if plan.outer == "channels" else "pixels"
+
+
+def _threads_along(plan: ConvPlan) -> str:
+    return {"channels": "oc", "rows": "h", "depth": "ic", "groups": "groups"}[plan.thread_axis]
+
+
+CONV_PLANNER = Planner(
+    sides=(
+        TileSide(key="tile_oc", attribute="channels", block="block_out"),
+        TileSide(key="tile_h", attribute="rows"),
+        TileSide(key="tile_w", attribute="columns"),
+        TileSide(key="step_ic", attribute="depth", block="block_in"),
+        TileSide(key="step_kh", attribute="kernel_rows"),
+        TileSide(key="tile_n", attribute="batches", block="batch", always_shown=False),
+    ),
+    features=conv_shape,
+    find=conv_candidates,
+    fits=_fits,
+    predict=_predict,
+    schedule=conv_schedule,
+    outermost=_outermost,
+    threads_along=_threads_along,
+    identity_products=lambda plan: plan.residual_product,
+)
+"""A tile is a box of the output. A step has some input channels and rows of the kernel."""

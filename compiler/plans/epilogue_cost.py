@@ -1,0 +1,90 @@
+"""The cost of a workload's epilogue: ALU passes, or requantization in the store unit."""
+
+from dataclasses import dataclass
+from math import prod
+
+from accel.base.errors import ScheduleError
+from accel.compiler.ops.quantized_layers import Quantized
+from accel.compiler.ops.workload import Workload
+from accel.compiler.target.builtin_emitters import overwrites
+from accel.core.config import Config
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpilogueCost:
+    """The operations of a workload other than its products.
+
+    Attributes:
+        passes: operations on each accumulator, the reset included.
+        slots: slots of all passes per accumulator.
+        reset_passes: how many of the passes come before the products, 0 or 1.
+        folds_bias: whether the reset also adds the bias.
+        in_store: whether the store unit requantizes the sums, with parameters from PAR.
+        shares_parameters: whether all channels have the same parameters.
+    """
+
+    passes: int
+    slots: int
+    reset_passes: int
+    folds_bias: bool
+    in_store: bool
+    shares_parameters: bool = False
+
+
+def epilogue_cost(workload: Workload, config: Config, sum_length: int) -> EpilogueCost:
+    """Return the cost of a workload's epilogue on a machine.
+
+    Args:
+        workload: an operator that sums up products.
+        config: the machine.
+        sum_length: products in a sum as the machine computes it.
+
+    Raises:
+        ScheduleError: see :func:`has_store_epilogue`.
+    """
+    folds_bias, passes = workload.epilogue.folds(sum_length), workload.epilogue.passes(sum_length)
+    if has_store_epilogue(workload, config):
+        shares = shared_parameter_block(workload, config) is not None
+        return EpilogueCost(
+            passes=0, slots=0, reset_passes=0, folds_bias=False, in_store=True, shares_parameters=shares
+        )
+    multiply_slots = workload.epilogue.products() * (config.mul_slots - 1)
+    if overwrites(config):
+        passes += folds_bias - 1
+        slots = passes + multiply_slots
+        return EpilogueCost(passes=passes, slots=slots, reset_passes=0, folds_bias=False, in_store=False)
+    slots = passes + multiply_slots
+    return EpilogueCost(passes=passes, slots=slots, reset_passes=1, folds_bias=folds_bias, in_store=False)
+
+
+def has_store_epilogue(workload: Workload, config: Config) -> bool:
+    """Return whether the store unit requantizes the sums of a workload.
+
+    Raises:
+        ScheduleError: the workload has scales and zero points, and the machine has ``post=0``.
+    """
+    if isinstance(workload.epilogue, Quantized) and not config.post:
+        raise ScheduleError(
+            f"{workload.name} is quantized by scales and zero points; configuration {config.name!r} has "
+            f"post=0 and only shifts sums: give shift=N instead of quantized, or take a machine with post=1, "
+            f"as 'vta-int8'"
+        )
+    sum_length = prod(axis.extent for axis in workload.reduce_axes)
+    return bool(config.post) and workload.sums is not workload.output and workload.epilogue.stored(sum_length)
+
+
+def shared_parameter_block(workload: Workload, config: Config) -> int | None:
+    """Return the channels of one block of requantization parameters that all other blocks repeat.
+
+    That needs one scale for all channels, no bias, and more than one block, otherwise the result is
+    None.
+    """
+    epilogue, block = workload.epilogue, config.block_out
+    has_one_scale = not isinstance(epilogue, Quantized) or len(epilogue.scales) == 1
+    has_more_blocks = workload.output.shape[1] > block
+    return block if workload.bias is None and has_one_scale and has_more_blocks else None
+
+
+def can_add_by_product(config: Config) -> bool:
+    """Return whether the GEMM core can add a tensor to sums, which needs an identity matrix as a block."""
+    return config.block_in == config.block_out

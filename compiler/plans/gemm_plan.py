@@ -1,0 +1,78 @@
+"""Plans of matrix products, and their rows in a table of plans."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from accel.compiler.plans.plan_table import OUTER_LOOPS, RESIDENT, THREAD_AXES
+
+ThreadAxis = Literal["inner", "depth"]
+OuterLoop = Literal["rows", "columns"]
+Resident = Literal["nothing", "weights", "inputs", "both"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GemmPlan:
+    """How a matrix product is tiled and ordered.
+
+    Attributes:
+        rows, columns: blocks of a tile of the result.
+        depth: blocks of a step of the sum.
+        threads: virtual threads.
+        thread_axis: ``inner`` for neighbouring tiles of the inner loop, ``depth`` for the steps of one tile.
+        outer: the outermost loop over tiles.
+        residual_product: whether the load unit loads the residual and the GEMM core adds it. Otherwise the
+            compute unit loads it and the ALU adds it.
+        resident: operands that scratchpads keep for all steps. ``inputs`` is the first operand. The
+            outer loop's operand stays for one of its iterations, the other one for the whole program.
+        prefetch: whether a second buffer holds the resident operand of the outer loop's next iteration.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    threads: int
+    thread_axis: ThreadAxis
+    outer: OuterLoop
+    residual_product: bool = False
+    resident: Resident = "nothing"
+    prefetch: bool = False
+
+    def __str__(self) -> str:
+        along = {"rows": "columns", "columns": "rows"}[self.outer] if self.thread_axis == "inner" else "depth"
+        threads = f", {self.threads} threads along {along}" if self.threads > 1 else ""
+        resident = "" if self.resident == "nothing" else f", {self.resident} resident"
+        prefetch = " and prefetched" * self.prefetch
+        sizes = f"{self.rows} x {self.columns} x {self.depth} blocks"
+        return f"tiles of {sizes}, {self.outer} outermost{threads}{resident}{prefetch}"
+
+    @property
+    def row(self) -> tuple[int, ...]:
+        """The plan's row in a :class:`~accel.compiler.plans.plan_table.PlanTable`. Its columns become
+        channels."""
+        rows_outer = self.outer == "rows"
+        inner = "channels" if rows_outer or self.threads == 1 else "rows"
+        return (
+            *(self.columns, self.rows, 1, self.depth, 1, self.threads),
+            THREAD_AXES.index("depth" if self.thread_axis == "depth" and self.threads > 1 else inner),
+            OUTER_LOOPS.index("pixels" if rows_outer else "channels"),
+            1,
+            RESIDENT.index(self.resident),
+            int(self.prefetch),
+        )
+
+    @classmethod
+    def from_row(cls, row: tuple[int, ...]) -> GemmPlan:
+        """Return the plan of a row."""
+        columns, rows, _, depth, _, threads, axis, outer, _, resident, prefetch = row
+        return cls(
+            rows=rows,
+            columns=columns,
+            depth=depth,
+            threads=threads,
+            thread_axis="depth" if THREAD_AXES[axis] == "depth" else "inner",
+            outer="rows" if OUTER_LOOPS[outer] == "pixels" else "columns",
+            resident=RESIDENT[resident],  # type: ignore[arg-type]
+            prefetch=bool(prefetch),
+        )

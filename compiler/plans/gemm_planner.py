@@ -1,0 +1,141 @@
+"""The planner of matrix products and fully connected layers."""
+
+from dataclasses import replace
+from typing import get_args
+
+from accel.compiler.plans.gemm_model import GemmShape, gemm_shape
+from accel.compiler.plans.gemm_plan import GemmPlan, OuterLoop, ThreadAxis
+from accel.compiler.plans.gemm_schedule import gemm_schedule
+from accel.compiler.plans.part_sizes import all_part_sizes, spread_part_sizes
+from accel.compiler.plans.pipeline_model import predict
+from accel.compiler.plans.plan_arrays import BoolArray
+from accel.compiler.plans.plan_candidate import Candidate, Prediction, check_threads_fit
+from accel.compiler.plans.plan_search import merge_rankings, search
+from accel.compiler.plans.plan_space import PlanSpace, enumerate_plans, residencies_with, smallest_needs
+from accel.compiler.plans.plan_table import PlanTable
+from accel.compiler.plans.planner import Blocks, Planner, TileSide
+from accel.compiler.plans.tile_sizes import TileSizes
+from accel.compiler.plans.tile_steps import TileStepModel
+from accel.core.config import Config
+
+_SIZES_TRIED = 24
+"""Tile sizes per dimension that the search starts with."""
+_SINGLE = {"columns": [1], "kernel_rows": [1], "batches": [1]}
+"""Dimensions that matrix products do not have."""
+
+
+def gemm_candidates(
+    shape: GemmShape, config: Config, threads: int | None = None, fixed: Blocks | None = None
+) -> list[Candidate[GemmPlan]]:
+    """Return the most promising plans, best first, or none if no plan has the given sizes.
+
+    Args:
+        shape: features of a matrix product.
+        config: the machine.
+        threads: only plans with this number of virtual threads, or None for any.
+        fixed: sizes by the plan's attributes, in blocks. A size beyond the tensor's is reduced to it.
+
+    Raises:
+        ScheduleError: no plan has the requested threads.
+    """
+    given = {{"columns": "channels"}.get(name, name): size for name, size in (fixed or {}).items()}
+    spaces = [_gemm_space(variant, config, given) for variant in shape.residual_variants()]
+    check_threads_fit(
+        "matrix product",
+        config,
+        threads,
+        lambda count: any(_smallest_fits(space, count) for space in spaces),
+        lambda: smallest_needs([space.shape for space in spaces], config, _sizes_of_one_block()),
+    )
+    tile_sizes = {
+        name: [min(given[name], getattr(shape, name))]
+        if name in given
+        else spread_part_sizes(getattr(shape, name), _SIZES_TRIED)
+        for name in ("channels", "rows", "depth")
+    }
+    rankings = []
+    for space in spaces:
+        table = enumerate_plans(space, tile_sizes | _SINGLE, threads)
+        if len(table.rows):
+            rankings.append(search(space, table, threads))
+    return merge_rankings(rankings)
+
+
+def _gemm_space(shape: GemmShape, config: Config, fixed: Blocks) -> PlanSpace[GemmPlan]:
+
+    def to_plans(table: PlanTable) -> list[GemmPlan]:
+        plans = map(GemmPlan.from_row, table.to_rows())
+        return [replace(plan, residual_product=shape.residual_product) for plan in plans]
+
+    free = (name for name in ("channels", "rows", "depth") if name not in fixed)
+    return PlanSpace(
+        shape=shape,
+        config=config,
+        to_plans=to_plans,
+        has_schedule=_has_schedule,
+        tile_sizes={name: all_part_sizes(getattr(shape, name)) for name in free},
+        residencies=residencies_with(fixed),
+    )
+
+
+def _has_schedule(sizes: TileSizes) -> BoolArray:
+    """Return which plans have threads along the inner loop over tiles or along the depth."""
+    along_outer = (sizes.pixels_outer & sizes.along_rows) | (~sizes.pixels_outer & sizes.along_channels)
+    has_schedule: BoolArray = ~along_outer | (sizes.table.threads == 1)
+    return has_schedule
+
+
+def _sizes_of_one_block() -> dict[str, tuple[int, ...]]:
+    return dict.fromkeys(("channels", "rows", "columns", "depth", "kernel_rows", "batches"), (1,))
+
+
+def _smallest_fits(space: PlanSpace[GemmPlan], threads: int) -> bool:
+    plans = [
+        GemmPlan(rows=1, columns=1, depth=1, threads=threads, thread_axis=axis, outer=outer)
+        for axis in get_args(ThreadAxis)
+        for outer in get_args(OuterLoop)
+    ]
+    return bool(len(space.fitting(_gemm_table(plans), threads).rows))
+
+
+def _gemm_table(plans: list[GemmPlan]) -> PlanTable:
+    return PlanTable.from_rows([plan.row for plan in plans])
+
+
+def _variant(shape: GemmShape, plan: GemmPlan) -> GemmShape:
+    """Return the matrix product with the plan's way to add a residual."""
+    return replace(shape, residual_product=plan.residual_product)
+
+
+def _fits(shape: GemmShape, config: Config, plan: GemmPlan) -> bool:
+    return bool(TileSizes(_variant(shape, plan), config, _gemm_table([plan])).fits()[0])
+
+
+def _predict(shape: GemmShape, config: Config, plan: GemmPlan) -> Prediction:
+    return predict(TileStepModel(_variant(shape, plan), config, _gemm_table([plan]))).of_plan(0)
+
+
+def _outermost(plan: GemmPlan) -> str:
+    return "m" if plan.outer == "rows" else "n"
+
+
+def _threads_along(plan: GemmPlan) -> str:
+    return "k" if plan.thread_axis == "depth" else "n" if plan.outer == "rows" else "m"
+
+
+GEMM_PLANNER = Planner(
+    sides=(
+        TileSide(key="tile_m", attribute="rows", block="batch"),
+        TileSide(key="tile_n", attribute="columns", block="block_out"),
+        TileSide(key="step_k", attribute="depth", block="block_in"),
+    ),
+    features=gemm_shape,
+    find=gemm_candidates,
+    fits=_fits,
+    predict=_predict,
+    schedule=gemm_schedule,
+    outermost=_outermost,
+    threads_along=_threads_along,
+    identity_products=lambda plan: plan.residual_product,
+)
+"""A tile is a box of the result. A step has some blocks of the sum."""

@@ -1,0 +1,61 @@
+"""How the groups of a convolution fill the blocks of the GEMM core."""
+
+from dataclasses import dataclass
+
+from accel.compiler.ops.workload import Workload
+from accel.compiler.schedule.grouped_computations import groups_to_merge
+from accel.core.config import Config
+from accel.core.fault_causes import most_taps
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergedGroups:
+    """Groups of channels that were merged until they fill blocks.
+
+    For example, 12 groups of 4 channels on a machine with blocks of 16 become 3 groups of 16 channels, whose
+    weights are zero except for those of the original groups.
+
+    Attributes:
+        together: original groups in a merged one.
+        count: merged groups. The last one can have fewer original groups.
+        outputs, inputs: channels of a merged group.
+    """
+
+    together: int
+    count: int
+    outputs: int
+    inputs: int
+
+    def is_diagonal(self, config: Config) -> bool:
+        """Return whether each of several groups is one block of outputs and one block of inputs.
+
+        Then groups are like channels: a tile may contain any number of them.
+        """
+        return self.count > 1 and (self.outputs, self.inputs) == (config.block_out, config.block_in)
+
+
+def merged_groups(workload: Workload, config: Config) -> MergedGroups:
+    """Return the merged groups of a convolution. Each channel of a mean over windows is one group."""
+    _, channels, _, _ = workload.output.shape
+    count = workload.parameters.get("groups", 1 if workload.is_product else channels)
+    outputs, inputs = channels // count, workload.data.tensor.shape[1] // count
+    together = groups_to_merge(count, outputs, inputs, (config.block_out, config.block_in))
+    return MergedGroups(
+        together=together,
+        count=-(-count // together),
+        outputs=outputs * together,
+        inputs=inputs * together,
+    )
+
+
+def taps_at_once(workload: Workload, config: Config) -> int:
+    """Return the columns of the kernel that a depthwise MAC multiplies in one slot, or 0 without such MACs.
+
+    A depthwise MAC needs a bank of ``inp`` for each column, and a kernel with several undilated columns.
+    """
+    sizes = workload.parameters
+    if workload.name != "conv2d" or not config.depthwise:
+        return 0
+    columns, dilation = sizes["kernel"][1], sizes["dilation"][1]
+    is_depthwise = sizes["groups"] == sizes["IC"] == sizes["OC"]
+    return columns if is_depthwise and dilation == 1 < columns <= most_taps(1, config) else 0

@@ -1,0 +1,29 @@
+"""Tile sizes worth trying: for each number of parts the smallest size that gives it."""
+
+from functools import lru_cache
+
+import numpy as np
+
+
+def spread_part_sizes(size: int, count: int) -> list[int]:
+    """Return at most ``count`` of :func:`all_part_sizes`, evenly spread by ratio, 1 and ``size`` included."""
+    every = list(all_part_sizes(size))
+    if len(every) <= count:
+        return every
+    picked = np.unique(np.geomspace(1, len(every), count).round().astype(int)) - 1
+    return [every[i] for i in picked]
+
+
+@lru_cache(maxsize=1 << 10)
+def all_part_sizes(size: int) -> tuple[int, ...]:
+    """Return the smallest part size for each number of parts that ``size`` divides into, in ascending order.
+
+    For example, 10 divides into parts of 1, 2, 3, 4, 5 and 10: parts of 6 would be 2 parts as well.
+    """
+    found, parts = [], 1
+    while True:
+        part = -(-size // parts)
+        found.append(part)
+        if part == 1:
+            return tuple(reversed(found))
+        parts = -(-size // (part - 1))

@@ -1,0 +1,164 @@
+"""The input of the pipeline model: the steps of plans, and the work of each plan as a whole.
+
+A *step* is one iteration of the innermost loop that loads: for a matrix product, it loads operands,
+multiplies, and in the last step of a tile executes the epilogue and stores. The steps of virtual threads take
+turns: with 2 threads, steps 0, 2, 4 ... belong to the first one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
+
+import numpy as np
+
+from accel.compiler.plans.plan_arrays import BoolArray, FloatArray, IntArray
+from accel.compiler.plans.transfer_cost import Transfer
+from accel.core.config import Config
+
+
+@dataclass
+class StepTable:
+    """The work of steps, in the order in which a step executes it.
+
+    Each attribute is an array of shape (steps, plans), or None if no plan has such work.
+
+    ====  ==============================================  ====================================
+      1   the compute unit loads accumulators             ``acc_loads_before``
+      2   it computes without accumulators                ``early_slots``
+      3   the first step of a tile waits until the first piece of its accumulators is stored
+      4   it computes without operands                    ``reset_slots``
+      5   it waits for operands
+      6   it multiplies                                   ``product_slots``
+      7   the first step of a tile waits until the last piece of its accumulators is stored
+      8   its operand buffers are free
+      9   the compute unit loads accumulators             ``acc_loads_after``
+     10   it computes, waits for a residual and adds it   ``pre_residual_slots, residual_slots``
+     11   it completes the tile                           ``final_slots``
+     12   the last step of a tile stores it               ``store_*``
+    ====  ==============================================  ====================================
+
+    Attributes:
+        exists: whether the plan has this step. Otherwise all its work is zero.
+        starts_tile, ends_tile: whether the step is the first, or the last, of a tile.
+        accumulator_set: index of the tile's accumulators, below the number of threads.
+        product_slots: slots that read operands.
+        final_slots: slots after everything else.
+        store_beats, store_bursts: beats and bursts of the STORE.
+        instructions: number of instructions to fetch.
+        operand_loads: LOADs into the buffers of the step.
+        acc_loads_before, acc_loads_after: LOADs of the compute unit.
+        early_slots: slots that need not wait until accumulators are stored.
+        reset_slots: slots after that wait, before operands are needed.
+        pre_residual_slots: slots between the products and the addition of a residual.
+        residual_loads: LOADs of the residual by the load unit.
+        residual_slots: slots that add the residual.
+        overlapped_slots: last slots of the step, during which the first pieces of the tile are stored.
+        store_pieces: pieces that the tile is stored in. The next tile in the same accumulators starts when
+            the first piece is stored.
+        padding_words: zero words that the operand LOADs write.
+        store_unit_beats: beats of the store unit's LOADs.
+    """
+
+    exists: BoolArray
+    starts_tile: BoolArray
+    ends_tile: BoolArray
+    accumulator_set: IntArray
+    product_slots: FloatArray
+    final_slots: FloatArray
+    store_beats: FloatArray
+    store_bursts: FloatArray
+    instructions: FloatArray
+    operand_loads: Transfer | None = None
+    acc_loads_before: Transfer | None = None
+    acc_loads_after: Transfer | None = None
+    early_slots: FloatArray | None = None
+    reset_slots: FloatArray | None = None
+    pre_residual_slots: FloatArray | None = None
+    residual_loads: Transfer | None = None
+    residual_slots: FloatArray | None = None
+    overlapped_slots: FloatArray | None = None
+    store_pieces: FloatArray | None = None
+    padding_words: FloatArray | None = None
+    store_unit_beats: FloatArray | None = None
+
+    def extended(self, later: StepTable) -> StepTable:
+        """Append later steps of the first plans, while the other plans have no such steps."""
+
+        def joined(early: FloatArray, more: FloatArray | None, fill: int) -> FloatArray:
+            steps = len(early)
+            every = np.empty((steps + len(later.exists), early.shape[1]), dtype=early.dtype)
+            every[:steps] = early
+            every[steps:] = fill
+            if more is not None:
+                every[steps:, : more.shape[1]] = more
+            return every
+
+        values: dict[str, Any] = {}
+        for one in fields(self):
+            early, more = getattr(self, one.name), getattr(later, one.name)
+            if isinstance(early, Transfer):
+                parts = [None] * len(early) if more is None else more
+                values[one.name] = Transfer(*(joined(a, b, 0) for a, b in zip(early, parts, strict=True)))
+            else:
+                fill = 1 if one.name == "store_pieces" else 0
+                values[one.name] = None if early is None else joined(early, more, fill)
+        return StepTable(**values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanWork:
+    """The work of each plan as a whole, one array element per plan.
+
+    Attributes:
+        steps: number of steps.
+        period: steps after which the same kinds of steps repeat with another tile.
+        reload_period: steps after which the plan replaces data that it keeps for several tiles.
+        reload_beats: beats of that data for all threads, or 0 without such data.
+        reload_steps: steps over which these loads are spread, or 0 if they are issued together.
+        threads: virtual threads, which is the number of operand buffers.
+        slots: slots of the compute unit.
+        load_bytes: operand bytes, or, without operands, the bytes that the compute unit loads first.
+        store_bytes: result bytes.
+        compute_start, port_start, load_start: cycles in which the units and the read port become free.
+        late_acc_beats: beats of a LOAD of the compute unit that follows the operands of each thread's first
+            step, or 0 without one.
+    """
+
+    steps: IntArray
+    period: IntArray
+    reload_period: IntArray
+    reload_beats: FloatArray
+    reload_steps: IntArray
+    threads: IntArray
+    slots: FloatArray
+    load_bytes: FloatArray
+    store_bytes: FloatArray
+    compute_start: FloatArray
+    port_start: FloatArray
+    load_start: FloatArray
+    late_acc_beats: FloatArray
+
+    def take(self, chosen: IntArray) -> PlanWork:
+        """Return the work of some plans."""
+        return PlanWork(**{one.name: getattr(self, one.name)[chosen] for one in fields(self)})
+
+
+class StepModel(Protocol):
+    """Computes the steps of a table of plans."""
+
+    config: Config
+    store_pace: float
+    """Cycles of a beat of a STORE."""
+
+    def plan_work(self) -> PlanWork:
+        """Return the work of each plan as a whole."""
+
+    def steps(self, numbers: IntArray, plans: IntArray) -> StepTable:
+        """Return the work of steps.
+
+        Args:
+            numbers: step numbers in shape (steps, plans). Numbers beyond a plan's last step do not
+                exist.
+            plans: indices of the plans in the table.
+        """

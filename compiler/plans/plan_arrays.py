@@ -1,0 +1,27 @@
+"""Array types of the planner and integer helpers on them. An array has one element per plan unless stated."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+FloatArray = npt.NDArray[Any]
+
+
+def ceil_div(dividend: IntArray | int, divisor: IntArray | int) -> IntArray:
+    """Divide and round up: 10 rows in tiles of 4 are 3 tiles."""
+    return np.asarray(-(-dividend // divisor))
+
+
+def map_pairs(function: Callable[[int, int], int], first: IntArray, second: IntArray) -> IntArray:
+    """Apply a function of two non-negative integers elementwise, once per distinct pair."""
+    base = int(second.max(initial=0)) + 1
+    keys = first * base + second
+    values: IntArray = np.zeros(int(keys.max(initial=0)) + 1, dtype=np.int64)
+    values[keys] = 1
+    for key in np.flatnonzero(values).tolist():
+        values[key] = function(*divmod(key, base))
+    return np.asarray(values[keys])

@@ -1,0 +1,184 @@
+"""The search among plans of sums of products.
+
+The search narrows the plans down in three stages. A rough estimate ranks all plans that fit. The pipeline
+model predicts the best of these with few steps, and the best of those with many. Then the neighbours of the
+best plans are predicted, as long as that improves the best one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Generic
+
+import numpy as np
+
+from accel.compiler.plans.cycle_estimate import estimate_cycles
+from accel.compiler.plans.operand_traffic import OperandTraffic
+from accel.compiler.plans.pipeline_model import Predictions
+from accel.compiler.plans.plan_arrays import FloatArray, IntArray
+from accel.compiler.plans.plan_candidate import Candidate, PlanT
+from accel.compiler.plans.plan_space import PlanSpace
+from accel.compiler.plans.plan_table import PlanTable
+
+_BRIEF_STEPS = 40
+"""Steps that the first prediction executes of each plan."""
+_ESTIMATED_PER_KIND = 5
+"""Plans of each kind that are predicted. A kind is a number of threads, their axis, a loop order, and whether
+operands are resident."""
+_ESTIMATED_BEST = 128
+"""Plans of any kind that are predicted in addition."""
+_PREDICTED_BEST = 40
+"""Plans of any kind that are predicted with many steps, in addition to the best of each kind."""
+_REFINED_PLANS = 3
+"""Best plans whose neighbours are predicted."""
+_REFINEMENT_ROUNDS = 3
+_MIN_GAIN = 0.0002
+"""Share of cycles that a round of refinement must save for another round."""
+_MAX_LAG_SHARE = 0.06
+"""Plans with prefetching, or those without, are refined if they are slower than the others by at most this
+share."""
+PREFETCH_PENALTY = 0.03
+"""Share of cycles that the rating of plans with prefetching adds. The model assumes that prefetched LOADs are
+evenly spread, while in reality units wait according to their order."""
+_ESTIMATE_RESOLUTION = 0.003
+"""Estimates that differ by less than this share count as equal. The plan with fewer instructions wins."""
+TIE_SHARE = 0.002
+"""Plans whose cycles differ by less than this share count as equal. The plan that reads fewer bytes wins."""
+
+
+def search(space: PlanSpace[PlanT], table: PlanTable, threads: int | None) -> list[Candidate[PlanT]]:
+    """Return the most promising plans, best first.
+
+    Plans with prefetching are predicted less reliably. The search therefore ranks them separately, so that
+    they do not displace others, but predicts all plans together, because that is faster.
+
+    Args:
+        space: the plans of the operator.
+        table: at least one plan that fits.
+        threads: the requested number of threads, or None for any.
+    """
+    kinds = {
+        prefetch: replace(space, residencies=[pair for pair in space.residencies if pair[1] == prefetch])
+        for prefetch in np.unique(table.prefetch).tolist()
+    }
+    found = _PredictedPlans(space)
+    found.add(_most_promising(space, [table.take(table.prefetch == prefetch) for prefetch in kinds]))
+    refined: set[tuple[int, ...]] = set()
+    fastest = np.inf
+    for _ in range(_REFINEMENT_ROUNDS):
+        before, fastest = fastest, found.cycles.min()
+        if fastest > before * (1 - _MIN_GAIN):
+            break
+        others = []
+        for prefetch, kind in kinds.items():
+            fresh = [row for row in found.best(prefetch) if row not in refined]
+            refined.update(fresh)
+            if fresh:
+                neighbours = PlanTable.from_rows(list(kind.neighbours(fresh, threads)))
+                others += kind.fitting(neighbours, threads).to_rows()
+        if not others:
+            break
+        found.add(PlanTable.from_rows([row for row in dict.fromkeys(others) if row not in found.rows]))
+    return found.ranked()
+
+
+def merge_rankings(rankings: Sequence[list[Candidate[PlanT]]]) -> list[Candidate[PlanT]]:
+    """Return the candidates of several searches for the same operator, best first."""
+    if len(rankings) == 1:
+        return rankings[0]
+    every = [candidate for ranking in rankings for candidate in ranking]
+    limit = min((one.rating for one in every), default=0.0) * (1 + TIE_SHARE)
+
+    def order(one: Candidate[PlanT]) -> tuple[bool, float]:
+        is_tie = one.rating <= limit
+        return not is_tie, one.read_bytes if is_tie else one.rating
+
+    return sorted(every, key=order)
+
+
+def _most_promising(space: PlanSpace[PlanT], kinds: Sequence[PlanTable]) -> PlanTable:
+    """Return the plans of several tables to predict with many steps, ranking each table separately."""
+    estimated = []
+    for table in kinds:
+        sizes = space.sizes(table)
+        best = _best_of_each_kind(
+            table, estimate_cycles(sizes), sizes.instructions(), _ESTIMATED_PER_KIND, _ESTIMATED_BEST
+        )
+        estimated.append(PlanTable.from_rows(list(dict.fromkeys(table.take(best).to_rows()))))
+    brief = space.predict(PlanTable.concatenate(estimated), _BRIEF_STEPS).cycles
+    ends = np.cumsum([len(table.rows) for table in estimated])[:-1]
+    return PlanTable.concatenate(
+        [
+            table.take(
+                _best_of_each_kind(table, cycles, space.sizes(table).instructions(), 1, _PREDICTED_BEST)
+            )
+            for table, cycles in zip(estimated, np.split(brief, ends), strict=True)
+        ]
+    )
+
+
+def _best_of_each_kind(
+    table: PlanTable, cycles: FloatArray, instructions: IntArray, per_kind: int, overall: int
+) -> IntArray:
+    level = np.floor(np.log(cycles / cycles.min()) / np.log(1 + _ESTIMATE_RESOLUTION))
+    order = np.lexsort((instructions, level))
+    kinds = ((table.threads * 8 + table.thread_axis) * 2 + table.outer) * 2 + (table.resident > 0)
+    kinds = kinds[order]
+    by_kind = np.argsort(kinds, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(kinds[by_kind]) != 0])
+    rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
+    return np.unique(np.concatenate([order[by_kind[rank < per_kind]], order[:overall]]))
+
+
+class _PredictedPlans(Generic[PlanT]):
+    """Plans that the model has predicted with many steps."""
+
+    def __init__(self, space: PlanSpace[PlanT]) -> None:
+        self.space = space
+        self.rows: set[tuple[int, ...]] = set()
+        self.table: PlanTable | None = None
+        self.predictions: list[Predictions] = []
+
+    def add(self, table: PlanTable) -> None:
+        if not len(table.rows):
+            return
+        self.rows.update(table.to_rows())
+        self.table = table if self.table is None else PlanTable.concatenate([self.table, table])
+        self.predictions.append(self.space.predict(table))
+
+    @property
+    def cycles(self) -> FloatArray:
+        return np.concatenate([part.cycles for part in self.predictions])
+
+    def best(self, prefetch: int) -> list[tuple[int, ...]]:
+        assert self.table is not None
+        kind, cycles = np.flatnonzero(self.table.prefetch == prefetch), self.cycles
+        order = kind[np.argsort(cycles[kind], kind="stable")[:_REFINED_PLANS]]
+        if cycles[order[0]] > cycles.min() * (1 + _MAX_LAG_SHARE):
+            return []
+        return self.table.take(order).to_rows()
+
+    def ranked(self) -> list[Candidate[PlanT]]:
+        """Return all plans, best first.
+
+        Among plans that are as good as the best, those without prefetching come first, then those that read
+        fewer bytes, then those with fewer instructions.
+        """
+        assert self.table is not None
+        sizes = self.space.sizes(self.table)
+        read, instructions = OperandTraffic(sizes).read_bytes(), sizes.instructions()
+        rating = self.cycles * (1 + PREFETCH_PENALTY * self.table.prefetch)
+        is_tie = rating <= rating.min() * (1 + TIE_SHARE)
+        keys = (instructions, read, self.table.prefetch)
+        order = np.lexsort(
+            (*(np.where(is_tie, key, 0) for key in keys), np.where(is_tie, 0.0, rating), ~is_tie)
+        )
+        plans = self.space.to_plans(self.table)
+        predictions = [one for part in self.predictions for one in part.to_list()]
+        return [
+            Candidate(
+                plan=plans[n], prediction=predictions[n], read_bytes=int(read[n]), rating=float(rating[n])
+            )
+            for n in order.tolist()
+        ]

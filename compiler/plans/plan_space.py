@@ -1,0 +1,192 @@
+"""The plans of a sum of products on a machine: which exist, which fit, and their neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+import numpy as np
+
+from accel.compiler.plans.operand_traffic import OperandTraffic
+from accel.compiler.plans.pipeline_model import Predictions, predict
+from accel.compiler.plans.plan_arrays import BoolArray
+from accel.compiler.plans.plan_candidate import PlanT
+from accel.compiler.plans.plan_table import RESIDENT, PlanTable
+from accel.compiler.plans.steady_state import MAX_STEPS
+from accel.compiler.plans.sum_shape import SumShape
+from accel.compiler.plans.tile_sizes import TileSizes
+from accel.compiler.plans.tile_steps import TileStepModel
+from accel.core.config import Config
+from accel.core.scratchpad_specs import SCRATCHPADS
+
+THREAD_COUNTS = (1, 2, 3, 4, 6, 8)
+"""Numbers of virtual threads that are tried if none is requested."""
+_RESIDENT_THREAD_COUNTS = (3, 8)
+"""The same for plans with resident operands, to limit their number. Neighbours are tried later."""
+_RESIDENT_ACC_DIVISOR = 4
+"""A plan with resident operands must use at least this part of the accumulators, to limit their number."""
+RESIDENCIES = (
+    *((resident, 0) for resident in range(len(RESIDENT))),
+    *((resident, 1) for resident in range(1, len(RESIDENT))),
+)
+"""Choices of resident operands (index into :data:`RESIDENT`) and prefetching."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanSpace(Generic[PlanT]):
+    """The plans of an operator on a machine.
+
+    Attributes:
+        shape: features of the operator.
+        config: the machine.
+        to_plans: converts a table into plans.
+        has_schedule: which plans there are schedules for.
+        tile_sizes: by attribute of the table, all sizes that a neighbour of a plan can have.
+        residencies: the choices of :data:`RESIDENCIES` to try.
+    """
+
+    shape: SumShape
+    config: Config
+    to_plans: Callable[[PlanTable], list[PlanT]]
+    has_schedule: Callable[[TileSizes], BoolArray]
+    tile_sizes: Mapping[str, Sequence[int]]
+    residencies: Sequence[tuple[int, int]] = RESIDENCIES
+
+    def sizes(self, table: PlanTable) -> TileSizes:
+        """Return the sizes that follow from plans."""
+        return TileSizes(self.shape, self.config, table)
+
+    def predict(self, table: PlanTable, max_steps: int = MAX_STEPS) -> Predictions:
+        """Predict the cycles of plans."""
+        return predict(TileStepModel(self.shape, self.config, table), max_steps)
+
+    def fitting(self, table: PlanTable, threads: int | None, min_accumulators: int = 0) -> PlanTable:
+        """Return those plans that fit, pay and have a schedule, possibly with duplicates.
+
+        A plan whose loop has fewer iterations than threads gets one thread for each iteration.
+
+        Args:
+            table: plans, whose arrays may broadcast.
+            threads: the requested number of threads, which every plan must have work for, or None for
+                any.
+            min_accumulators: least accumulator elements of the tiles of all threads.
+        """
+        sizes = self.sizes(table)
+        chosen = sizes.has_work_for_threads(threads) & self.has_schedule(sizes) & sizes.buffers_fit()
+        if min_accumulators:
+            chosen = chosen & (table.threads * sizes.tile_accumulators >= min_accumulators)
+        found = table._replace(threads=np.minimum(table.threads, sizes.threaded_iterations)).select(chosen)
+        if not found.resident.any():
+            return found
+        sizes = self.sizes(found)
+        return found.take(OperandTraffic(sizes).residency_pays() & sizes.micro_ops_fit())
+
+    def neighbours(self, plans: Sequence[tuple[int, ...]], threads: int | None) -> Iterator[tuple[int, ...]]:
+        """Iterate over plans that differ from given ones in one or two choices.
+
+        Args:
+            plans: rows of a table.
+            threads: the requested number of threads, or None to vary it.
+        """
+        for row in plans:
+            plan = PlanTable(*row)  # type: ignore[arg-type]  # numbers instead of arrays
+            for name, sizes in self.tile_sizes.items():
+                at = min(range(len(sizes)), key=lambda n: abs(sizes[n] - getattr(plan, name)))
+                for n in range(max(0, at - 2), min(len(sizes), at + 3)):
+                    yield tuple(plan._replace(**{name: sizes[n]}))  # type: ignore[arg-type]
+            if plan.threads > 1:
+                for axis in range(4):
+                    yield tuple(plan._replace(thread_axis=axis))  # type: ignore[arg-type]
+            for resident, prefetch in self.residencies:
+                yield tuple(plan._replace(resident=resident, prefetch=prefetch))  # type: ignore[arg-type]
+            if threads is None:
+                for number in (max(1, plan.threads - 1), plan.threads + 1):
+                    yield tuple(plan._replace(threads=number))  # type: ignore[arg-type]
+
+
+def residencies_with(fixed_sizes: Mapping[str, int] | None) -> Sequence[tuple[int, int]]:
+    """Return the residencies to try: none if tile sizes are given, because they define what a step loads."""
+    return RESIDENCIES[:1] if fixed_sizes else RESIDENCIES
+
+
+def enumerate_plans(
+    space: PlanSpace[PlanT],
+    tile_sizes: Mapping[str, Sequence[int]],
+    threads: int | None,
+    thread_counts: Sequence[int] = THREAD_COUNTS,
+) -> PlanTable:
+    """Return all plans with given tile sizes that fit and pay.
+
+    Args:
+        space: the plans of the operator.
+        tile_sizes: by attribute of the table.
+        threads: the requested number of virtual threads, or None for any.
+        thread_counts: the numbers of threads to try if none is requested.
+    """
+    *of_tiles, batches = (
+        tile_sizes[name] for name in ("channels", "rows", "columns", "depth", "kernel_rows", "batches")
+    )
+    config, shape = space.config, space.shape
+    tiles = PlanTable.grid(*of_tiles, [1], [0], [0], batches, [0], [0])
+    sizes = space.sizes(tiles)
+    fits = (
+        (sizes.step_inputs <= config.inp_depth)
+        & (sizes.step_weights <= config.wgt_depth)
+        & (sizes.tile_accumulators <= config.acc_depth)
+    )
+    tiles = tiles.take(np.flatnonzero(fits))
+    axes = range(4 if shape.groups > 1 else 3)
+    orders = [
+        (count, axis, outer)
+        for count in (thread_counts if threads is None else (threads,))
+        for axis in (axes if count > 1 else [0])
+        for outer in range(2)
+    ]
+    min_accumulators = min(config.acc_depth, shape.output_blocks // shape.groups) // _RESIDENT_ACC_DIVISOR
+    tables = []
+    for resident, prefetch, resident_tiles in _tiles_by_residency(space, tiles):
+        limits_threads = bool(resident) and threads is None
+        chosen = [one for one in orders if not limits_threads or one[0] in _RESIDENT_THREAD_COUNTS]
+        count, axis, outer = np.array(chosen, dtype=np.int64).reshape(-1, 3, 1).transpose(1, 0, 2)
+        residency = {"resident": np.array([resident]), "prefetch": np.array([prefetch])}
+        table = resident_tiles._replace(threads=count, thread_axis=axis, outer=outer, **residency)
+        tables.append(space.fitting(table, threads, min_accumulators if resident else 0))
+    return PlanTable.concatenate(tables)
+
+
+def _tiles_by_residency(space: PlanSpace[PlanT], tiles: PlanTable) -> Iterator[tuple[int, int, PlanTable]]:
+    """Iterate over residencies and the tiles for which scratchpads can hold the resident operands."""
+    sizes, config = space.sizes(tiles), space.config
+    inputs, weights = sizes.step_inputs * sizes.steps, sizes.step_weights * sizes.steps
+    fitting: dict[int, PlanTable] = {}
+    for resident, prefetch in space.residencies:
+        if resident not in fitting:
+            residents = space.sizes(tiles._replace(resident=np.full_like(tiles.resident, resident)))
+            fits = (inputs <= config.inp_depth) | ~residents.inputs_resident
+            fits &= (weights <= config.wgt_depth) | ~residents.weights_resident
+            fitting[resident] = tiles.take(np.flatnonzero(fits))
+        yield resident, prefetch, fitting[resident]
+
+
+def smallest_needs(
+    variants: Iterable[SumShape], config: Config, tile_sizes: Mapping[str, Sequence[int]]
+) -> dict[str, int]:
+    """Return the elements of each scratchpad that the smallest tiles need.
+
+    Args:
+        variants: ways to compute the operator. The result is for the one that exceeds the fewest scratchpads.
+        config: the machine.
+        tile_sizes: by attribute of the table.
+    """
+    smallest = {name: [min(sizes)] for name, sizes in tile_sizes.items()} | {"threads": [1], "outer": [0, 1]}
+    table = PlanTable.grid(*(smallest.get(name, [0]) for name in PlanTable._fields))
+    needs = [
+        {name: int(np.broadcast_to(elements, 2)[outer]) for name, elements in buffers.items()}
+        for shape in variants
+        for buffers in [TileSizes(shape, config, table).buffer_elements()]
+        for outer in range(2)
+    ]
+    return min(
+        needs, key=lambda one: sum(size > SCRATCHPADS[name].depth(config) for name, size in one.items())
+    )

@@ -1,0 +1,81 @@
+"""A table of plans: one array per attribute, so that numpy evaluates many plans at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from accel.compiler.plans.plan_arrays import BoolArray, IntArray
+
+THREAD_AXES = ("channels", "rows", "depth", "groups")
+"""The dimension that virtual threads run along: neighbouring tiles (``channels``, ``rows``), the steps of one
+tile (``depth``), or the same tile of neighbouring groups."""
+OUTER_LOOPS = ("channels", "pixels")
+"""The outermost loop over tiles. With ``channels``, all tiles of some channels come before those of the next
+channels. With ``pixels``, all channels of some pixels come before the next pixels."""
+RESIDENT = ("nothing", "weights", "inputs", "both")
+"""The operands that scratchpads keep for all steps of a tile, as long as tiles need the same data. If
+channels are outermost, these are the weights of a tile's channels and all inputs, otherwise the inputs
+of a tile's pixels and all weights."""
+
+
+class PlanTable(NamedTuple):
+    """Plans of sums of products, one array per attribute.
+
+    Arrays have one element per plan. In a table of all combinations of two sets of attributes they have
+    shapes that broadcast.
+
+    Attributes:
+        channels, depth: blocks of a tile of the output, and of a step of the sum.
+        rows, columns: size of a tile.
+        kernel_rows: rows of the kernel in a step.
+        threads: virtual threads.
+        thread_axis: index into :data:`THREAD_AXES`.
+        outer: index into :data:`OUTER_LOOPS`.
+        batches: blocks of the batch in a tile.
+        resident: index into :data:`RESIDENT`.
+        prefetch: 1 if a second buffer holds the resident data of the outermost loop's next iteration, else 0.
+    """
+
+    channels: IntArray
+    rows: IntArray
+    columns: IntArray
+    depth: IntArray
+    kernel_rows: IntArray
+    threads: IntArray
+    thread_axis: IntArray
+    outer: IntArray
+    batches: IntArray
+    resident: IntArray
+    prefetch: IntArray
+
+    @classmethod
+    def grid(cls, *choices: Sequence[int]) -> PlanTable:
+        """Return all combinations of choices for each attribute."""
+        return cls(*(axis.reshape(-1) for axis in np.meshgrid(*choices, indexing="ij")))
+
+    @classmethod
+    def from_rows(cls, rows: Sequence[Sequence[int]]) -> PlanTable:
+        """Return the table of plans that are given one by one."""
+        return cls(*np.array(rows, dtype=np.int64).reshape(-1, len(cls._fields)).T)
+
+    @classmethod
+    def concatenate(cls, tables: Sequence[PlanTable]) -> PlanTable:
+        """Return all plans of several tables."""
+        return cls(*(np.concatenate(columns) for columns in zip(*tables, strict=True)))
+
+    def take(self, chosen: IntArray | BoolArray) -> PlanTable:
+        """Return some of the plans, by number or by mask."""
+        return PlanTable(*(array[chosen] for array in self))
+
+    def select(self, chosen: BoolArray) -> PlanTable:
+        """Return the plans of a broadcast table for which the broadcast mask holds, in flat arrays."""
+        shape = np.broadcast_shapes(chosen.shape, *(array.shape for array in self))
+        positions = np.nonzero(np.broadcast_to(chosen, shape))
+        return PlanTable(*(np.broadcast_to(array, shape)[positions] for array in self))
+
+    def to_rows(self) -> list[tuple[int, ...]]:
+        """Return the plans one by one."""
+        return list(zip(*(array.tolist() for array in self), strict=True))

@@ -1,0 +1,80 @@
+"""Plans of max pooling, and a table of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from accel.compiler.plans.plan_arrays import BoolArray, IntArray
+
+PoolThreadAxis = Literal["channels", "rows"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolPlan:
+    """How max pooling is tiled.
+
+    Attributes:
+        channels: blocks of channels in a tile.
+        rows, columns: size of a tile of the output, which belongs to one block of the batch.
+        threads: virtual threads.
+        thread_axis: the direction of the neighbouring tiles that threads compute.
+        identity_products: whether the load unit loads elements and the GEMM core copies them into
+            accumulators. Otherwise the compute unit loads them there.
+    """
+
+    channels: int
+    rows: int
+    columns: int
+    threads: int
+    thread_axis: PoolThreadAxis
+    identity_products: bool = False
+
+
+class PoolTable(NamedTuple):
+    """Plans of max pooling, one array per attribute. All of them use products, or none."""
+
+    channels: IntArray
+    rows: IntArray
+    columns: IntArray
+    threads: IntArray
+    along_rows: BoolArray
+    identity_products: BoolArray
+
+    @classmethod
+    def from_plans(cls, plans: Sequence[PoolPlan]) -> PoolTable:
+        """Return the table of plans."""
+        rows = [
+            (
+                *(plan.channels, plan.rows, plan.columns, plan.threads),
+                plan.thread_axis == "rows",
+                plan.identity_products,
+            )
+            for plan in plans
+        ]
+        columns = np.array(rows, dtype=np.int64).reshape(-1, len(cls._fields)).T
+        channels, tile_rows, tile_columns, threads, along_rows, products = columns
+        return cls(channels, tile_rows, tile_columns, threads, along_rows > 0, products > 0)
+
+    def take(self, chosen: IntArray | BoolArray) -> PoolTable:
+        """Return some of the plans, by number or by mask."""
+        return PoolTable(*(array[chosen] for array in self))  # type: ignore[arg-type]
+
+    def to_plans(self) -> list[PoolPlan]:
+        """Return the plans one by one."""
+        return [
+            PoolPlan(
+                channels=channels,
+                rows=rows,
+                columns=columns,
+                threads=threads,
+                thread_axis="rows" if along_rows else "channels",
+                identity_products=products,
+            )
+            for channels, rows, columns, threads, along_rows, products in zip(
+                *(array.tolist() for array in self), strict=True
+            )
+        ]

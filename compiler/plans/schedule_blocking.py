@@ -1,0 +1,123 @@
+"""Scheduling steps that the default schedules of all operators share: blocks, accumulators, threads."""
+
+from accel.compiler.expr.scalar_expressions import IterVar
+from accel.compiler.expr.tensor_expressions import Tensor
+from accel.compiler.ops.workload import Workload
+from accel.compiler.plans.epilogue_cost import has_store_epilogue, shared_parameter_block
+from accel.compiler.schedule.schedule import Schedule, Stage
+from accel.compiler.schedule.stage_splits import thread_axis
+from accel.compiler.target.machine import Machine
+from accel.compiler.target.memory_scope import Scope
+from accel.core.config import Config
+
+
+def compute_in_accumulators(s: Schedule, workload: Workload, machine: Machine) -> list[Stage]:
+    """Place the sums, and an epilogue of ALU passes, in the accumulators. Return these stages in order."""
+    if workload.sums is workload.output:
+        return [s[s.cache_write(workload.output, machine.acc_buffer)]]
+    sums = s[workload.sums]
+    sums.set_scope(machine.acc_buffer)
+    if has_store_epilogue(workload, machine.config):
+        return [sums]
+    return [sums, s[s.cache_write(workload.output, machine.acc_buffer)]]
+
+
+def requantize_in_store(
+    s: Schedule, workload: Workload, machine: Machine, tile: IterVar, outer: IterVar | None
+) -> None:
+    """Let the store unit requantize the tiles of a workload's output.
+
+    Args:
+        s: its schedule, with the output tiled.
+        workload: an operator with a store epilogue.
+        machine: a machine with ``post=1``.
+        tile: the outermost loop within a tile.
+        outer: the loop of the output in which parameters are loaded. If PAR can hold the parameters of all
+            channels, or ``outer`` is None, the program loads them once.
+    """
+    output = s[workload.output]
+    scope = machine.par_buffer
+    packed = output.pack_parameters(block=shared_parameter_block(workload, machine.config))
+    parameters = s[s.cache_read(packed, scope)]
+    if outer is None or -(-packed.shape[0] // scope.element[0]) <= scope.depth:
+        parameters.compute_root()
+    else:
+        parameters.compute_at(output, outer)
+    output.tensorize(tile, machine.post)
+
+
+def load_residual(
+    s: Schedule, workload: Workload, machine: Machine, stage: Stage, tile: IterVar, *, product: bool
+) -> None:
+    """Load the residual of each tile.
+
+    Args:
+        s: the schedule of a workload with a residual that the store unit does not add.
+        workload, machine: those of the schedule.
+        stage: the stage in the accumulators that adds the residual.
+        tile: the innermost loop over tiles.
+        product: whether the load unit loads the residual and the GEMM core adds it. Otherwise the compute
+            unit loads it and the ALU adds it.
+    """
+    assert workload.residual is not None
+    output = s[workload.output]
+    if product:
+        unit = stage.add_product(workload.residual, stage.axis[1], machine.config.block_out)
+        s[s.cache_read(unit, machine.wgt_buffer)].compute_root()
+    scope = machine.inp_buffer if product else machine.acc_buffer
+    s[s.cache_read(workload.residual, scope)].compute_at(output, tile)
+
+
+def split_blocks(stage: Stage, config: Config) -> tuple[tuple[IterVar, IterVar], tuple[IterVar, IterVar]]:
+    """Split the first two axes by the shape of an accumulator element.
+
+    Returns:
+        The two loops over blocks, and the two loops inside a block.
+    """
+    (y, x), (batch, outputs) = stage.axis[:2], (config.batch, config.block_out)
+    ym, yi = stage.split(y, batch, names=(f"{y.name}m", f"{y.name}i"))
+    xm, xi = stage.split(x, outputs, names=(f"{x.name}m", f"{x.name}i"))
+    return (ym, xm), (yi, xi)
+
+
+def tensorize_elements(stage: Stage, machine: Machine) -> None:
+    """Let the ALU compute a stage in the accumulators, one element per slot."""
+    others = stage.axis[2:]
+    blocks, inside = split_blocks(stage, machine.config)
+    stage.reorder(*blocks, *others, *inside)
+    stage.tensorize(inside[0], machine.alu)
+
+
+def load_stage(s: Schedule, data: Tensor, scope: Scope) -> Stage:
+    """Return the stage that loads an input. It also subtracts the input's zero point, if there is one."""
+    if data in s.inputs:
+        return s[s.cache_read(data, scope)]
+    s[data].set_scope(scope)
+    return s[data]
+
+
+def make_resident(stage: Stage, output: Stage, loop: IterVar | None, *, prefetch: bool) -> None:
+    """Keep the data of a loading stage in its scratchpad.
+
+    Args:
+        stage: the stage that loads.
+        output: the output's stage.
+        loop: the loop of the output for one iteration of which the data stays, or None for the whole
+            program.
+        prefetch: whether a second buffer holds the data of the loop's next iteration.
+    """
+    if loop is None:
+        stage.keep_root()
+    else:
+        stage.keep_at(output, loop, ahead=prefetch)
+
+
+def bind_threads(stage: Stage, axis: IterVar, count: int) -> tuple[IterVar, IterVar]:
+    """Turn ``count`` consecutive iterations of a loop into virtual threads.
+
+    Returns:
+        The remaining outer loop, and the loop over the threads.
+    """
+    outer, thread = stage.split(axis, count, names=(axis.name, f"{axis.name[0]}v"))
+    stage.bind(thread, thread_axis("vthread"))
+    return outer, thread

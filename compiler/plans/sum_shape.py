@@ -1,0 +1,243 @@
+"""Features of an operator that sums up products: a matrix product, a convolution, or a mean over windows.
+
+The output has channels and pixels (rows and columns). A sum runs over blocks of input channels, the *depth*,
+and over the taps of a kernel. In a matrix product the rows are pixels, the columns channels, and the kernel
+has one tap. Subclasses say which part of the input an output needs, and how tensors lie in DRAM.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import ClassVar, TypeVar
+
+import numpy as np
+
+from accel.compiler.plans.plan_arrays import BoolArray, IntArray
+from accel.compiler.plans.transfer_cost import Count, Transfer, box_transfer
+from accel.core.config import Config
+
+SumShapeT = TypeVar("SumShapeT", bound="SumShape")
+_RESIDUAL_AND_LATER_PASSES = 3
+"""ALU passes from the addition of a residual to the end: the addition and two clamps."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SumShape(ABC):
+    """An operator's sizes in blocks of the GEMM core, and its epilogue.
+
+    Axis 0 of a picture is its rows, axis 1 its columns.
+
+    Attributes:
+        groups: channel groups, merged to fill blocks.
+        batches, channels, depth: blocks of the batch, and of a group's output and input channels.
+        rows, columns: size of the output.
+        kernel: rows and columns of taps.
+        has_weights: False for means, whose products all need the same block.
+        is_diagonal: whether each block of output channels sums up one block of input channels only, as in a
+            depthwise convolution. Then ``depth`` is 1.
+        has_bias, has_residual: whether the epilogue adds a bias, or a second tensor.
+        folds_bias, passes, pass_slots, reset_passes, epilogue_in_store, shares_parameters: see
+            :class:`~accel.compiler.plans.epilogue_cost.EpilogueCost`.
+        can_add_by_product: whether the GEMM core can add a residual.
+        residual_product: whether the GEMM core adds the residual. Then the load unit loads it like an
+            operand, and the GEMM core multiplies it by an identity matrix.
+    """
+
+    groups: int
+    batches: int
+    channels: int
+    depth: int
+    rows: int
+    columns: int
+    kernel: tuple[int, int]
+    has_weights: bool
+    has_bias: bool
+    has_residual: bool
+    folds_bias: bool
+    passes: int
+    pass_slots: int
+    reset_passes: int
+    epilogue_in_store: bool
+    shares_parameters: bool
+    can_add_by_product: bool
+    residual_product: bool = False
+    is_diagonal: bool = False
+    loads_padding: ClassVar[bool] = False
+    """Whether LOADs of the input write zeros around it, because products with padding are executed."""
+    loads_bias_first: ClassVar[bool] = False
+    """Whether LOADs of operands wait until a resident bias is loaded."""
+
+    @property
+    def clips_columns(self) -> bool:
+        """Whether some taps of a row fall into padding, whose products are not executed."""
+        return False
+
+    @property
+    def taps(self) -> int:
+        """Taps of the kernel."""
+        return self.kernel[0] * self.kernel[1]
+
+    @property
+    def output_blocks(self) -> int:
+        """Blocks of the output, which is the number of its accumulator elements."""
+        return self.groups * self.batches * self.channels * self.rows * self.columns
+
+    @property
+    def bias_blocks(self) -> int:
+        """Blocks of the bias, or of the store unit's parameters."""
+        shares = self.epilogue_in_store and self.shares_parameters
+        return 1 if shares else self.groups * self.channels
+
+    @property
+    def gemm_slots(self) -> int:
+        """Slots of all GEMM micro-ops, which are the same for every plan."""
+        blocks = self.groups * self.batches * self.channels * self.depth
+        down, across = (int(self.tap_counts(axis)[-1, -1]) for axis in (0, 1))
+        return blocks * down * across
+
+    @property
+    def slots(self) -> int:
+        """Slots of the compute unit, which are the same for every plan."""
+        return self.gemm_slots + self.output_blocks * self.pass_slots
+
+    @property
+    def residual_in_accumulators(self) -> bool:
+        """Whether the compute unit loads the residual into accumulators."""
+        return self.has_residual and not self.epilogue_in_store and not self.residual_product
+
+    @property
+    def passes_before_residual(self) -> int:
+        """Passes between the products and the addition of a residual."""
+        return self.passes - self.reset_passes - _RESIDUAL_AND_LATER_PASSES
+
+    def store_pace(self, config: Config) -> float:
+        """Return the cycles of a STORE's beat. Requantization takes several if it has few lanes."""
+        return config.bus_bytes / config.lanes if self.epilogue_in_store else 1.0
+
+    def residual_variants(self: SumShapeT) -> list[SumShapeT]:
+        """Return the operator with each way to add its residual."""
+        has_choice = self.has_residual and self.can_add_by_product and not self.epilogue_in_store
+        return [self, replace(self, residual_product=True)] if has_choice else [self]
+
+    # --- which part of the input an output needs -------------------------------------------------------
+
+    @abstractmethod
+    def tap_counts(self, axis: int) -> IntArray:
+        """Return prefix sums of the executed products along an axis.
+
+        Element [o, t] counts the pairs of one of the first ``o`` outputs and one of the first ``t`` taps that
+        meet in the input and not in padding. The shape is (outputs + 1, taps + 1).
+        """
+
+    @abstractmethod
+    def input_extent(self, axis: int, outputs: Count, taps: Count) -> IntArray:
+        """Return the most rows or columns of the input that adjacent outputs and taps can need."""
+
+    @abstractmethod
+    def loaded_extent(self, axis: int, output: Count, outputs: Count, tap: Count, taps: Count) -> IntArray:
+        """Return the rows or columns that a tile loads, without padding.
+
+        Args:
+            axis: axis of the picture.
+            output, outputs: the tile's first output and their number.
+            tap, taps: the step's first tap and their number.
+        """
+
+    @abstractmethod
+    def tile_extents(self, axis: int, count: int) -> list[int]:
+        """Return about ``count`` numbers of rows or columns of a tile that are worth trying."""
+
+    def reuses_rows_of_tile_above(self, rows_apart: IntArray, taps: IntArray) -> BoolArray:
+        """Return whether the last step of a tile and the first step of the tile below need the same input.
+
+        Args:
+            rows_apart: output rows between the two tiles.
+            taps: rows of the kernel in a step.
+        """
+        del rows_apart
+        return np.zeros_like(taps, dtype=bool)
+
+    def padding_words(
+        self,
+        row: Count,
+        rows: Count,
+        column: Count,
+        columns: Count,
+        tap: Count,
+        taps: Count,
+        *,
+        keeps_rows: BoolArray,
+    ) -> IntArray:
+        """Return the zero elements that a LOAD writes around the input of one block of depth.
+
+        Args:
+            row, rows, column, columns: first row and column, and size, of the tile's outputs.
+            tap, taps: first row of the kernel in the step, and number of rows.
+            keeps_rows: whether the buffer still holds the rows of zeros above and below.
+        """
+        del rows, column, columns, tap, taps, keeps_rows
+        return np.asarray(0 * row)
+
+    def distinct_tiles(self, axis: int, part: int, taps: int) -> int:
+        """Return how many different patterns of executed products tiles of ``part`` outputs have.
+
+        Steps of ``taps`` taps count separately. Each pattern needs micro-ops of its own.
+        """
+        return _distinct_tiles(self, axis, part, taps)
+
+    def total_extent(self, axis: int, part: int, taps: int) -> int:
+        """Return the rows or columns that all tiles of ``part`` outputs load, in steps of ``taps`` taps."""
+        return _total_extent(self, axis, part, taps)
+
+    # --- how tensors lie in DRAM -----------------------------------------------------------------------
+
+    @abstractmethod
+    def input_transfer(self, config: Config, rows: IntArray, columns: IntArray, depth: IntArray) -> Transfer:
+        """Return the cost of loading a part of the input."""
+
+    @abstractmethod
+    def weight_transfer(
+        self, config: Config, channels: IntArray, depth: IntArray, taps: IntArray
+    ) -> Transfer:
+        """Return the cost of loading weights. ``taps`` counts rows of the kernel."""
+
+    @abstractmethod
+    def output_transfer(
+        self, config: Config, channels: IntArray, rows: IntArray, columns: IntArray
+    ) -> Transfer:
+        """Return the cost of storing a part of the output, or of loading the residual."""
+
+    def channel_transfer(self, element_bytes: int, config: Config, channels: IntArray) -> Transfer:
+        """Return the cost of loading one element per block of channels, for example a bias."""
+        return box_transfer(config, element_bytes, (1, 1), (1, 1), channels)
+
+    def bias_is_resident(self, pixels_outer: BoolArray, fits: BoolArray) -> BoolArray:
+        """Return whether the bias of all channels stays in accumulators, by loop order and free space."""
+        del pixels_outer
+        return fits
+
+
+@lru_cache(maxsize=1 << 14)
+def _distinct_tiles(shape: SumShape, axis: int, part: int, taps: int) -> int:
+    counts = shape.tap_counts(axis)
+    whole, kernel = counts.shape[0] - 1, counts.shape[1] - 1
+    if int(counts[-1, -1]) == whole * kernel:
+        return 2 if whole % part else 1
+    is_executed = np.diff(np.diff(counts, axis=0), axis=1) > 0
+    boxes = (
+        is_executed[output : output + part, tap : tap + taps]
+        for output in range(0, whole, part)
+        for tap in range(0, kernel, taps)
+    )
+    return len({(box.shape, box.tobytes()) for box in boxes})
+
+
+@lru_cache(maxsize=1 << 14)
+def _total_extent(shape: SumShape, axis: int, part: int, taps: int) -> int:
+    whole = (shape.rows, shape.columns)[axis]
+    output = np.arange(0, whole, part)[:, None]
+    tap = np.arange(0, shape.kernel[axis], taps)
+    outputs, step_taps = np.minimum(part, whole - output), np.minimum(taps, shape.kernel[axis] - tap)
+    return int(shape.loaded_extent(axis, output, outputs, tap, step_taps).sum())

@@ -1,0 +1,91 @@
+"""The store unit's parameters, which the host packs: a bias and a scale for each channel."""
+
+from collections.abc import Callable
+
+from accel.base.arguments import plain_integer
+from accel.base.errors import ScheduleError
+from accel.compiler.expr.epilogue_operators import taken_apart
+from accel.compiler.expr.linear_expressions import bounds, simplify
+from accel.compiler.expr.quantized_expressions import Parameter
+from accel.compiler.expr.scalar_expressions import (
+    INT32_MAX,
+    INT32_MIN,
+    Cast,
+    Expr,
+    IterVar,
+    Read,
+    Sum,
+    format_expr,
+)
+from accel.compiler.expr.tensor_expressions import sum_limit
+from accel.compiler.target.alu_epilogue import simplified
+from accel.compiler.target.store_epilogue import NO_BIAS, StorePath, store_path
+
+
+def store_unit_epilogue(
+    name: str, body: Expr, sum_in: Callable[[object], Sum | None]
+) -> tuple[Read, StorePath]:
+    """Return the sums that a stage reads, and how the store unit computes the stage from them.
+
+    ``sum_in`` returns the sum that another stage computes for a tensor, or None.
+
+    Raises:
+        ScheduleError: the stage is not an epilogue of sums, or the store unit cannot compute it
+            exactly.
+    """
+    finished = body.value if isinstance(body, Cast) else body
+    apart = taken_apart(finished)
+    if apart is None:
+        raise ScheduleError(f"{name} is {format_expr(finished)}; it must be an operator's epilogue")
+    root, ops = apart
+    total = sum_in(root.tensor)
+    path = store_path(simplified(ops), sum_limit(total))
+    if total is None or path is None:
+        raise ScheduleError(
+            f"{name} is {format_expr(finished)}; the store unit cannot compute that exactly: use the alu"
+        )
+    return root, path
+
+
+def parameter_channels(
+    name: str, axis: tuple[IterVar, ...], path: StorePath, block: object
+) -> tuple[int, Expr]:
+    """Return the number of channels that have parameters, and the index of an element's parameters.
+
+    For example, 64 channels without a bias and with one scale need only 16 parameters: with ``block=16``
+    channel ``o`` uses parameter ``o % 16``.
+
+    Raises:
+        ScheduleError: bias and scale belong to different channels, a block is given although channels
+            differ, or it exceeds the number of channels.
+    """
+    bias = path.bias
+    channel = path.channel if bias is None else bias.indices[0]
+    if channel is None:
+        channel = axis[min(1, len(axis) - 1)]
+    if path.channel is not None and path.channel != channel:
+        raise ScheduleError(f"{name} takes bias and scale of different channels")
+    count = bounds(channel)[1] + 1 if bias is None else bias.tensor.shape[0]
+    if block is None:
+        return count, channel
+    alike, size = bias is None and path.channel is None, plain_integer(block)
+    if not alike or size is None or not 1 <= size <= count:
+        raise ScheduleError(
+            f"the block of {name} has {block!r} parameters; 1 to {count} are possible where all "
+            f"channels have the same"
+        )
+    return size, simplify(channel % size)
+
+
+def parameter_element(path: StorePath, axes: tuple[IterVar, IterVar]) -> Expr:
+    """Return the parameter in column ``axes[1]`` of channel ``axes[0]``: its bias or its scale."""
+    channel, column = axes
+    preparation = path.preparation
+    return Parameter(
+        NO_BIAS if path.bias is None else Read(path.bias.tensor, (channel,)),
+        channel,
+        column,
+        (INT32_MIN, INT32_MAX) if preparation is None else preparation.bounds,
+        0 if preparation is None else preparation.offset,
+        path.words,
+    )

@@ -1,0 +1,50 @@
+"""Phases of a tensor: the elements that are a fixed distance apart along one dimension.
+
+With 2 phases, ``A[2*x]`` is element ``x`` of phase 0 and ``A[2*x + 1]`` is element ``x`` of phase 1.
+"""
+
+from collections.abc import Iterable
+
+from accel.base.errors import ScheduleError
+from accel.compiler.expr.linear_expressions import Linear, linear
+from accel.compiler.expr.scalar_expressions import Expr, Read, format_expr, reads
+from accel.compiler.expr.tensor_expressions import Tensor
+
+
+def _phase_of(node: Expr, source: Tensor, d: int, step: int) -> tuple[int, Expr] | None:
+    """Return the phase that a read always hits, and its index there, or None if the phase varies."""
+    assert isinstance(node, Read)
+    form = linear(node.indices[d])
+    if any(factor % step for _, factor in form.terms):
+        return None
+    number = form.constant % step
+    terms = tuple((atom, factor // step) for atom, factor in form.terms)
+    return number, Linear((form.constant - number) // step, terms).expr()
+
+
+def phases_read(source: Tensor, bodies: Iterable[tuple[str, Expr]], d: int, step: int) -> list[int]:
+    """Return the numbers of the phases that are read.
+
+    Raises:
+        ScheduleError: a read may be in several phases.
+    """
+    found = set()
+    for name, body in bodies:
+        for read in reads(body):
+            if read.tensor is source:
+                phase = _phase_of(read, source, d, step)
+                if phase is None:
+                    raise ScheduleError(
+                        f"{name} reads {format_expr(read)}; that may be in any of {step} phases"
+                    )
+                found.add(phase[0])
+    return sorted(found)
+
+
+def phase_element(node: Expr, source: Tensor, d: int, step: int, phases: dict[int, Tensor]) -> Expr | None:
+    """Return the element of a phase that replaces a read of the whole tensor."""
+    if not isinstance(node, Read) or node.tensor is not source:
+        return None
+    phase = _phase_of(node, source, d, step)
+    assert phase is not None
+    return phases[phase[0]][(*node.indices[:d], phase[1], *node.indices[d + 1 :])]

@@ -1,0 +1,242 @@
+"""How the vector ALU carries out post-operators: in passes over the accumulators, as few as possible.
+
+Each post-operator is a pass. Those that change nothing are left out, neighbours of one kind are merged, and
+reset and bias become one pass where the sums are saturated in the end: once a tile has been clipped to
+``low - D .. high - D``, its accumulators are all above ``T = bias - (D << shift)``, so ``acc = min(acc, T)``
+sets them to T whatever they hold. The next tile's sums then start from the bias less an offset that the shift
+turns into D; where D is a multiple of 256, it vanishes in the low byte that STORE writes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from accel.compiler.expr.epilogue_operators import (
+    AtLeast,
+    AtMost,
+    Bias,
+    Combine,
+    Offset,
+    PostOp,
+    Residual,
+    ResidualProduct,
+    Scale,
+    Shift,
+    Take,
+)
+from accel.compiler.expr.scalar_expressions import (
+    INT32_MAX,
+    INT32_MIN,
+    Binary,
+    Condition,
+    Const,
+    Expr,
+    Guarded,
+    Read,
+)
+from accel.core.isa.field_widths import IMMEDIATE_BITS
+from accel.image.packed_layout import Preparation
+
+IMMEDIATE_LOW, IMMEDIATE_HIGH = -(1 << (IMMEDIATE_BITS - 1)), (1 << (IMMEDIATE_BITS - 1)) - 1
+"""Constants that a pass can take."""
+ALU_NAMES = {"+": "add", "*": "mul", ">>": "shr", "min": "min", "max": "max"}
+"""The ALU's name of each operation that it has."""
+_BYTE = 256
+"""Offsets that are multiples of this vanish in the low byte."""
+
+
+@dataclass(frozen=True)
+class Pass:
+    """``acc = op(acc, operand)`` where all conditions hold.
+
+    The operand is an immediate or an element of another accumulator. The operation ``zero`` sets to zero.
+    The ALU does not execute ``product``: the GEMM core adds an element of ``inp``, times an element of an
+    identity matrix in ``wgt``.
+    """
+
+    op: str
+    operand: int | Read
+    conditions: tuple[Condition, ...] = ()
+
+
+def passes(op: PostOp) -> tuple[Pass, ...]:
+    """The ALU operation of an epilogue operator. Operands are elements of tensors, inside at most one
+    guard."""
+    match op:
+        case ResidualProduct(operand):
+            return (_with_element("product", operand),)
+        case Bias(operand) | Residual(operand):
+            return (_with_element("add", operand),)
+        case Combine(operation, operand):
+            return (_with_element(ALU_NAMES[operation], operand),)
+        case Take(operand):
+            return Pass("zero", 0), _with_element("add", operand)
+        case Offset(amount):
+            return (Pass("add", amount),)
+        case Shift(amount):
+            return (Pass("shr", amount),)
+        case AtLeast(bound):
+            return (Pass("max", bound),)
+        case AtMost(bound):
+            return (Pass("min", bound),)
+        case Scale(factor):
+            each = [Pass("mul", value, conditions) for value, conditions in pieces(factor)]
+            return tuple(reversed(each))  # any order would do; programs have had this one
+    raise AssertionError(f"{op} is not a post-operator that the ALU knows")
+
+
+def _with_element(name: str, operand: Expr) -> Pass:
+    if isinstance(operand, Guarded):
+        assert isinstance(operand.value, Read)
+        return Pass(name, operand.value, operand.conditions)
+    assert isinstance(operand, Read)
+    return Pass(name, operand)
+
+
+def pieces(factor: Expr) -> list[tuple[int, tuple[Condition, ...]]]:
+    """The constants that a factor is a sum of, each with its conditions; nothing if it is something else."""
+    if isinstance(factor, Const):
+        return [(factor.value, ())]
+    parts: list[Expr] = [factor]
+    while isinstance(parts[0], Binary) and parts[0].op == "+":
+        parts[:1] = [parts[0].a, parts[0].b]
+    found = []
+    for part in parts:
+        if not (isinstance(part, Guarded) and isinstance(part.value, Const) and part.otherwise == 0):
+            return []
+        found.append((part.value.value, part.conditions))
+    return found
+
+
+# --- fewer passes ------------------------------------------------------------------------------------
+
+
+def simplified(ops: Sequence[PostOp]) -> tuple[PostOp, ...]:
+    """The same function in fewer passes."""
+    merged: list[PostOp] = []
+    for op in ops:
+        if op in (Offset(0), Shift(0), Scale(Const(1))):
+            continue
+        combined = _combined(merged[-1], op) if merged else None
+        if combined is not None:
+            merged[-1] = combined
+        elif not _is_implied(merged, op):
+            merged.append(op)
+    return tuple(merged)
+
+
+def _combined(first: PostOp, second: PostOp) -> PostOp | None:
+    match first, second:
+        case AtMost(a), AtMost(b):
+            return AtMost(min(a, b))
+        case AtLeast(a), AtLeast(b):
+            return AtLeast(max(a, b))
+        case Offset(a), Offset(b) if IMMEDIATE_LOW <= a + b <= IMMEDIATE_HIGH:
+            return Offset(a + b)
+        case Shift(a), Shift(b) if a >= 0 and b >= 0:
+            return Shift(min(31, a + b))
+    return None
+
+
+def _is_implied(before: Sequence[PostOp], op: PostOp) -> bool:
+    """Whether a bound already holds after the bounds that directly precede it."""
+    low, high = None, None
+    for earlier in reversed(before):
+        if isinstance(earlier, AtLeast):
+            low = earlier.bound if low is None else low
+        elif isinstance(earlier, AtMost):
+            high = earlier.bound if high is None else high
+        else:
+            break
+        if low is not None and high is not None:
+            break
+    if isinstance(op, AtLeast):
+        return low is not None and op.bound <= low and (high is None or high >= low)
+    if isinstance(op, AtMost):
+        return high is not None and op.bound >= high and (low is None or low <= high)
+    return False
+
+
+# --- reset and bias at once --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Folded:
+    """A list of epilogue operators without its bias, from which sums start.
+
+    Attributes:
+        start: applied instead of the reset.
+        rest: the operators after the sums, one for each operator after the bias.
+        preparation: how the host changes the bias before it packs it.
+    """
+
+    start: PostOp
+    rest: tuple[PostOp, ...]
+    preparation: Preparation
+
+
+def folded(ops: Sequence[PostOp], sum_limit: int) -> Folded | None:
+    """The list with reset and bias in one, or None if that cannot be done.
+
+    Args:
+        ops: simplified.
+        sum_limit: the largest magnitude of a sum without bias.
+    """
+    match ops:
+        case [Bias(Read() as bias), Shift(shift), Residual(_), _, _]:
+            between = (-_BYTE // 2, _BYTE // 2 - 1)
+        case [Bias(Read() as bias), Shift(shift), _, _]:
+            between = (0, 0)
+        case _:
+            return None
+    match ops[-2:]:
+        case [AtLeast(low), AtMost(high)] | [AtMost(high), AtLeast(low)]:
+            prepared = preparation_for(low, high, shift, sum_limit, between)
+        case _:
+            return None
+    if prepared is None:
+        return None
+    preparation, lowered = prepared
+    rest = tuple(_lowered(op, lowered) for op in ops[1:])
+    return Folded(start=Combine("min", bias), rest=rest, preparation=preparation)
+
+
+def _lowered(op: PostOp, by: int) -> PostOp:
+    return type(op)(op.bound - by) if isinstance(op, AtLeast | AtMost) else op
+
+
+def preparation_for(
+    low: int, high: int, shift: int, sum_limit: int, between: tuple[int, int] = (0, 0)
+) -> tuple[Preparation, int] | None:
+    """How the bias must be changed, and by how much the clip is lowered, or None if it cannot be done.
+
+    Args:
+        low, high: the clip's bounds.
+        shift: how far sums are shifted right before it.
+        sum_limit: the largest magnitude of a sum without bias.
+        between: the least and the largest value that is added between shift and clip.
+    """
+    if shift < 1 or low > high:
+        return None
+    lowered = (low - IMMEDIATE_LOW) // _BYTE * _BYTE
+    while lowered > 0 and lowered << shift > INT32_MAX // 2:
+        lowered -= _BYTE
+    if lowered < _BYTE:
+        return None
+    offset = lowered << shift
+    least, most = INT32_MIN + sum_limit, INT32_MAX - sum_limit
+    saturated_low = ((low - 1 - between[1]) << shift) - sum_limit
+    saturated_high = ((high + 1 - between[0]) << shift) + sum_limit
+    largest = low - lowered + offset
+    """The largest bias that is still below every accumulator once the offset is off."""
+    smallest = INT32_MIN + offset + sum_limit
+    """The smallest bias from which offset and sums can be taken without overflow."""
+    bounds = (max(saturated_low, INT32_MIN), min(saturated_high, INT32_MAX))
+    if bounds[1] < smallest or bounds[0] > largest:
+        return None
+    accepted = (
+        least if bounds[0] >= smallest else max(least, smallest),
+        most if bounds[1] <= largest else min(most, largest),
+    )
+    if accepted[0] >= accepted[1] or not accepted[0] <= 0 <= accepted[1]:
+        return None
+    return Preparation(accepted=accepted, bounds=bounds, offset=-offset), lowered

@@ -1,0 +1,157 @@
+"""Epilogues that the store unit of machines with ``post=1`` executes on the way to DRAM.
+
+It adds a bias, multiplies by a scale as float32 does, rounds half to even, adds a zero point and saturates;
+then it may add a residual, with two multipliers, a shift and an offset. This covers the requantization
+and addition of networks. It also covers a shift that rounds down, with ``zero = -128``, a bias greater
+by ``2**(shift + 7) - 2**(shift - 1)`` and a scale of ``(1 + 2**-23) * 2**-shift``, which moves sums up
+off a tie, and never to the next integer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from accel.compiler.expr.epilogue_operators import (
+    AddQuantized,
+    AtLeast,
+    AtMost,
+    Bias,
+    PostOp,
+    Requantize,
+    Residual,
+    Shift,
+    StoreAdd,
+    StoreRequantize,
+)
+from accel.compiler.expr.quantized_expressions import bounds_of, scale_words
+from accel.compiler.expr.scalar_expressions import INT32_MAX, INT32_MIN, Const, Expr, Read
+from accel.core.requantize import MULTIPLIER_BITS, RESULT_BITS
+from accel.image.packed_layout import Preparation
+
+_LARGEST_SHIFT = {-128: 14, -256: 13}
+"""By the zero point: up to which shift it is exact. ``(high - zero) << shift`` must stay so small that the
+excess of the scale brings no sum to the next tie."""
+_WIDEST = (-(1 << (RESULT_BITS - 1)), (1 << (RESULT_BITS - 1)) - 1)
+"""Bounds of a result. No int8 residual brings a value beyond them back into int8."""
+_INT8 = bounds_of("int8")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StorePath:
+    """The epilogue of the store unit.
+
+    Attributes:
+        bias: the element that is added, of an int32 tensor with one for each channel, or None if there
+            is none.
+        channel: index into ``words``, or None if there is only one.
+        words: scales as :func:`accel.compiler.expr.quantized_expressions.scale_words` returns them, one
+            for each channel or one for all.
+        preparation: how the host changes the bias, or None.
+        zero, low, high: zero point and bounds of the requantized value.
+        add: the addition of the residual, or None.
+    """
+
+    bias: Read | None
+    channel: Expr | None
+    words: tuple[int, ...]
+    preparation: Preparation | None
+    zero: int
+    low: int
+    high: int
+    add: StoreAdd | None = None
+
+    def ops(self, bias: Expr, scale: Expr) -> tuple[PostOp, ...]:
+        """The post-operators, with a channel's parameters."""
+        first = StoreRequantize(bias, scale, self.zero, self.low, self.high)
+        return (first,) if self.add is None else (first, self.add)
+
+
+def store_path(ops: Sequence[PostOp], limit: int | None) -> StorePath | None:
+    """Return the store unit's epilogue for a list of operators, or None if none is exact.
+
+    Args:
+        ops: the operators after the sums.
+        limit: the largest magnitude of a sum, or None if unknown.
+    """
+    rest = list(ops)
+    bias: Expr | None = None
+    if rest and isinstance(rest[0], Bias) and isinstance(rest[0].operand, Read):
+        bias = rest[0].operand
+        del rest[0]
+    assert bias is None or isinstance(bias, Read)
+    if rest and isinstance(rest[0], Requantize):
+        return _requantized(bias, rest[0], rest[1:])
+    return _shifted(bias, rest, limit)
+
+
+def _requantized(bias: Read | None, op: Requantize, rest: Sequence[PostOp]) -> StorePath | None:
+    add = None
+    if rest:
+        if len(rest) > 1 or not isinstance(rest[0], AddQuantized):
+            return None
+        add = StoreAdd(rest[0].operand, **rest[0].how.integers())
+    return StorePath(
+        bias=bias,
+        channel=op.channel if len(op.scales) > 1 else None,
+        words=scale_words(op.scales),
+        preparation=None,
+        zero=op.zero,
+        low=op.low,
+        high=op.high,
+        add=add,
+    )
+
+
+def _shifted(bias: Read | None, rest: list[PostOp], limit: int | None) -> StorePath | None:
+    shift = 0
+    if rest and isinstance(rest[0], Shift):
+        shift = rest[0].amount
+        del rest[0]
+    residual = None
+    if rest and isinstance(rest[0], Residual) and isinstance(rest[0].operand, Read):
+        residual = rest[0].operand
+        del rest[0]
+    bounds = _bounds(rest)
+    if bounds is None:
+        return None
+    low, high = bounds if residual is None else _WIDEST
+    least = _INT8[0] if residual is None else _WIDEST[0]
+    preparation, zero, scale = None, 0, 1.0
+    if shift:
+        if not 1 <= shift <= _LARGEST_SHIFT[least] or limit is None:
+            return None
+        offset = (-least << shift) - (1 << (shift - 1))
+        saturated = (((low - 1) << shift) - limit, ((high + 1) << shift) + limit)
+        if saturated[0] - limit < INT32_MIN or saturated[1] + limit + offset > INT32_MAX:
+            return None
+        accepted = (INT32_MIN + limit, INT32_MAX - limit)
+        preparation, zero = Preparation(accepted=accepted, bounds=saturated, offset=offset), least
+        scale = (1 + 2.0 ** (1 - MULTIPLIER_BITS)) * 2.0**-shift
+    add = None
+    if residual is not None:
+        add = StoreAdd(residual, (1, 1), 0, 0, (0, 0), 0, *bounds)
+    return StorePath(
+        bias=bias,
+        channel=None,
+        words=scale_words((scale,)),
+        preparation=preparation,
+        zero=zero,
+        low=low,
+        high=high,
+        add=add,
+    )
+
+
+def _bounds(ops: Sequence[PostOp]) -> tuple[int, int] | None:
+    low, high = INT32_MIN, INT32_MAX
+    for op in ops:
+        if isinstance(op, AtLeast):
+            low, high = max(low, op.bound), max(high, op.bound)
+        elif isinstance(op, AtMost):
+            low, high = min(low, op.bound), min(high, op.bound)
+        else:
+            return None
+    return (low, high) if _INT8[0] <= low <= high <= _INT8[1] else None
+
+
+NO_BIAS = Const(0)
+"""In place of a bias's element where there is none."""

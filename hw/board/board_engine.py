@@ -1,0 +1,176 @@
+"""A board as an engine: registers and memory over a serial line."""
+
+import time
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+
+from accel.base.errors import ConfigError, EngineError, HardwareError
+from accel.core.config import PAGE_BYTES, Config
+from accel.core.registers import REGISTERS, constants
+from accel.hw.board.serial_link import Link
+from accel.hw.engines.engine_driver import Contents, Engine
+from accel.hw.engines.hardware_run import Behaviour, Records
+from accel.image.dram import Dram
+from accel.image.test_scenario import NO_TOKENS, Tokens
+
+_STILL = 5.0
+"""Seconds without progress of a run's cycle after which the run is abandoned."""
+_WRITINGS = 3
+"""Attempts to write a page that does not hold the right contents."""
+
+
+class Board(Engine):
+    """The machine on a board, with the board's memory from address 0 on.
+
+    Only software's view is available: no events, scratchpads or token counters. Scratchpads keep their
+    contents from before. Pages of memory are sent only if they differ from the board's, by checksum, and
+    fetched only if a run has changed them.
+
+    Args:
+        link: link to the board. The caller closes it.
+        config: the expected machine.
+
+    Raises:
+        ConfigError: the board holds another machine.
+        HardwareError, EngineError: the board does not answer correctly.
+    """
+
+    observed = False
+
+    def __init__(self, link: Link, config: Config) -> None:
+        self.config = config
+        self._link = link
+        self._held: dict[int, bytes] = {}
+        """Known contents of memory pages by address."""
+        found = self.registers("id", "version")
+        wanted = constants(config)
+        for name, value in found.items():
+            if value != wanted[name]:
+                raise HardwareError(
+                    f"the board's register {name!r} holds {value:#x}; accel's core has {wanted[name]:#x}"
+                )
+        for name, value in wanted.items():
+            word = self.read(REGISTERS[name].offset)
+            if word != value:
+                there = "none" if word is None else word
+                raise ConfigError(f"the board's machine has {name}={there}; {config.name} has {value}")
+
+    def configure(self, config: Config, behaviour: Behaviour) -> None:
+        """Accept only the behaviour and the window that the board has.
+
+        Raises:
+            EngineError: another behaviour or window is requested.
+        """
+        if behaviour != Behaviour():
+            raise EngineError("memory on a board cannot be told how to behave; a simulated one can")
+        size = self._link.info.memory_bytes
+        if config.mem_base or config.mem_size > size:
+            raise EngineError(
+                f"the DRAM window is {config.mem_size} bytes from {config.mem_base:#x} on; "
+                f"the board has {size} from 0 on"
+            )
+
+    def reset(self) -> None:
+        self._link.reset()
+
+    def preload(self, contents: Contents) -> None:
+        """Do nothing: checked programs do not depend on the initial contents of scratchpads."""
+
+    def peek(self) -> Contents:
+        """Refuse: scratchpads cannot be read.
+
+        Raises:
+            EngineError: always.
+        """
+        raise EngineError("scratchpads on a board cannot be looked into; the backend rtl shows them")
+
+    def tokens(self) -> Tokens:
+        """Return empty counters, since the board's counters cannot be read. A correct program leaves them
+        empty."""
+        return NO_TOKENS
+
+    def load_memory(self, dram: Dram) -> None:
+        """Make memory hold the contents of ``dram``.
+
+        Raises:
+            HardwareError: memory does not keep what is written.
+        """
+        contents = dict(dram.pages())
+        for address, size in self._pages(dram):
+            wanted = contents.get(address, np.zeros(PAGE_BYTES, np.uint8))[:size].tobytes()
+            if self._held.get(address) == wanted or self._link.holds(address, wanted):
+                self._held[address] = wanted
+                continue
+            for _ in range(_WRITINGS):
+                self._link.write(address, wanted)
+                if self._link.holds(address, wanted):
+                    break
+            else:
+                raise HardwareError(f"the board's memory at {address:#x} does not keep what is written to it")
+            self._held[address] = wanted
+
+    def save_memory(self, dram: Dram) -> None:
+        for address, size in self._pages(dram):
+            if self._link.holds(address, self._held[address]):
+                continue
+            found = self._link.read(address, size)
+            if not self._link.holds(address, found):
+                raise HardwareError(
+                    f"the board's memory at {address:#x} reads as {zlib.crc32(found):#010x} "
+                    "over the line, but not on the board"
+                )
+            self._held[address] = found
+            dram.write(address, found)
+
+    def write(self, address: int, word: int) -> bool:
+        return self._link.write_register(address, word)
+
+    def read(self, address: int) -> int | None:
+        return self._link.read_register(address)
+
+    def advance(self, cycles: int) -> bool:
+        """Wait for some cycles or until the run has ended.
+
+        Raises:
+            HardwareError: the run makes no progress.
+        """
+        begin = last = self.cycle()
+        end = time.monotonic() + _STILL
+        while last < begin + cycles:
+            if not self.registers("status")["status"] & REGISTERS["status"].bit("running"):
+                return True
+            now = self.cycle()
+            if now != last:
+                last, end = now, time.monotonic() + _STILL
+            elif time.monotonic() > end:
+                raise HardwareError(f"the board stands still in cycle {now} of the run, without having ended")
+        return False
+
+    def cycle(self) -> int:
+        return self.registers("cycles")["cycles"]
+
+    def record(self, on: bool) -> None:
+        """Refuse to record events.
+
+        Raises:
+            EngineError: recording is requested.
+        """
+        if on:
+            raise EngineError("events on a board cannot be recorded; the backend rtl does")
+
+    def records(self) -> Records:
+        """Refuse: there are no records.
+
+        Raises:
+            EngineError: always.
+        """
+        raise EngineError("events on a board cannot be recorded; the backend rtl does")
+
+    def close(self) -> None:
+        """Do nothing: the caller owns the line."""
+
+    def _pages(self, dram: Dram) -> Iterator[tuple[int, int]]:
+        for address in range(dram.base, dram.base + dram.size, PAGE_BYTES):
+            yield address, min(PAGE_BYTES, dram.base + dram.size - address)

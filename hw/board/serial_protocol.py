@@ -1,0 +1,173 @@
+"""The protocol on the serial line between host and board, described in docs/how-to/put-it-on-an-fpga.md.
+
+Requests and replies are frames: header, data, checksum. ``END`` stands before and after each frame. Inside,
+``END`` and ``ESCAPE`` are written as ``ESCAPE`` and the byte with bit 5 inverted. So a receiver that has lost
+track finds the next frame after the next ``END``.
+"""
+
+import binascii
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+
+END = 0x7E
+ESCAPE = 0x7D
+INVERTED = 0x20
+CRC_START = 0xFFFF
+VERSION = 1
+"""Version of the protocol, which the request ``INFO`` returns."""
+MAX_DATA = 256
+"""Bytes of data in a frame."""
+REPLY = 0x80
+"""Bit of the first byte that marks a reply."""
+_REQUEST = struct.Struct("<BBHI")
+_REPLY = struct.Struct("<BBB")
+_CRC = struct.Struct(">H")
+_INFO = struct.Struct("<HHI")
+REQUEST_BYTES, REPLY_BYTES, CRC_BYTES, INFO_BYTES = _REQUEST.size, _REPLY.size, _CRC.size, _INFO.size
+
+
+class Operation(IntEnum):
+    """Requests. Those for memory transfer ``count`` bus words from ``address`` on."""
+
+    INFO = 1
+    """Reply: version of the protocol and bytes of a memory word (16 bits each), bytes of memory (32 bits)."""
+    READ_REGISTER = 2
+    """Reply: the register at ``address``, 32 bits."""
+    WRITE_REGISTER = 3
+    """Data: the new value of the register at ``address``, 32 bits."""
+    READ = 4
+    """Reply: memory."""
+    WRITE = 5
+    """Data: memory."""
+    SUM = 6
+    """Reply: CRC-32 of memory, 32 bits."""
+    RESET = 7
+    """Reset the core in any state. Memory keeps its contents."""
+
+
+class Status(IntEnum):
+    """The result of a request."""
+
+    OKAY = 0
+    REFUSED = 1
+    """The register answers with an error."""
+    DAMAGED = 2
+    """The checksum is wrong, or the frame is too long or too short. Nothing was done."""
+    UNKNOWN = 3
+    """There is no such request, or not with this length or address. Nothing was done."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A request.
+
+    Attributes:
+        operation: the operation.
+        tag: repeated in the reply.
+        address: in bytes.
+        count: words of memory.
+        data: to write.
+    """
+
+    operation: int
+    tag: int
+    address: int = 0
+    count: int = 0
+    data: bytes = b""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """A reply, with the attributes of :class:`Request`."""
+
+    operation: int
+    tag: int
+    status: int
+    data: bytes = b""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Info:
+    """A board's description of itself.
+
+    Attributes:
+        version: version of the protocol.
+        word_bytes: width of a memory word, which equals the core's bus.
+        memory_bytes: size of the memory, which begins at address 0.
+    """
+
+    version: int
+    word_bytes: int
+    memory_bytes: int
+
+    @classmethod
+    def decode(cls, data: bytes) -> "Info":
+        """Decode the data of a reply.
+
+        Raises:
+            ValueError: it has another length.
+        """
+        if len(data) != INFO_BYTES:
+            raise ValueError
+        version, word, memory = _INFO.unpack(data)
+        return cls(version=version, word_bytes=word, memory_bytes=memory)
+
+
+def crc(data: bytes) -> int:
+    """Return the checksum of a frame: CRC-16 with polynomial 0x1021, start value :data:`CRC_START`, high byte
+    first."""
+    return binascii.crc_hqx(data, CRC_START)
+
+
+def framed(content: bytes) -> bytes:
+    """Return a frame: content with checksum and escapes."""
+    escaped = bytearray([END])
+    for byte in content + _CRC.pack(crc(content)):
+        escaped += bytes([ESCAPE, byte ^ INVERTED]) if byte in (END, ESCAPE) else bytes([byte])
+    escaped.append(END)
+    return bytes(escaped)
+
+
+def encode(request: Request) -> bytes:
+    """Return the frame of a request."""
+    head = _REQUEST.pack(request.operation, request.tag, request.count, request.address)
+    return framed(head + request.data)
+
+
+class Decoder:
+    """Extracts replies from received bytes. Everything else is skipped."""
+
+    def __init__(self) -> None:
+        self._frame = bytearray()
+        self._escaped = False
+        self.damaged = 0
+        """Number of damaged frames: wrong checksum or too short."""
+
+    def take(self, data: bytes) -> list[Reply]:
+        """Return the replies that further bytes complete."""
+        replies = []
+        for byte in data:
+            if byte == END:
+                if self._frame:
+                    replies += self._finish()
+                self._frame.clear()
+                self._escaped = False
+            elif byte == ESCAPE:
+                self._escaped = True
+            else:
+                self._frame.append(byte ^ INVERTED if self._escaped else byte)
+                self._escaped = False
+        return replies
+
+    def _finish(self) -> list[Reply]:
+        content = bytes(self._frame[:-CRC_BYTES])
+        if len(content) < REPLY_BYTES or self._frame[-CRC_BYTES:] != _CRC.pack(crc(content)):
+            self.damaged += 1
+            return []
+        operation, tag, status = _REPLY.unpack_from(content)
+        if not operation & REPLY:
+            self.damaged += 1
+            return []
+        data = content[REPLY_BYTES:]
+        return [Reply(operation=operation & ~REPLY, tag=tag, status=status, data=data)]

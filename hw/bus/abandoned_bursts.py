@@ -1,0 +1,41 @@
+"""Bursts in flight that belong to abandoned runs."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+
+class AbandonedBursts(wiring.Component):
+    """Counts the oldest bursts in flight that belong to abandoned runs.
+
+    AXI requires an answer to every burst, and answers arrive in the order of the bursts. So this
+    component counts the bursts of abandoned runs, and drops the same number of answers.
+
+    ``count`` is the number of bursts in flight, and ``answered`` completes the oldest. ``abandon`` abandons
+    all of them, in a cycle in which none begins. ``oldest`` shows that the oldest burst is abandoned,
+    ``others`` that some are not.
+    """
+
+    def __init__(self, outstanding: int) -> None:
+        self._outstanding = outstanding
+        super().__init__(
+            {
+                "abandon": In(1),
+                "count": In(range(outstanding + 1)),
+                "answered": In(1),
+                "oldest": Out(1),
+                "others": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        left = Signal(range(self._outstanding + 1))
+        m.d.comb += [self.oldest.eq(left != 0), self.others.eq(self.count != left)]
+        with m.If(self.abandon):
+            m.d.sync += left.eq(self.count - self.answered)
+        with m.Elif(self.answered & self.oldest):
+            m.d.sync += left.eq(left - 1)
+        return m

@@ -1,0 +1,91 @@
+"""The submodules of a core, and conditions that combine several of them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from amaranth.hdl import Cat, Value
+
+from accel.core.isa import Unit
+from accel.hw.bus.bus_timeout import BusTimeout
+from accel.hw.bus.control_registers import Control
+from accel.hw.bus.read_port import ReadPort
+from accel.hw.datapath.queue import ReservedQueue
+from accel.hw.units.compute import Compute
+from accel.hw.units.dispatch import Dispatch
+from accel.hw.units.fetch import Fetch
+from accel.hw.units.load import Load
+from accel.hw.units.store import Store
+from accel.hw.units.token_counters import TokenCounters
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The submodules of a core."""
+
+    control: Control
+    fetch: Fetch
+    load: Load
+    compute: Compute
+    store: Store
+    port: ReadPort
+    tokens: TokenCounters
+    watch: BusTimeout
+    dispatch: Dispatch
+    queues: dict[Unit, ReservedQueue]
+
+    @property
+    def units(self) -> dict[Unit, Any]:
+        """The units with queues."""
+        return {Unit.LOAD: self.load, Unit.COMPUTE: self.compute, Unit.STORE: self.store}
+
+    @property
+    def waiting(self) -> Value:
+        """One bit per unit: its queue has a head."""
+        return Cat(queue.issue.valid for queue in self.queues.values())
+
+    @property
+    def occupied(self) -> Value:
+        """One bit per unit: an instruction is in flight."""
+        return Cat(unit.retirement.occupied for unit in self.units.values())
+
+    @property
+    def retiring(self) -> Value:
+        """One bit per unit: an instruction retires."""
+        return Cat(unit.retirement.valid for unit in self.units.values())
+
+    @property
+    def lacking(self) -> Value:
+        """One bit per unit: the head of its queue lacks a token."""
+        return Cat(unit.lacking for unit in self.units.values())
+
+    @property
+    def complete(self) -> Value:
+        """Whether the program has been executed: it is not empty, and all of it has retired."""
+        to_do = self.fetch.more | self.dispatch.busy | self.waiting.any() | self.occupied.any()
+        return ~to_do & (self.control.program_length != 0)
+
+    @property
+    def drained(self) -> Value:
+        """Whether the bus has taken and answered everything, except for abandoned runs."""
+        return ~(self.port.busy | self.store.writing | self.store.sending)
+
+    @property
+    def offers(self) -> Value:
+        """Whether the bus has not taken an offered address or beat."""
+        return self.port.arvalid | self.store.sending
+
+    @property
+    def stale(self) -> Value:
+        """Whether the bus owes answers to an abandoned run."""
+        return self.port.stale | self.store.stale
+
+    def cycle_classes(self) -> dict[Unit, tuple[Value, Value, Value]]:
+        """Return for each unit whether it is busy, waits for memory, or waits for a token."""
+        fetch = self.fetch
+        classes: dict[Unit, tuple[Value, Value, Value]] = {
+            Unit.FETCH: (fetch.fetched.push, fetch.more & fetch.waiting, fetch.more)
+        }
+        for unit, part in self.units.items():
+            memory = part.moving if unit is Unit.COMPUTE else part.retirement.occupied | part.issue.start
+            classes[unit] = (part.busy, memory, part.lacking & part.control.enable)
+        return classes

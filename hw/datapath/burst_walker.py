@@ -1,0 +1,204 @@
+"""The bursts of LOADs and STOREs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from accel.core.config import DRAM_ADDRESS_BITS, PAGE_BYTES, Config
+from accel.core.isa import SIZE_BITS
+from accel.core.isa.field_widths import DRAM_BASE_BITS
+from accel.hw.datapath.transfer_memories import Kind, choose
+from accel.hw.datapath.word_layouts import BEATS_BITS, KIND_BITS, log2, minimum
+
+
+class RowsLayout(data.StructLayout):
+    """The rows of a transfer in DRAM, as input of BurstWalker."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "kind": KIND_BITS,
+                "dram_base": DRAM_BASE_BITS,
+                "x_size": SIZE_BITS,
+                "y_size": SIZE_BITS,
+                "x_stride": SIZE_BITS,
+            }
+        )
+
+
+class BurstWalker(wiring.Component):
+    """Walks through the bursts of one transfer after the other. Rows are split at 4 KiB pages and at the
+    longest burst.
+
+    ``start``, in a cycle in which no burst is ``valid``, begins a transfer with at least one row. Its first
+    burst is ``valid`` in the next cycle, each further one in the cycle after ``accept``. ``last`` marks the
+    last burst of a transfer. Each burst is computed one cycle ahead. While none is valid, the first
+    burst of ``rows`` is computed in every cycle, because the start is known late in its cycle. ``free``
+    is the complement of ``valid`` in a register of its own. ``mem_base`` is the start of a page.
+    """
+
+    def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
+        self._kinds = kinds
+        self._config = config
+        super().__init__(
+            {
+                "flush": In(1),
+                "start": In(1),
+                "rows": In(RowsLayout()),
+                "mem_base": In(DRAM_ADDRESS_BITS),
+                "valid": Out(1),
+                "free": Out(1, init=1),
+                "address": Out(DRAM_ADDRESS_BITS),
+                "beats": Out(BEATS_BITS),
+                "last": Out(1),
+                "accept": In(1),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        bus = self._config.bus_bytes
+        shift = log2(bus)
+        row_bits = SIZE_BITS + max(log2(kind.element_bytes) for kind in self._kinds) + 1
+        beats_bits = row_bits + 1
+
+        page = PAGE_BYTES // bus
+        longest = _longest(self._config)
+        address = Signal(DRAM_ADDRESS_BITS)
+        next_row = Signal(DRAM_ADDRESS_BITS)
+        row_bytes = Signal(row_bits)
+        is_long = Signal()
+        """Whether rows are longer than any burst."""
+        stride = Signal(row_bits)
+        ends = Signal()
+        """Whether the burst ends its row. Otherwise it is as long as page and bus allow."""
+        left = Signal(beats_bits)
+        """Beats of the row after a burst that does not end it."""
+        to_page = Signal(range(page + 1))
+        most = Signal(BEATS_BITS)
+        """Beats of the page after such a burst, at most a longest burst."""
+        rows = Signal(SIZE_BITS)
+        last_row = Signal()
+
+        new = self.rows
+        kind_sizes = [log2(kind.element_bytes) for kind in self._kinds]
+        first_address = Signal(DRAM_ADDRESS_BITS)
+        first_stride = Signal(row_bits)
+        first_place = Signal(log2(PAGE_BYTES))
+        """Position in its page. ``mem_base`` is the start of a page."""
+        first_bytes = Signal(row_bits)
+        m.d.comb += [
+            first_address.eq(self.mem_base + choose(new.kind, [new.dram_base << s for s in kind_sizes])),
+            first_bytes.eq(choose(new.kind, [new.x_size << s for s in kind_sizes])),
+            first_stride.eq(choose(new.kind, [new.x_stride << s for s in kind_sizes])),
+            first_place.eq(choose(new.kind, [(new.dram_base << s)[: log2(PAGE_BYTES)] for s in kind_sizes])),
+        ]
+
+        first_long = first_bytes > longest * bus
+        first = _row_burst(m, first_place, first_bytes, first_long, self._config, "first")
+        after = _row_burst(m, next_row[: log2(PAGE_BYTES)], row_bytes, is_long, self._config, "row")
+        goes_on = _Burst(
+            beats=Mux(left <= most, left, most),
+            ends=left <= most,
+            left=left - most,
+            to_page=Mux(to_page == most, page, to_page - most),
+        )
+        m.d.comb += [self.address.eq(address), self.last.eq(last_row & ends)]
+
+        def take(burst: _Burst) -> list[Any]:
+            return [
+                self.beats.eq(burst.beats),
+                ends.eq(burst.ends),
+                left.eq(burst.left),
+                to_page.eq(burst.to_page),
+                most.eq(minimum(burst.to_page, Const(longest, BEATS_BITS))),
+            ]
+
+        with m.If(self.accept):
+            with m.If(ends):
+                m.d.sync += [
+                    *take(after),
+                    rows.eq(rows - 1),
+                    last_row.eq(rows == 1),
+                    next_row.eq(next_row + stride),
+                    address.eq(next_row),
+                ]
+            with m.Else():
+                m.d.sync += [*take(goes_on), address.eq((address[shift:] + self.beats) << shift)]
+            with m.If(self.last):
+                m.d.sync += [self.valid.eq(0), self.free.eq(1)]
+        with m.If(self.free):
+            m.d.sync += [
+                *take(first),
+                self.valid.eq(self.start),
+                self.free.eq(~self.start),
+                address.eq(first_address),
+                next_row.eq(first_address + first_stride),
+                row_bytes.eq(first_bytes),
+                is_long.eq(first_long),
+                stride.eq(first_stride),
+                rows.eq(new.y_size - 1),
+                last_row.eq(new.y_size == 1),
+            ]
+        with m.If(self.flush):
+            m.d.sync += [self.valid.eq(0), self.free.eq(1)]
+        return m
+
+
+def _longest(config: Config) -> int:
+    return min(config.max_burst_beats, PAGE_BYTES // config.bus_bytes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Burst:
+    """A burst: its beats, and whether it ends its row. If not, also the beats left in the row and in the
+    page."""
+
+    beats: Value
+    ends: Value
+    left: Value
+    to_page: Value
+
+
+def _row_burst(m: Module, place: Value, length: Value, is_long: Value, config: Config, name: str) -> _Burst:
+    """Compute the first burst of a row. It depends on one sum, the position of the row's end relative to the
+    start of the page, of which few bits matter for a short row. The remainder after the burst is one sum,
+    too.
+
+    Args:
+        m: the module that gets the logic.
+        place: byte position of the row in its page.
+        length: bytes of the row.
+        is_long: whether the row is longer than any burst.
+        config: the configuration.
+        name: prefix of the signals' names.
+    """
+    bus, longest = config.bus_bytes, _longest(config)
+    page, shift = PAGE_BYTES // bus, log2(bus)
+    bits = len(length) + 1 - shift
+    whole, left = Signal(bits, name=f"{name}_whole"), Signal(bits, name=f"{name}_left")
+    room, short = Signal(range(page + 1), name=f"{name}_room"), Signal(name=f"{name}_short")
+    ends = Signal(name=f"{name}_ends")
+    low = length[: (longest * bus).bit_length()]
+    behind_page = Cat(place, Const(1, 1)).as_signed()
+    behind_longest = Cat(place[:shift], Const(longest, log2(longest) + 1)).as_signed()
+    """Start of the row relative to the end of the page and to the end of the longest burst, as negative
+    numbers."""
+    near, part = ((start + low + (bus - 1)) >> shift for start in (place, place[:shift]))
+    m.d.comb += [
+        whole.eq((place[:shift] + length + (bus - 1)) >> shift),
+        left.eq((length + Mux(short, behind_page, behind_longest) + (bus - 1)) >> shift),
+        room.eq(page - place[shift:]),
+        short.eq(place[shift:] > page - longest),
+        ends.eq(~is_long & (near <= page) & (part <= longest)),
+    ]
+    return _Burst(
+        beats=Mux(ends, whole, Mux(short, room, longest)),
+        ends=ends,
+        left=left,
+        to_page=Mux(place[shift:] >= page - longest, page, page - longest - place[shift:]),
+    )

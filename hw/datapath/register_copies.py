@@ -1,0 +1,19 @@
+"""Copies of a register for signals with large fan-out, so that no wire crosses the whole device."""
+
+from amaranth.hdl import Module, Signal, Value
+
+COPIES = 4
+"""Copies per register. They differ in polarity and reset, so that synthesis does not merge them."""
+
+
+def copies(m: Module, value: Value, name: str) -> list[Value]:
+    """Return a value one cycle later from :data:`COPIES` registers. Some hold the complement, some have no
+    reset. All start as 0."""
+    found: list[Value] = []
+    for number in range(COPIES):
+        opposite, reset_less = number % 2 == 1, number // 2 == 1
+        init = -1 if opposite else 0
+        held = Signal(len(value), name=f"{name}_{number}", init=init, reset_less=reset_less)
+        m.d.sync += held.eq(~value if opposite else value)
+        found.append(~held if opposite else held)
+    return found

@@ -1,0 +1,191 @@
+"""The requantization lanes of the store unit, and the walk through PAR and RES.
+
+A beat of STORE.REQ or STORE.ADD takes one *slot* (a cycle) for each group of bytes that the lanes handle at
+once. For example, two lanes need four slots for a beat of 8 bytes. All values of a slot belong to one
+element, so a slot reads one element each of PAR and RES.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from accel.core.config import Config
+from accel.core.isa import Finishing
+from accel.core.requantize import EXPONENT_BITS, MULTIPLIER_BITS
+from accel.core.scratchpad_specs import ACC, PAR, PAR_INDEX_BITS, RES, bits_of
+from accel.hw.datapath.accumulators import SlotLayout, part_of
+from accel.hw.datapath.beat_walker import BeatLayout
+from accel.hw.datapath.requantize import AddLayout, RangeLayout, RequantizeLane
+from accel.hw.datapath.transfer_memories import Kind
+from accel.hw.datapath.word_layouts import log2
+
+_SUM_BITS = bits_of(ACC.dtype)
+_BYTE_BITS = 8
+
+
+def slots_per_beat(config: Config) -> int:
+    """Return the number of slots of a requantized beat."""
+    return config.bus_bytes // config.lanes
+
+
+class ParLayout(data.StructLayout):
+    """The elements of PAR that a STORE uses: it starts at ``par`` and advances by one per row if ``par_y``,
+    and by one per element of a row if ``par_x``."""
+
+    def __init__(self) -> None:
+        super().__init__({"par": PAR_INDEX_BITS, "par_y": 1, "par_x": 1})
+
+
+class SettingLayout(data.StructLayout):
+    """The registers of SET.OUT and SET.SUM."""
+
+    def __init__(self) -> None:
+        super().__init__({"range": RangeLayout(), "addition": AddLayout(), "unsigned": 1})
+
+
+class SlotWalker(wiring.Component):
+    """Walks through the slots of requantized beats and their operands.
+
+    ``start`` loads the range of PAR in the cycle in which the STORE's first beat enters the beat walker.
+    ``step`` advances to the next slot. ``last`` marks the last slot of a beat. The slot's operands are the
+    elements ``par_index`` and ``res_index``. A beat of a plain STORE is one slot.
+    """
+
+    def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
+        self._kinds = kinds
+        self._config = config
+        super().__init__(
+            {
+                "flush": In(1),
+                "start": In(1),
+                "par": In(ParLayout()),
+                "beat": In(BeatLayout(kinds, config)),
+                "row_last": In(1),
+                "step": In(1),
+                "finished": Out(1),
+                "adds": Out(1),
+                "last": Out(1),
+                "number": Out(log2(slots_per_beat(config))),
+                "slot": Out(SlotLayout(config)),
+                "par_index": Out(PAR.address_bits(config)),
+                "res_index": Out(RES.address_bits(config)),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        config, beat, slot = self._config, self.beat, self.slot
+        slots = slots_per_beat(config)
+        kinds = [(number, kind) for number, kind in enumerate(self._kinds) if kind.finished]
+        lanes, chunks = kinds[0][1].lanes, kinds[0][1].chunks
+        parts = config.out_element_bytes // config.lanes
+        number = self.number
+        element_last = Signal()
+        m.d.comb += [
+            self.finished.eq(Cat(beat.kind == n for n, _ in kinds).any()),
+            self.adds.eq(Cat(beat.kind == n for n, kind in kinds if kind.memory == Finishing.ADD).any()),
+            self.last.eq(~self.finished | (number == slots - 1)),
+        ]
+        if lanes == 1:
+            m.d.comb += [
+                slot.part.eq(Cat(number, beat.chunk[: log2(chunks)])),
+                slot.inside.eq(1),
+                element_last.eq(slot.part == parts - 1),
+            ]
+        else:
+            lane = number >> log2(parts)
+            m.d.comb += [
+                slot.part.eq(number[: log2(parts)]),
+                slot.distance.eq(lane - beat.lane),
+                slot.inside.eq((lane >= beat.lane) & (lane - beat.lane < beat.take)),
+                element_last.eq(slot.part == parts - 1),
+            ]
+
+        held = Signal(ParLayout())
+        following, next_row = Signal(PAR_INDEX_BITS), Signal(PAR_INDEX_BITS)
+        """The PAR elements after the current one and at the start of the next row, computed ahead because
+        ``step`` is known late."""
+        m.d.comb += self.par_index.eq(held.par)
+        done = Signal()
+        m.d.comb += done.eq(self.step & self.finished & slot.inside & element_last)
+        with m.If(self.step & self.finished):
+            m.d.sync += number.eq(number + 1)
+        with m.If(done):
+            m.d.sync += [held.par.eq(following), following.eq(following + held.par_x)]
+        with m.If(done & self.adds):
+            m.d.sync += self.res_index.eq(self.res_index + 1)
+        with m.If(self.step & self.finished & self.last & self.row_last):
+            m.d.sync += [
+                held.par.eq(next_row),
+                following.eq(next_row + held.par_x),
+                next_row.eq(next_row + held.par_y),
+            ]
+        with m.If(self.start):
+            m.d.sync += [
+                held.eq(self.par),
+                following.eq(self.par.par + self.par.par_x),
+                next_row.eq(self.par.par + self.par.par_y),
+            ]
+        with m.If(self.flush):
+            m.d.sync += self.res_index.eq(0)
+        return m
+
+
+class RequantizeLanes(wiring.Component):
+    """The requantization lanes, which process the values of a slot in parallel.
+
+    In a cycle with ``advance`` a ``slot`` is requested. In the next such cycle ``sums`` are its accumulators,
+    and ``par`` and ``res`` its elements of PAR and RES. ``stages`` such cycles later, ``result`` holds its
+    bytes. If ``adds`` is set then, they include the residual. The ``setting`` is constant meanwhile.
+    """
+
+    def __init__(self, stages: int, config: Config) -> None:
+        self._stages = stages
+        self._config = config
+        super().__init__(
+            {
+                "advance": In(1),
+                "slot": In(SlotLayout(config)),
+                "sums": In(config.lanes * _SUM_BITS),
+                "par": In(PAR.word_bits(config)),
+                "res": In(RES.word_bits(config)),
+                "setting": In(SettingLayout()),
+                "adds": In(1),
+                "result": Out(config.lanes * _BYTE_BITS),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        config, setting = self._config, self.setting
+        channel_bits = 2 * _SUM_BITS
+        slot = Signal(SlotLayout(config), reset_less=True)
+        with m.If(self.advance):
+            m.d.sync += slot.eq(self.slot)
+        channels = Signal(min(config.lanes, config.block_out) * channel_bits)
+        residuals = Signal(config.lanes * _BYTE_BITS)
+        m.d.comb += [
+            channels.eq(part_of(self.par, slot.part, len(channels))),
+            residuals.eq(part_of(self.res, slot.part, len(residuals))),
+        ]
+        for number in range(config.lanes):
+            m.submodules[f"lane_{number}"] = lane = RequantizeLane(self._stages)
+            channel = channels.word_select(number % (len(channels) // channel_bits), channel_bits)
+            byte = residuals.word_select(number, _BYTE_BITS)
+            scale = channel[_SUM_BITS:]
+            m.d.comb += [
+                lane.advance.eq(self.advance),
+                lane.range.eq(setting.range),
+                lane.addition.eq(setting.addition),
+                lane.adds.eq(self.adds),
+                lane.acc.eq(self.sums.word_select(number, _SUM_BITS)),
+                lane.bias.eq(channel[:_SUM_BITS]),
+                lane.multiplier.eq(scale[:MULTIPLIER_BITS]),
+                lane.exponent.eq(scale[MULTIPLIER_BITS : MULTIPLIER_BITS + EXPONENT_BITS]),
+                lane.residual.eq(Cat(byte, byte[-1] & ~setting.unsigned).as_signed()),
+                self.result.word_select(number, _BYTE_BITS).eq(lane.result[:_BYTE_BITS]),
+            ]
+        return m

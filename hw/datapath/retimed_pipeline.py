@@ -1,0 +1,77 @@
+"""Pipelines of a chosen depth: steps of logic with registers distributed between them."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import combinations, pairwise
+from types import SimpleNamespace
+
+from amaranth.hdl import Module, Signal, Value, ValueLike
+
+
+def spread(stages: int, steps: Sequence[int]) -> list[int]:
+    """Return how many registers follow each step of logic. The last step is always followed by its result
+    register.
+
+    Registers are placed so that the longest path between two of them is as short as possible. If every step
+    has a register, the remaining ones follow the last step.
+
+    Args:
+        stages: the number of registers.
+        steps: relative delay of each step.
+    """
+    return list(_spread(stages, tuple(steps)))
+
+
+@lru_cache
+def _spread(stages: int, steps: tuple[int, ...]) -> tuple[int, ...]:
+    gaps = len(steps) - 1
+    between = min(stages, gaps)
+
+    def stretches(cuts: tuple[int, ...]) -> list[int]:
+        ends = [0, *(cut + 1 for cut in cuts), len(steps)]
+        return sorted((sum(steps[a:b]) for a, b in pairwise(ends)), reverse=True)
+
+    cuts = min(combinations(range(gaps), between), key=stretches)
+    counts = [int(step in cuts) for step in range(len(steps))]
+    counts[-1] = stages - between
+    return tuple(counts)
+
+
+class Pipeline:
+    """``stages`` registers, distributed over steps of logic so that the longest path is as short as possible.
+
+    All registers load in the cycles with ``advance``. A value that a later step needs passes through every
+    step in between.
+
+    Args:
+        m: the module that gets the logic.
+        steps: relative delay of each call of :meth:`step`, and finally of the logic between the last step and
+            the register of its results.
+        stages: cycles from the first step's operands to the last step's results.
+        advance: whether the pipeline advances.
+    """
+
+    def __init__(self, m: Module, *, steps: Sequence[int], stages: int, advance: ValueLike) -> None:
+        self._m = m
+        self._advance = advance
+        *behind, more = spread(stages, steps)
+        behind[-1] += more
+        self._registers = iter(behind)
+
+    def step(self, **values: ValueLike) -> SimpleNamespace:
+        """Return the values by name, after the registers that follow this step."""
+        held = {name: self._wire(name, Value.cast(value)) for name, value in values.items()}
+        for _ in range(next(self._registers)):
+            held = {name: self._register(name, value) for name, value in held.items()}
+        return SimpleNamespace(**held)
+
+    def _wire(self, name: str, value: Value) -> Signal:
+        wire = Signal(value.shape(), name=name)
+        self._m.d.comb += wire.eq(value)
+        return wire
+
+    def _register(self, name: str, value: Signal) -> Signal:
+        register = Signal(value.shape(), name=name, reset_less=True)
+        with self._m.If(self._advance):
+            self._m.d.sync += register.eq(value)
+        return register

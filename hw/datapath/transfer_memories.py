@@ -1,0 +1,75 @@
+"""The memories of LOADs and STOREs, as the transfer hardware numbers them.
+
+A transfer's *kind* is the index of its memory in the unit's list of memories. Element sizes are constants of
+the kind, so all arithmetic with them is shifts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from amaranth.hdl import Array, Const, Mux, Value, ValueLike
+
+from accel.core.config import Config
+from accel.core.isa import Finishing, Transfer, Unit, routes_of
+from accel.core.scratchpad_specs import Route
+from accel.hw.datapath.word_layouts import KIND_BITS, log2
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A memory as the transfer hardware needs it."""
+
+    route: Route
+    element_bytes: int
+    """Size of an element in DRAM."""
+    lanes: int
+    """Elements in a beat, or 1 if an element is at least as long as a beat."""
+    chunks: int
+    """Beats in an element, or 1 if an element is at most as long as a beat."""
+    depth: int
+
+    @property
+    def memory(self) -> int:
+        return int(self.route.memory)
+
+    @property
+    def finished(self) -> bool:
+        """Whether STOREs of this kind requantize."""
+        return isinstance(self.route.memory, Finishing)
+
+
+def kind_of(route: Route, config: Config) -> Kind:
+    """Return the relation between a memory's elements and beats."""
+    size = route.element_bytes(config)
+    return Kind(
+        route,
+        size,
+        max(1, config.bus_bytes // size),
+        max(1, size // config.bus_bytes),
+        route.scratchpad.depth(config),
+    )
+
+
+def kinds_of(cls: type[Transfer], unit: Unit, config: Config) -> list[Kind]:
+    """Return the memories whose LOADs or STOREs a unit executes, in the order of their declaration."""
+    return [kind_of(route, config) for route in routes_of(cls, config).values() if route.unit is unit]
+
+
+def choose(kind: ValueLike, values: Sequence[ValueLike]) -> Value:
+    """Return the value of a kind from a list."""
+    if len(values) == 1:
+        return Value.cast(values[0])
+    return Array(Value.cast(value) for value in values)[kind]
+
+
+def dram_lane(kind: ValueLike, elements: Value, kinds: Sequence[Kind]) -> Value:
+    """Return the position of a DRAM element within its beat."""
+    return choose(kind, [elements[: log2(k.lanes)] if k.lanes > 1 else Const(0, 1) for k in kinds])
+
+
+def kind_number(memory: Value, kinds: Sequence[Kind]) -> Value:
+    """Return the kind of a memory id. An unknown id gives any."""
+    number: Value = Const(0, KIND_BITS)
+    for position, kind in enumerate(kinds):
+        number = Mux(memory == kind.memory, Const(position, KIND_BITS), number)
+    return number

@@ -1,0 +1,12 @@
+"""Ports that a component has once for each of several units."""
+
+from typing import Any
+
+from amaranth.lib import wiring
+
+from accel.core.isa import Unit
+
+
+def port_of(component: wiring.Component, unit: Unit) -> Any:
+    """Return the port of a unit, which has the unit's name."""
+    return getattr(component, unit.label)

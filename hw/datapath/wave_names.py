@@ -1,0 +1,131 @@
+"""Instructions and states as ASCII text in waves. For simulation only."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from amaranth.hdl import Module, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In
+
+from accel.core.config import Config
+from accel.core.isa import (
+    CLASSES,
+    VARIANTS,
+    Alu,
+    AluOp,
+    Instruction,
+    Load,
+    Opcode,
+    Set,
+    Transfer,
+    Unit,
+    classes_of,
+    memory_names,
+    variants_of,
+)
+from accel.core.isa.field_widths import PART_AT
+from accel.core.token_rules import WORKERS
+from accel.hw.datapath.word_layouts import view
+
+STATES = ("idle", "busy", "memory", "token")
+"""The states of a unit's cycle, as counted by its counters."""
+NOTHING = "-"
+
+
+def mnemonics(
+    classes: Mapping[int, type[Instruction]], variants: Mapping[tuple[int, int, int], type[Instruction]]
+) -> Iterator[tuple[int, int | None, str]]:
+    """Return opcode, memory or ALU operation, and name of every instruction. If several have the same
+    numbers, the first one is right."""
+    for (opcode, memory, part), cls in variants.items():
+        if not part:
+            yield opcode, memory, cls().mnemonic
+    for opcode, cls in classes.items():
+        if issubclass(cls, Transfer | Set):
+            for memory in memory_names(cls):
+                yield opcode, memory, cls(memory=memory).mnemonic
+        elif cls is Alu:
+            for operation in AluOp:
+                yield opcode, operation, Alu(alu_op=operation).mnemonic
+        else:
+            yield opcode, None, Opcode(opcode).name
+
+
+LENGTH = max(len(name) for _, _, name in mnemonics(CLASSES, VARIANTS))
+"""Length of the longest name on any machine, in characters."""
+
+
+_STATE_LENGTH = max(map(len, STATES))
+
+
+def named_signals() -> Iterator[tuple[str, int]]:
+    """Return name and width of every text of :class:`Names`."""
+    for unit in Unit:
+        yield f"{unit.label}_state", 8 * _STATE_LENGTH
+        yield f"{unit.label}_next", 8 * LENGTH
+        if unit in WORKERS:
+            yield f"{unit.label}_last", 8 * LENGTH
+
+
+def ascii_code(text: str, length: int) -> int:
+    """Return text as a number, with the first character in the highest byte, padded with blanks."""
+    return int.from_bytes(text.ljust(length).encode("ascii"), "big")
+
+
+def _text(name: str, length: int) -> Signal:
+    return Signal(8 * length, name=name, attrs={"keep": 1})
+
+
+class Names(wiring.Component):
+    """Drives texts: ``{unit}_state``, and ``fetch_next``, the dispatched instruction. For load, compute and
+    store, ``{unit}_next`` is the instruction at the head of the queue, and ``{unit}_last`` the one that
+    started last.
+
+    Inputs for each unit: whether it is ``busy`` or waits for ``memory`` or a ``token``, the ``word`` of its
+    next instruction, whether that is ``valid``, and whether it is taken (``start``).
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        ports: dict[str, Any] = {}
+        for unit in Unit:
+            ports |= {f"{unit.label}_{state}": In(1) for state in STATES[1:]}
+            ports |= {f"{unit.label}_valid": In(1), f"{unit.label}_word": In(Instruction.BITS)}
+            ports[f"{unit.label}_start"] = In(1)
+        super().__init__(ports)
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        for unit in Unit:
+            state = _text(f"{unit.label}_state", _STATE_LENGTH)
+            m.d.comb += state.eq(ascii_code("idle", _STATE_LENGTH))
+            for position, name in enumerate(STATES[1:]):
+                there = getattr(self, f"{unit.label}_{name}")
+                with m.If(there) if position == 0 else m.Elif(there):
+                    m.d.comb += state.eq(ascii_code(name, _STATE_LENGTH))
+            following = self._name(m, unit)
+            if unit in WORKERS:
+                last = _text(f"{unit.label}_last", LENGTH)
+                with m.If(getattr(self, f"{unit.label}_start")):
+                    m.d.sync += last.eq(following)
+        return m
+
+    def _name(self, m: Module, unit: Unit) -> Signal:
+        word: Value = getattr(self, f"{unit.label}_word")
+        alu, transfer = view(Alu, self._config, word), view(Load, self._config, word)
+        name = _text(f"{unit.label}_next", LENGTH)
+        m.d.comb += name.eq(ascii_code("UNKNOWN", LENGTH))
+        with m.If(~getattr(self, f"{unit.label}_valid")):
+            m.d.comb += name.eq(ascii_code(NOTHING, LENGTH))
+        for (opcode, memory, part), cls in variants_of(self._config).items():
+            if part:
+                same = (alu.opcode == opcode) & (transfer.memory == memory) & word[PART_AT]
+                with m.Elif(same):
+                    m.d.comb += name.eq(ascii_code(cls().mnemonic, LENGTH))
+        for opcode, detail, text in mnemonics(classes_of(self._config), variants_of(self._config)):
+            same = alu.opcode == opcode
+            if detail is not None:
+                same &= (alu.alu_op if opcode == Opcode.ALU else transfer.memory) == detail
+            with m.Elif(same):
+                m.d.comb += name.eq(ascii_code(text, LENGTH))
+        return name

@@ -1,0 +1,263 @@
+"""A run on the hardware as software drives it, from reset to counters, with any engine."""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.base.errors import AccelError, HardwareError, ProgramError
+from accel.core.config import Config
+from accel.core.fault_causes import Cause
+from accel.core.registers import REGISTERS, Access, joined, word_addresses, word_writes
+from accel.core.scratchpad_specs import scratchpads_of
+from accel.hw.engines.hardware_run import Behaviour, HardwareRun, Records
+from accel.image.dram import Dram
+from accel.image.test_scenario import Tokens
+
+Contents = tuple[npt.NDArray[Any], ...]
+"""Contents of the scratchpads in the order of their declaration. The first axis counts elements."""
+Progress = Callable[[int], None]
+"""Called now and then with the run's cycle."""
+
+_RESULTS = (
+    "cause",
+    "fault_index",
+    *(name for name, register in REGISTERS.items() if register.access is Access.COUNTER),
+)
+_SLICE_SECONDS = 0.2
+_FIRST_SLICE = 2000
+_DRAINED = 1 << 14
+"""Cycles after which memory has answered everything, if it ever does."""
+_GRACE = 1 << 20
+"""Cycles that a run may take beyond ``max_cycles`` to complete its last bursts."""
+
+
+def empty_contents(config: Config) -> Contents:
+    """Return zeroed contents for all scratchpads: uint8[depth, bytes of an element in software's format]
+    each."""
+    return tuple(
+        np.zeros((pad.depth(config), pad.held_bytes(config)), dtype=np.uint8)
+        for pad in scratchpads_of(config).values()
+    )
+
+
+class Engine(ABC):
+    """One machine, simulated or real, with memory on its bus. Use it in a ``with`` statement."""
+
+    config: Config
+    observed = True
+    """Whether events can be recorded."""
+
+    # --- what engines provide ----------------------------------------------------------------------
+
+    @abstractmethod
+    def configure(self, config: Config, behaviour: Behaviour) -> None:
+        """Set the behaviour of memory."""
+
+    @abstractmethod
+    def reset(self) -> None:
+        """Hold reset for some cycles."""
+
+    @abstractmethod
+    def preload(self, contents: Contents) -> None:
+        """Write the scratchpads."""
+
+    @abstractmethod
+    def peek(self) -> Contents:
+        """Return the contents of the scratchpads between runs, in the format of :func:`empty_contents`."""
+
+    @abstractmethod
+    def tokens(self) -> Tokens:
+        """Return the token counters."""
+
+    @abstractmethod
+    def load_memory(self, dram: Dram) -> None:
+        """Copy ``dram`` to the machine's memory."""
+
+    @abstractmethod
+    def save_memory(self, dram: Dram) -> None:
+        """Copy what the machine has written back to ``dram``."""
+
+    @abstractmethod
+    def write(self, address: int, word: int) -> bool:
+        """Write a control register. Return whether the response is OKAY."""
+
+    @abstractmethod
+    def read(self, address: int) -> int | None:
+        """Read a control register. Return None if the response is not OKAY."""
+
+    @abstractmethod
+    def advance(self, cycles: int) -> bool:
+        """Simulate up to the given number of cycles. Return whether the run has ended.
+
+        Raises:
+            HardwareError: the machine violated a rule of the bus.
+            ProgramError: the wave file cannot be written any further, and it is deleted.
+        """
+
+    @abstractmethod
+    def cycle(self) -> int:
+        """Return the run's cycle."""
+
+    @abstractmethod
+    def record(self, on: bool) -> None:
+        """Enable or disable recording. Earlier records are dropped."""
+
+    @abstractmethod
+    def records(self) -> Records:
+        """Return the records."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release all resources. A wave file is complete afterwards.
+
+        Raises:
+            ProgramError: the wave file could not be written completely, and it is deleted.
+        """
+
+    # --- what follows from that --------------------------------------------------------------------
+
+    def __enter__(self) -> "Engine":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        except ProgramError:
+            if error is None:  # an error that is already on its way takes precedence
+                raise
+
+    def run(
+        self,
+        config: Config,
+        dram: Dram,
+        *,
+        address: int,
+        length: int,
+        contents: Contents | None = None,
+        max_cycles: int,
+        behaviour: Behaviour | None = None,
+        record: bool = False,
+        patience: int | None = None,
+        progress: Progress | None = None,
+        stop_at: int | None = None,
+        bus_timeout: int = 0,
+    ) -> HardwareRun:
+        """Run a program that is in memory.
+
+        Args:
+            config: the configuration. Its :data:`~accel.core.config.RUN_FIELDS` apply to this run.
+            dram: memory before the run. The run changes it.
+            address: address of the first instruction.
+            length: number of instructions.
+            contents: contents of the scratchpads before the run. By default they are not changed.
+            max_cycles: a longer run ends with the cause ``limit``.
+            behaviour: behaviour of memory, by default that of the timing contract.
+            record: whether to record events.
+            patience: clock cycles after which a run that has not ended is abandoned.
+            progress: called with the run's cycle. If it raises an exception, the run is abandoned.
+            stop_at: software stops the run in this cycle or later.
+            bus_timeout: number of cycles without a transfer, while memory owes one, after which the run
+                ends, or 0 for no limit.
+
+        Raises:
+            HardwareError: the machine violated a rule of the bus, refused to start, or does not end.
+        """
+        if config.hardware != self.config.hardware:
+            raise AccelError(f"configuration {config} is run on hardware built from {self.config}")
+        self.configure(config, behaviour or Behaviour())
+        if contents is not None:
+            self.preload(contents)
+        self.load_memory(dram)
+        self.record(record)
+        self._set(
+            program_address=address,
+            program_length=length,
+            serial=config.serial,
+            mem_base=config.mem_base,
+            mem_size=config.mem_size,
+            max_cycles=max_cycles,
+            bus_timeout=bus_timeout,
+        )
+        self._set(control=REGISTERS["control"].bit("start"))
+        try:
+            self._await(max_cycles + _GRACE if patience is None else patience, progress, stop_at)
+        except BaseException:
+            with suppress(HardwareError):
+                self.give_up()
+            raise
+        values = self.registers(*_RESULTS)
+        self.save_memory(dram)
+        return HardwareRun(
+            config=config,
+            cause=Cause(values.pop("cause")),
+            index=values.pop("fault_index"),
+            counters=values,
+            tokens=self.tokens(),
+            records=self.records() if record else None,
+        )
+
+    def clear(self) -> None:
+        """Clear tokens and status, as software does between runs."""
+        self._set(control=REGISTERS["control"].bit("clear"))
+
+    def give_up(self) -> None:
+        """Abandon the current run, whether or not memory answers. Late answers are dropped.
+
+        Raises:
+            HardwareError: the bus does not accept the offered addresses or beats. Only a reset helps.
+        """
+        self._set(control=REGISTERS["control"].bit("stop"))
+        if not self.advance(_DRAINED):
+            self.clear()
+
+    def registers(self, *names: str) -> dict[str, int]:
+        """Return the values of control registers.
+
+        Raises:
+            HardwareError: a register cannot be read.
+        """
+        words = []
+        for address in word_addresses(names):
+            word = self.read(address)
+            if word is None:
+                raise HardwareError(f"the hardware refuses to read the register at {address:#05x}")
+            words.append(word)
+        return joined(names, words)
+
+    def _set(self, **values: int) -> None:
+        for address, word in word_writes(values):
+            if not self.write(address, word):
+                raise HardwareError(
+                    f"the hardware refuses to write {word:#x} to the register at {address:#05x}"
+                )
+
+    def _await(self, patience: int, progress: Progress | None, stop_at: int | None) -> None:
+        """Simulate in slices that are short enough to be interrupted."""
+        size = _FIRST_SLICE
+        done = 0
+        while True:
+            begin = time.perf_counter()
+            if stop_at is not None:
+                size = min(size, max(1, stop_at - self.cycle()))
+            if self.advance(size):
+                return
+            if stop_at is not None and self.cycle() >= stop_at:
+                self._set(control=REGISTERS["control"].bit("stop"))
+                stop_at = None
+            done += size
+            if done >= patience:
+                raise HardwareError(f"the hardware has not ended its run after {done} clock cycles")
+            if progress is not None:
+                progress(self.cycle())
+            seconds = time.perf_counter() - begin
+            size = min(
+                max(1, int(size * min(4.0, _SLICE_SECONDS / max(seconds, 1e-6)))), max(1, patience - done)
+            )

@@ -1,0 +1,151 @@
+"""The result of a run on the hardware, and the behaviour of memory, for every engine."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.core.config import Config
+from accel.core.events import MAX_RECORDS, Event, EventKind, UnitCycles
+from accel.core.fault_causes import Cause
+from accel.core.isa import Unit
+from accel.core.registers import UNIT_COUNTERS
+from accel.core.token_rules import Counter
+from accel.image.test_scenario import Tokens
+
+
+class RecordKind(IntEnum):
+    """Kinds of records of the observation ports."""
+
+    PUSH = 0
+    """Fetch dispatches an instruction. Value: its unit."""
+    START = 1
+    """Value: bit 0 for a token popped from the previous unit, bit 1 from the next."""
+    RETIRE = 2
+    """Value: bit 0 for a token pushed to the previous unit, bit 1 to the next."""
+    READ_GRANT = 3
+    READ_LAST = 4
+    WRITE_GRANT = 5
+    WRITE_LAST = 6
+    """Value of these four kinds: number of beats."""
+
+
+RECORD = np.dtype(
+    [("cycle", "<u8"), ("instruction", "<u4"), ("value", "<u2"), ("unit", "u1"), ("kind", "u1")]
+)
+"""One record."""
+Records = npt.NDArray[np.void]
+
+NEVER = (1 << 64) - 1
+"""An ordinal or a limit that is never reached."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Behaviour:
+    """Behaviour of memory and bus.
+
+    Attributes:
+        hostile: withdraw ready and answer late, at random. Otherwise memory follows the timing contract, and
+            cycles equal the simulator's.
+        seed: seed of the random behaviour.
+        bad_read: the read burst, counted from 0, whose beat ``bad_beat`` has an error response.
+        bad_write: the write burst with an error response.
+        short_read: the read burst whose RLAST comes one beat early, in its last beat.
+        surplus_read: the read burst whose RLAST comes with one beat too many.
+    """
+
+    hostile: bool = False
+    seed: int = 0
+    bad_read: int = NEVER
+    bad_beat: int = 0
+    bad_write: int = NEVER
+    short_read: int = NEVER
+    surplus_read: int = NEVER
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HardwareRun:
+    """The end of a run, the counters, and the records.
+
+    Attributes:
+        cycles: number of cycles up to the last event, or the cycles before the error that ended the run.
+        index: the instruction at fault.
+        counters: by register name.
+        tokens: the token counters at the end.
+        records: in order of cycles, or None if not recorded.
+    """
+
+    config: Config
+    cause: Cause
+    index: int
+    counters: Mapping[str, int]
+    tokens: Tokens
+    records: Records | None
+
+    @property
+    def cycles(self) -> int:
+        return self.counters["cycles"]
+
+    @cached_property
+    def unit_cycles(self) -> dict[Unit, UnitCycles]:
+        """Each unit's cycles by state."""
+        found = {}
+        for unit in Unit:
+            counts = {name: self.counters[f"{unit.label}_{name}"] for name in UNIT_COUNTERS}
+            found[unit] = UnitCycles(**counts, idle=self.cycles - sum(counts.values()))
+        return found
+
+    @property
+    def record_count(self) -> int | None:
+        """Number of records, or None if not recorded."""
+        return None if self.records is None else len(self.records)
+
+    def events(self) -> list[Event] | None:
+        """All events, sorted, or None if they were not recorded or are too many."""
+        return None if self.records is None or len(self.records) > MAX_RECORDS else events_of(self.records)
+
+    def retirements(self) -> list[tuple[int, int]] | None:
+        """Index and cycle of each instruction that retired, or None if events were not recorded."""
+        if self.records is None:
+            return None
+        found = self.records[self.records["kind"] == RecordKind.RETIRE]
+        found = found[np.lexsort((found["unit"], found["cycle"]))]
+        return list(zip(found["instruction"].tolist(), found["cycle"].tolist(), strict=True))
+
+
+_ENDS = {(counter.source, counter.target): counter for counter in Counter}
+
+
+def _counters(unit: Unit, flags: int, *, push: bool) -> list[Counter]:
+    neighbours = [n for bit, n in enumerate((unit.previous, unit.next)) if flags >> bit & 1]
+    ends = [(unit, n) if push else (n, unit) for n in neighbours]
+    return [_ENDS[one] for one in ends if one in _ENDS]
+
+
+_POPS = {(u, f): _counters(u, f, push=False) for u in Unit for f in range(4)}
+_PUSHES = {(u, f): _counters(u, f, push=True) for u in Unit for f in range(4)}
+_UNITS = tuple(Unit)
+
+
+def events_of(records: Records) -> list[Event]:
+    """Return the records as events, sorted."""
+    found: list[Event] = []
+    for cycle, instruction, value, number, kind in records.tolist():
+        unit = _UNITS[number]
+        if kind == RecordKind.PUSH:
+            found.append(Event(cycle, unit, EventKind.QUEUE_PUSH, instruction, value))
+        elif kind == RecordKind.START:
+            found.append(Event(cycle, unit, EventKind.QUEUE_POP, instruction, unit))
+            found += [Event(cycle, unit, EventKind.TOKEN_POP, instruction, c) for c in _POPS[unit, value]]
+            found.append(Event(cycle, unit, EventKind.START, instruction, 0))
+        elif kind == RecordKind.RETIRE:
+            found.append(Event(cycle, unit, EventKind.RETIRE, instruction, 0))
+            found += [Event(cycle, unit, EventKind.TOKEN_PUSH, instruction, c) for c in _PUSHES[unit, value]]
+        elif kind in (RecordKind.READ_GRANT, RecordKind.WRITE_GRANT):
+            found.append(Event(cycle, unit, EventKind.BURST_GRANT, instruction, value))
+        else:
+            found.append(Event(cycle, unit, EventKind.BURST_LAST, instruction, value))
+    return sorted(found)

@@ -1,0 +1,214 @@
+"""Cache of compiled models in the user's cache folder.
+
+A model's key covers everything that it is built from: the configuration except for per-run settings, the
+sources of the hardware and of the machine's definition, the harness, tools and options. A model is built
+once, also if several processes request it, and its file is complete or absent.
+"""
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from accel.base.atomic_files import locked
+from accel.base.child_processes import kill_programs, run_program
+from accel.base.errors import EngineError
+from accel.base.notices import notice
+from accel.base.version import __version__
+from accel.core import units
+from accel.core.config import Config
+
+NATIVE = Path(__file__).resolve().parent / "native"
+_HARDWARE = Path(__file__).parents[1]
+_DECLARATIONS = Path(units.__file__).parent
+"""The folder of the machine's definition, from which the hardware is derived."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A C++ file and its own compiler flags."""
+
+    path: Path
+    flags: tuple[str, ...] = ()
+
+
+Generate = Callable[[Config, Path], Sequence[Source | Path]]
+"""Writes a model's C++ files into a folder. Returns the files to compile, and existing objects."""
+
+
+def cache_folder() -> Path:
+    """Return the folder of models: ``accel/rtl`` in ``$XDG_CACHE_HOME`` or ``~/.cache``."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(base) / "accel" / "rtl"
+
+
+def source_files() -> list[Path]:
+    """Return every file that a model depends on: hardware, machine definition, harness."""
+    folders = (_HARDWARE, _DECLARATIONS)
+    written = [path for folder in folders for kind in ("*.py", "*.v") for path in folder.rglob(kind)]
+    return sorted([*written, *NATIVE.rglob("*.*")])
+
+
+@cache
+def _source_digest() -> str:
+    return _digest(source_files())
+
+
+def _digest(files: Sequence[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def compiler() -> str:
+    """Return the C++ compiler: ``$CXX``, or the first of g++, c++ and clang++.
+
+    Raises:
+        EngineError: there is none.
+    """
+    wanted = os.environ.get("CXX")
+    for name in [wanted] if wanted else ["g++", "c++", "clang++"]:
+        found = shutil.which(name)
+        if found is not None:
+            return found
+    name = f"C++ compiler {wanted!r}" if wanted else "C++ compiler"
+    raise EngineError(f"no {name} is installed; install g++, or use the engine pysim")
+
+
+@cache
+def _compiler_version(path: str) -> str:
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)  # noqa: S603
+    return str(done.stdout)
+
+
+def _version(package: str) -> str:
+    try:
+        return f"{package} {importlib.metadata.version(package)}"
+    except importlib.metadata.PackageNotFoundError:
+        return package
+
+
+def model(
+    engine: str,
+    config: Config,
+    flags: Sequence[str],
+    packages: Sequence[str],
+    generate: Generate,
+    *,
+    libraries: Sequence[str] = (),
+) -> Path:
+    """Return the shared library of a model, and build it if it is not in the cache.
+
+    Args:
+        engine: the engine's name.
+        config: the configuration.
+        flags: for the compiler.
+        packages: Python packages whose versions are part of the key.
+        generate: writes the sources.
+        libraries: system libraries to link with.
+
+    Raises:
+        EngineError: a tool is missing or fails, or the system is not Linux.
+    """
+    if not sys.platform.startswith("linux"):
+        raise EngineError(f"the engine {engine} runs on Linux only; use the engine pysim")
+
+    def build(target: Path) -> None:
+        notice(
+            f"building the hardware model of {config.label} for {engine}, once; "
+            "this takes about half a minute"
+        )
+        with tempfile.TemporaryDirectory(prefix="accel-") as name:
+            folder = Path(name)
+            parts = generate(config.hardware, folder)
+            with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+                try:
+                    objects = list(pool.map(lambda part: _object(part, folder, flags), parts))
+                except BaseException:  # the pool would wait for its compilers
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    kill_programs()
+                    raise
+            run([compiler(), "-shared", "-o", str(target), *map(str, objects), "-lpthread", *libraries])
+
+    identity = {
+        "config": config.hardware.to_dict(),
+        "flags": list(flags),
+        "packages": [_version(name) for name in packages],
+        "sources": _source_digest(),
+    }
+    return _kept(engine, ".so", identity, build)
+
+
+def library_object(source: Path, flags: Sequence[str], package: str) -> Path:
+    """Return an object of an engine's own library, which all models share."""
+    headers = _digest(sorted(NATIVE.rglob("*.h")))  # some of our headers replace the library's
+    identity = {
+        "path": str(source),
+        "flags": list(flags),
+        "packages": [_version(package)],
+        "headers": headers,
+    }
+    return _kept(source.stem, ".o", identity, lambda target: _compile(source, target, flags))
+
+
+def _kept(name: str, suffix: str, identity: dict[str, Any], make: Callable[[Path], None]) -> Path:
+    command = compiler()
+    everything = identity | {"accel": __version__, "compiler": [command, _compiler_version(command)]}
+    key = hashlib.sha256(json.dumps(everything, sort_keys=True).encode()).hexdigest()[:24]
+    folder = cache_folder()
+    path = folder / f"{name}-{key}{suffix}"
+    if path.exists():
+        return path
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder / f"{name}-{key}.lock"):
+            if not path.exists():
+                temporary = folder / f".{name}-{key}-{os.getpid()}{suffix}"
+                try:
+                    make(temporary)
+                    os.replace(temporary, path)
+                finally:
+                    temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise EngineError(f"the model cannot be kept in {str(folder)!r}: {error.strerror}") from None
+    return path
+
+
+def _object(part: Source | Path, folder: Path, flags: Sequence[str]) -> Path:
+    if isinstance(part, Path):
+        return part
+    target = folder / f"{part.path.stem}.o"
+    _compile(part.path, target, [*flags, f"-I{folder}", f"-I{NATIVE}", *part.flags])
+    return target
+
+
+def _compile(source: Path, target: Path, flags: Sequence[str]) -> None:
+    run([compiler(), "-std=c++17", "-fPIC", *flags, "-c", "-o", str(target), str(source)])
+
+
+def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
+    """Run a tool, and return its output.
+
+    Args:
+        command: program and arguments.
+        environment: environment variables, by default those of this process.
+
+    Raises:
+        EngineError: the tool fails.
+    """
+    done = run_program(command, environment=environment)
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if "rror" in line] or done.stderr.splitlines()
+        raise EngineError(f"{Path(command[0]).name} fails: {lines[0] if lines else done.returncode}")
+    return str(done.stdout)

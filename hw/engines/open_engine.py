@@ -1,0 +1,97 @@
+"""The engines by name."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from accel.base.errors import EngineError, ProgramError, nearest
+from accel.core.config import Config
+from accel.hw.engines.wave_files import discard, write_save_file
+
+if TYPE_CHECKING:
+    from accel.hw.engines.engine_driver import Engine
+
+
+def _pysim(config: Config, optimize: int, wave: Path | None) -> "Engine":
+    from accel.hw.engines.pysim import PysimEngine  # noqa: PLC0415  # brings Amaranth
+
+    return PysimEngine(config, wave=wave)
+
+
+def _cxxrtl(config: Config, optimize: int, wave: Path | None) -> "Engine":
+    from accel.hw.engines.cxxrtl import cxxrtl  # noqa: PLC0415
+
+    return cxxrtl(config, optimize=optimize, wave=wave)
+
+
+def _verilator(config: Config, optimize: int, wave: Path | None) -> "Engine":
+    from accel.hw.engines.verilator import verilator  # noqa: PLC0415
+
+    return verilator(config, optimize=optimize, wave=wave)
+
+
+ENGINES: dict[str, Callable[[Config, int, Path | None], "Engine"]] = {
+    "verilator": _verilator,
+    "cxxrtl": _cxxrtl,
+    "pysim": _pysim,
+}
+"""The engines. The first one is the fastest."""
+DEFAULT_ENGINE = next(iter(ENGINES))
+WAVES = {"verilator": (".vcd", ".fst"), "cxxrtl": (".vcd",), "pysim": (".vcd",)}
+"""Suffixes of wave files that each engine can write."""
+
+
+OPTIMIZE = "ACCEL_OPTIMIZE"
+"""Environment variable with the default optimization level."""
+_LEVELS = range(4)
+
+
+def level(default: int) -> int:
+    """Return the optimization level that the environment sets.
+
+    Raises:
+        EngineError: the value is not a level.
+    """
+    text = os.environ.get(OPTIMIZE, str(default))
+    if text not in map(str, _LEVELS):
+        raise EngineError(f"{OPTIMIZE} is {text!r}; it may be {_LEVELS.start} to {_LEVELS.stop - 1}")
+    return int(text)
+
+
+def open_engine(
+    config: Config, name: str | None = None, *, optimize: int | None = None, wave: Path | None = None
+) -> "Engine":
+    """Open a simulated machine after reset.
+
+    Args:
+        config: the configuration.
+        name: the engine, by default the first one that can write the wave file.
+        optimize: the C++ compiler's optimization level, by default ``$ACCEL_OPTIMIZE``, or 3, or 2 with
+            waves.
+        wave: a VCD or FST file to write. A save file for GTKWave is written next to it, unless one exists.
+
+    Raises:
+        EngineError: no such engine or level, the engine cannot write this kind of waves, or the model cannot
+            be built.
+        ProgramError: the wave file or its save file cannot be written.
+    """
+    if name is None:
+        name = DEFAULT_ENGINE
+    if name not in ENGINES:
+        raise EngineError(f"the engine is {name!r}; {nearest(name, ENGINES)}")
+    if wave is not None and wave.suffix not in WAVES[name]:
+        raise EngineError(
+            f"the wave file is {str(wave)!r}; the engine {name} writes {' and '.join(WAVES[name])} files"
+        )
+    if optimize is None:
+        optimize = level(3 if wave is None else 2)
+    engine = ENGINES[name](config, optimize, wave)
+    if wave is not None:
+        try:
+            write_save_file(wave, name, config)
+        except ProgramError:
+            engine.close()
+            discard(wave)
+            raise
+    return engine

@@ -1,0 +1,87 @@
+"""The possible errors of a cycle in order of priority: by unit, then by age, and deadlock comes last.
+
+An error counts only while the core is going. The conditions here do not depend on that, since it would close
+a combinational loop through all units.
+"""
+
+from amaranth.hdl import Cat, Mux, Value
+
+from accel.core.config import Config
+from accel.core.fault_causes import Cause
+from accel.core.isa import Unit
+from accel.hw.core_parts import Parts
+from accel.hw.units.token_counters import token_counters
+
+Error = tuple[Value, Value | Cause, Value]
+"""Whether the error is there, its cause, and its instruction."""
+Event = tuple[Value, Cause]
+"""Whether the event is there, and its cause."""
+
+
+def events_of(parts: Parts) -> list[Event]:
+    """Return the events that end a whole run, except for the cycle limit, in order of priority."""
+    return [
+        (parts.control.stop, Cause.STOPPED),
+        (parts.watch.late, Cause.TIMEOUT),
+        (parts.port.stray | parts.store.stray, Cause.BUS),
+    ]
+
+
+def errors_of(parts: Parts, config: Config) -> list[Error]:
+    """Return the errors of instructions in order of priority."""
+    fetch, port, compute = parts.fetch, parts.port, parts.compute
+    bad_read, bad_write = port.bad, parts.store.bad
+    errors: list[Error] = [
+        (fetch.fault != 0, fetch.fault, fetch.next),
+        (bad_read & (port.burst.unit == Unit.FETCH), Cause.BUS, port.burst.index),
+    ]
+    for unit, part in parts.units.items():
+        _, pushes = token_counters(unit)
+        overflow = Cat(parts.tokens.overflow[c] for c in pushes if c is not None).any()
+        errors.append((overflow, Cause.TOKEN_OVERFLOW, part.retirement.retired.index))
+        read = bad_read & (port.burst.unit == unit)
+        if unit is Unit.STORE:
+            if config.post:  # of two answers, the one to the earlier instruction counts
+                first = ~bad_write | (port.burst.index < part.response)
+                errors.append((read & first, Cause.BUS, port.burst.index))
+            errors.append((bad_write, Cause.BUS, part.response))
+        else:
+            errors.append((read, Cause.BUS, port.burst.index))
+        if unit is Unit.COMPUTE:
+            errors.append((compute.index_fault != 0, compute.index_fault, compute.index_fault_at))
+        errors.append((part.fault != 0, part.fault, part.issue.entry.index))
+    deadlock = _deadlock(parts)
+    *first, last = parts.units.values()
+    for part in first:
+        errors.append((deadlock & part.lacking, Cause.DEADLOCK, part.issue.entry.index))
+    errors.append((deadlock, Cause.DEADLOCK, last.issue.entry.index))
+    return errors
+
+
+def _deadlock(parts: Parts) -> Value:
+    """Return whether all remaining instructions lack tokens. A unit that starts nothing and has nothing in
+    flight neither requests bursts nor pushes tokens, so only fetch and the bus could still change the state.
+    """
+    fetch, port = parts.fetch, parts.port
+    at_work = (
+        parts.occupied.any()
+        | (port.busy | fetch.read.valid | parts.store.writing)
+        | (fetch.able | fetch.more & fetch.waiting)
+        | parts.dispatch.busy
+    )
+    return ~at_work & parts.waiting.any() & (parts.lacking == parts.waiting)
+
+
+def places_of(parts: Parts) -> list[tuple[Value, Value]]:
+    """Return the places that may hold the first instruction that has not retired: whether one is there, and
+    its index."""
+    fetch, dispatch = parts.fetch, parts.dispatch
+    places: list[tuple[Value, Value]] = [
+        (fetch.more | dispatch.busy, Mux(dispatch.busy, dispatch.oldest, fetch.next))
+    ]
+    for part in parts.units.values():
+        places += [
+            (part.issue.valid, part.issue.entry.index),
+            (part.retirement.occupied, part.retirement.oldest),
+        ]
+    return places

@@ -1,0 +1,20 @@
+"""Reset on the global wires of an ECP5."""
+
+from amaranth.hdl import ClockDomain, ClockSignal, DomainRenamer, Instance, Module, ResetSignal, ValueLike
+
+
+def globally_reset(m: Module, name: str, reset: ValueLike) -> DomainRenamer:
+    """Return a transformer that puts a part into its own clock domain, with the same clock and this reset.
+
+    Reset reaches thousands of registers, but the tools use global wires for clocks only. The result is for
+    synthesis only: simulation has no global wires, and sees the edge of the other clock later.
+
+    Args:
+        m: the module that gets the domain.
+        name: the domain's name.
+        reset: reset signal from registers. It acts in the same cycle.
+    """
+    m.domains += ClockDomain(name, local=True)
+    m.d.comb += ClockSignal(name).eq(ClockSignal())
+    m.submodules.global_reset = Instance("DCCA", i_CLKI=reset, o_CLKO=ResetSignal(name))
+    return DomainRenamer(name)

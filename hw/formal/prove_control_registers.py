@@ -1,0 +1,65 @@
+"""Proofs about the control registers: AXI4-Lite responses, and a status that holds until it is cleared."""
+
+from amaranth.hdl import Cat
+
+from accel.core.config import NAMED
+from accel.hw.bus.control_registers import Control
+from accel.hw.formal.axi_rules import steady
+from accel.hw.formal.claims import Claims, Proof
+
+
+def registers() -> Claims:
+    """Build the claims for a core that runs from start to end, and settings that only software changes."""
+    component = Control(NAMED["tiny"])
+    claims = Claims(component)
+    inside = claims.inside
+    steady(claims, "B", component.s_axi_bvalid, component.s_axi_bready, component.s_axi_bresp)
+    read = Cat(component.s_axi_rdata, component.s_axi_rresp)
+    steady(claims, "R", component.s_axi_rvalid, component.s_axi_rready, read)
+
+    # Each request gets one response.
+    answers = {"b": ("aw", "w"), "r": ("ar",)}
+    parts = {"aw": "address_there", "w": "data_there", "ar": "asked"}
+    for answer, questions in answers.items():
+        valid = getattr(component, f"s_axi_{answer}valid")
+        answered = valid & getattr(component, f"s_axi_{answer}ready")
+        for question in questions:
+            asked = getattr(component, f"s_axi_{question}valid") & getattr(
+                component, f"s_axi_{question}ready"
+            )
+            unanswered = claims.register(2, f"unanswered_{question}")
+            claims.follows(unanswered, unanswered + asked - answered)
+            name = f"{answer.upper()} answers {question.upper()}"
+            claims.claim(name, ~valid | (unanswered != 0))
+            claims.lemma(name, unanswered == inside.signal(parts[question]) + valid)
+
+    claims.lemma("a read is asked for or answered", ~(inside.signal("asked") & component.s_axi_rvalid))
+
+    # Start and abandonment of runs.
+    begun = component.running | component.start
+    offering = claims.before(component.offering)
+    claims.claim(
+        "no run starts beside another, or on what the bus has not taken",
+        ~component.start | (~claims.before(begun) & ~offering),
+    )
+    claims.claim(
+        "a run is given up only while it drains, and the bus has taken everything",
+        ~component.clear | ((~claims.before(begun) | claims.before(component.draining)) & ~offering),
+    )
+
+    # The status after a run.
+    done, interrupt = inside.signal("done"), inside.signal("interrupt")
+    begins = component.start | component.clear
+    claims.claim("done stands", ~claims.before(done) | done | begins)
+    acknowledged = claims.before(inside.signal("interrupt_ones")[0])
+    claims.claim("the interrupt stands", ~claims.before(interrupt) | interrupt | acknowledged | begins)
+    return claims
+
+
+PROOFS = (
+    Proof(
+        name="control registers",
+        statement="responses match requests; the status holds; runs start and are abandoned correctly",
+        build=registers,
+    ),
+)

@@ -1,0 +1,81 @@
+"""Proofs about the whole core: tokens, AXI rules at its pins, and the result of a run."""
+
+from functools import partial
+
+from amaranth.hdl import Cat
+
+from accel.core.config import NAMED, Config
+from accel.hw.core import Core
+from accel.hw.datapath.register_copies import COPIES
+from accel.hw.formal.axi_rules import steady
+from accel.hw.formal.claims import Claims, Proof
+
+
+def core(config: Config) -> Claims:
+    """Build the claims for any program, any bus and any software."""
+    component = Core(config)
+    claims = Claims(component)
+    inside = claims.inside
+    pop, available = inside.signal("tokens.pop"), inside.signal("tokens.available")
+    claims.claim("no token is taken that is not there", (pop & ~available) == 0)
+    address = Cat(component.m_axi_araddr, component.m_axi_arlen)
+    steady(claims, "AR", component.m_axi_arvalid, component.m_axi_arready, address)
+    address = Cat(component.m_axi_awaddr, component.m_axi_awlen)
+    steady(claims, "AW", component.m_axi_awvalid, component.m_axi_awready, address)
+    data = Cat(component.m_axi_wdata, component.m_axi_wstrb, component.m_axi_wlast)
+    steady(claims, "W", component.m_axi_wvalid, component.m_axi_wready, data)
+    cause = Cat(inside.signal("cause"), inside.signal("fault_index"))
+    stands = inside.signal("ending.settled")
+    claims.lemma("a cause is that of a core that has stopped", stands | (inside.signal("cause") == 0))
+    running, halted = inside.signal("ending.running"), inside.signal("ending.halted")
+    start, clear = inside.signal("control.start"), inside.signal("control.clear")
+    claims.lemma(
+        "queues are emptied where a run begins",
+        inside.signal("control.flush") == (start | clear).replicate(COPIES),
+    )
+    claims.lemma("units go on while it runs", inside.signal("ending.going") == (running & ~halted))
+    claims.lemma("a run starts when none is there", ~start | ~running)
+    claims.lemma("a run is given up that has stopped", ~clear | ~running | (halted & stands))
+    begins = claims.before(inside.signal("control.start") | inside.signal("control.clear"))
+    ended = claims.before(inside.signal("cause") != 0)
+    claims.claim("what a run ended with stands", ~ended | begins | (cause == claims.before(cause)))
+    _offers(claims)
+    return claims
+
+
+def _offers(claims: Claims) -> None:
+    """Return the offers of an abandoned run that the bus has not taken. A register reports them one cycle
+    late.
+
+    A complete run has no such offers: its instructions have retired, and a unit with nothing in flight
+    is owed nothing, which the proofs of "progress" claim. The proof of "writes" claims where bursts are
+    on their way.
+    """
+    inside = claims.inside
+    going, running, halted, settled, since = (
+        inside.signal(f"ending.{name}") for name in ("going", "running", "halted", "settled", "since")
+    )
+    offered = inside.signal("read_port.arvalid") | inside.signal("store.sending")
+    grants = inside.signal("read_port.grant") | inside.signal("store.grant")
+    offering = inside.input("control.offering")
+    claims.rely(~(going & inside.input("ending.complete")) | ~(offered | grants))
+    claims.rely(~inside.signal("store.grant") | inside.signal("store.sent.room"))
+    claims.rely(~inside.input("store.sent.pop") | inside.signal("store.sent.valid"))
+    claims.queue("store.sent", inside.component.config.outstanding)
+    claims.lemma("what goes on has not stopped", ~going | ((since == 0) & ~settled))
+    claims.lemma("what has just stopped drains later", ~since[0] | (running & halted & ~settled))
+    claims.lemma("it is told, but where it has just stopped", ~offered | going | offering | since[0])
+    begins = inside.signal("control.start") | inside.signal("control.clear")
+    claims.claim(
+        "a run starts or is given up when the bus has taken all that it was offered", ~begins | ~offered
+    )
+
+
+PROOFS = tuple(
+    Proof(
+        name=f"core {name}",
+        statement="taken tokens exist; AR, AW and W are stable; the cause holds; no run meets an old offer",
+        build=partial(core, NAMED[name]),
+    )
+    for name in ("tiny", "tiny-int8")
+)

@@ -1,0 +1,91 @@
+"""Proofs about the read port: AXI rules of its address channel, bursts in flight, and the readers of
+beats."""
+
+from functools import partial
+
+from amaranth.hdl import Cat, Mux
+
+from accel.core.config import NAMED, Config
+from accel.hw.bus.read_port import BurstLayout, ReadPort, readers_of
+from accel.hw.datapath.unit_ports import port_of
+from accel.hw.datapath.word_layouts import BEATS_BITS
+from accel.hw.formal.axi_rules import steady
+from accel.hw.formal.claims import Claims, Proof
+
+
+def read_port(config: Config) -> Claims:
+    """Build the claims for a bus that answers requests in order."""
+    component = ReadPort(config)
+    claims = Claims(component)
+    inside = claims.inside
+    count = inside.signal("flight.count")
+    asked = claims.register(range(config.outstanding + 2), "asked")
+    claims.assume((asked != 0) | ~component.rvalid)
+    claims.follows(
+        asked, asked + (component.arvalid & component.arready) - (component.rvalid & component.rlast)
+    )
+
+    steady(claims, "AR", component.arvalid, component.arready, Cat(component.araddr, component.arlen))
+    claims.claim(
+        "never more bursts than the machine may have", asked + component.arvalid <= config.outstanding
+    )
+    claims.lemma("bursts in flight are those asked for", count == asked + component.arvalid)
+    channels = [port_of(component, unit) for unit in readers_of(config)]
+    for channel in channels:
+        claims.assume(~channel.valid | (channel.request.beats != 0))
+    grants, requests = Cat(one.granted for one in channels), Cat(one.valid for one in channels)
+    beats = Cat(one.beat_valid for one in channels)
+    claims.claim("one grant at a time", (grants & (grants - 1))[: len(channels)] == 0)
+    claims.claim("who is granted has asked", (grants & ~requests) == 0)
+    claims.claim(
+        "who asks waits for the bus alone",
+        (requests == 0)
+        | component.stop
+        | component.grant
+        | (component.arvalid & ~component.arready)
+        | (count == config.outstanding),
+    )
+    claims.claim("one reader takes a beat", (beats & (beats - 1))[: len(channels)] == 0)
+
+    # Beats of the oldest burst that have arrived.
+    come, length = claims.register(range(1 << BEATS_BITS), "beats_come"), component.burst.beats
+    most = (1 << BEATS_BITS) - 1
+    more = Mux(come == most, most, come + 1)
+    claims.follows(come, Mux(component.rvalid, Mux(component.rlast, 0, more), come))
+    ends = component.rvalid & component.rlast
+    given_up = claims.register(range(config.outstanding + 1), "given_up")
+    claims.assume(~component.abandon | ~component.grant)
+    dropped = given_up != 0
+    claims.follows(given_up, Mux(component.abandon, count - ends, given_up - (dropped & ends)))
+    beat = component.rvalid & ~dropped
+    claims.claim("every beat has a reader", (beats != 0) == (beat & (come < length)))
+    claims.claim(
+        "the port is busy with what it was not told to give up", component.busy == (count > given_up)
+    )
+    ends_elsewhere = component.rlast != (come + 1 == length)
+    claims.claim(
+        "an error or another length is told",
+        component.bad == (beat & (component.rresp[1] | ends_elsewhere)),
+    )
+    claims.lemma("it knows how many", (inside.signal("abandoned.left") == given_up) & (given_up <= count))
+    claims.lemma("beats come of a burst", (asked != 0) | (come == 0))
+    claims.lemma("its beats are counted", inside.signal("come") == Mux(come < length, come, length))
+    claims.lemma(
+        "beats behind its last are known", inside.signal("surplus") == ((count != 0) & (come >= length))
+    )
+    for there, bits in claims.queue("flight", config.outstanding):
+        burst = BurstLayout()(bits)
+        known = Cat(burst.unit == unit for unit in readers_of(config)).any()
+        claims.lemma("a burst in flight is a reader's", ~there | known)
+        claims.lemma("it has a beat", ~there | (burst.beats != 0))
+    return claims
+
+
+PROOFS = tuple(
+    Proof(
+        name=f"read port of {name}",
+        statement="AR is stable; at most `outstanding` bursts; requests are granted; RLAST is checked",
+        build=partial(read_port, NAMED[name]),
+    )
+    for name in ("tiny", "tiny-int8")
+)

@@ -1,0 +1,61 @@
+"""Proof that RES never holds more elements than it has, and that no STORE takes an element that is not
+there."""
+
+from amaranth.hdl import Const, Mux, Value
+
+from accel.core.config import NAMED
+from accel.core.scratchpad_specs import RES
+from accel.hw.datapath.res_occupancy import ResOccupancy
+from accel.hw.formal.claims import Claims, Proof
+
+_CONFIG = NAMED["tiny-int8"].override({"loads_in_flight": 2, "stores_in_flight": 2})
+
+
+def residuals() -> Claims:
+    """Build the claims for a store unit that starts instructions without faults that find space or
+    elements."""
+    component = ResOccupancy(_CONFIG)
+    claims = Claims(component)
+    depth = RES.depth(_CONFIG)
+    free = (component.room & component.there) & ~component.full & ~component.empty
+    load, store = component.start & component.is_load, component.start & component.is_store
+    valid, elements = component.valid, component.elements
+    claims.assume(~component.start | (valid & free))
+    claims.assume(claims.before(~component.flush) | ~valid)
+    claims.assume(~component.is_load | ~component.is_store)
+    claims.assume(~component.is_add | component.is_store)
+    stays = claims.before(valid & ~component.start)
+    was = Mux(stays, claims.before(elements), claims.before(component.following))
+    claims.assume(~valid | (elements == was))
+    for name in ("loads", "stores"):
+        count = claims.inside.signal(f"{name}.count")
+        claims.assume(~(load if name == "loads" else store) | (count < getattr(_CONFIG, f"{name}_in_flight")))
+        claims.assume(~(component.written if name == "loads" else component.retire) | (count != 0))
+
+    held, spare, vacant, ready = (claims.inside.signal(name) for name in ("held", "spare", "vacant", "ready"))
+    for name, count in (("held", held), ("spare", spare), ("vacant", vacant), ("ready", ready)):
+        known = claims.inside.signal(f"{name}_all")
+        claims.lemma(f"it is known early, {name}", ~valid | (known == (elements <= count)))
+    sums = {}
+    for name in ("loads", "stores"):
+        total: Value = Const(0)
+        for there, its in claims.queue(name, getattr(_CONFIG, f"{name}_in_flight")):
+            total = total + Mux(there, its, 0)
+        sums[name] = total
+    kept = held + sums["stores"]
+    claims.lemma("what is kept is held, or taken by STOREs in flight", kept + vacant == depth)
+    claims.lemma("what is not held may be loaded", held + spare == depth)
+    claims.lemma("what is held is ready, or on its way", held == ready + sums["loads"])
+    claims.claim("never more than there is room for", kept <= depth)
+    claims.claim("program order never holds more", held <= depth)
+    claims.claim("what a STORE takes was written", ~store | ~component.is_add | (elements <= ready))
+    return claims
+
+
+PROOFS = (
+    Proof(
+        name="residuals",
+        statement="RES never overflows, and no STORE takes an unwritten element",
+        build=residuals,
+    ),
+)

@@ -1,0 +1,133 @@
+"""Proofs about the write channels: W brings the beats that AW announces, and no more bursts are open than
+allowed."""
+
+from functools import partial
+
+from amaranth.hdl import Const, Mux, Signal, Value
+
+from accel.core.config import NAMED, Config
+from accel.core.isa import Unit
+from accel.hw.datapath.requantize_lanes import slots_per_beat
+from accel.hw.datapath.word_layouts import log2
+from accel.hw.formal.claims import Claims, Proof
+from accel.hw.formal.prove_bursts import walks
+from accel.hw.formal.prove_queue_entries import told
+from accel.hw.units.store import Store
+
+
+def writes(config: Config) -> Claims:
+    """Build the claims for a store unit with anything in its queue, on a bus that answers each burst once,
+    in order, after its data."""
+    component = Store(config)
+    claims = Claims(component)
+    inside = claims.inside
+    claims.assume(~component.control.flush)
+    beats = inside.signal("bursts.beats")
+    written = component.wvalid & component.wready
+    claims.assume(~component.abandon | ~component.grant)
+    walks(claims, config, "bursts.")
+    for right in told(component.issue.entry, Unit.STORE, config):
+        claims.rely(right)
+    claims.queue("responses", config.outstanding)
+
+    # Responses belong to bursts that were sent.
+    sent = claims.register(range(config.outstanding + 2), "sent")
+    claims.follows(sent, sent + (written & component.wlast) - component.bvalid)
+    claims.assume((sent != 0) | ~component.bvalid)
+
+    announced = claims.before(beats)
+    claims.claim("AWLEN is the burst's", ~claims.before(component.grant) | (component.awlen + 1 == announced))
+    count = inside.signal("responses.count")
+    claims.claim("never more bursts than the machine may have", count <= config.outstanding)
+
+    answered = inside.signal("answered")
+    given_up = claims.register(range(config.outstanding + 1), "given_up")
+    dropped = given_up != 0
+    claims.follows(
+        given_up, Mux(component.abandon, count - component.bvalid, given_up - (dropped & component.bvalid))
+    )
+    claims.claim("no answer is stray that was due", answered == component.bvalid)
+    claims.claim(
+        "an answer to a burst that was given up retires nothing and is not an error",
+        ~dropped | ~(inside.signal("heard") | component.bad),
+    )
+    claims.claim("the unit waits for the others", component.writing == (count > given_up))
+    claims.lemma("it knows how many", (inside.signal("abandoned.left") == given_up) & (given_up <= count))
+
+    asked, left, rest = _asked(claims, config)
+    claims.lemma("it knows whether there is a beat", inside.signal("idle") == ~component.wvalid)
+    claims.lemma("it knows whether beats are left", inside.signal("more_left") == (left != 0))
+    unsent = (component.wvalid & component.wlast) + (left != 0)
+    for there, last in asked:
+        unsent = unsent + (there & last)
+    claims.lemma("bursts are sent or on their way", count == sent + unsent)
+    _on_their_way(claims, config, unsent)
+
+    # One arbitrary burst: beats until its last one is on the bus, and its own beats.
+    watched = claims.register(1, "watched")
+    until = claims.register(10, "until")
+    own = claims.register(10, "own")
+    enters = component.grant & ~watched & claims.free(1, "chosen")
+    claims.follows(watched, Mux(watched, ~(written & (until == 1)), enters))
+    claims.follows(own, Mux(watched, own, beats))
+    under_way = sum((there for there, _ in asked), Const(0))
+    claims.follows(until, Mux(watched, until - written, under_way + beats))
+    its = component.wvalid & watched & (until <= own)
+    claims.claim("WLAST is where AWLEN says", ~its | (component.wlast == (until == 1)))
+
+    under_way = component.wvalid + under_way
+    claims.lemma("a burst has beats", ~watched | ((until != 0) & (own != 0)))
+    claims.lemma("it is still to be asked for", ~watched | (until <= under_way) | (until == under_way + rest))
+    position: Value = component.wvalid
+    for number, (there, last) in enumerate(asked):
+        position = position + there
+        inside_own = watched & there & (position <= until) & (until < position + own)
+        claims.lemma(f"its last beat is marked, {number}", ~inside_own | (last == (until == position)))
+    return claims
+
+
+def _on_their_way(claims: Claims, config: Config, unsent: Value) -> None:
+    """Claim that bursts are tracked from their grant to their last beat."""
+    inside, unit = claims.inside, claims.inside.component
+    claims.queue("sent", config.outstanding)
+    claims.lemma("those on their way are counted", inside.signal("sent.count") == unsent)
+    claims.claim(
+        "a burst is on its way from its grant to its last beat",
+        (~unit.grant | inside.signal("sent.room")) & (~unit.last | inside.signal("sent.valid")),
+    )
+
+
+def _asked(claims: Claims, config: Config) -> tuple[list[tuple[Value, Value]], Signal, Value]:
+    """Return three things: the beats that have been requested from the mirror and are not on the bus, the
+    rest of the burst to request, and its beats. The next beat comes first. Each has a bit that it
+    becomes a beat, and a bit that it ends its burst.
+
+    With ``post=1`` a requantized beat is requested in slots, and the last one produces it.
+    """
+    inside = claims.inside
+    left = inside.signal("left")
+    if not config.post:
+        return [(inside.signal("read"), inside.signal("read_last"))], left, left
+    slots = slots_per_beat(config)
+    number, finished = inside.signal("walker.number"), inside.signal("walker.finished")
+    of_burst = claims.register(1, "finished_burst")
+    grant = claims.inside.component.grant
+    claims.follows(of_burst, Mux(grant, finished, of_burst))
+    claims.assume((left == 0) | (finished == of_burst))
+    claims.lemma("a beat begins with its first slot", ((left != 0) & of_burst) | (number == 0))
+    claims.lemma("a burst ends with a beat", ~of_burst | ((left + number)[: log2(slots)] == 0))
+    names = [f"stage_{stage}" for stage in reversed(range(config.post_stages))]
+    parts = [tuple(inside.signal(f"{name}_{part}") for part in range(3)) for name in names]
+    parts.append(tuple(inside.signal(f"read_{name}") for name in ("valid", "last", "complete")))
+    asked = [(valid & complete, last) for valid, last, complete in parts]
+    return asked, left, Mux(of_burst, (left + number) >> log2(slots), left)
+
+
+PROOFS = tuple(
+    Proof(
+        name=f"writes of {name}",
+        statement="WLAST matches AWLEN; at most `outstanding` bursts are open; abandoned ones retire nothing",
+        build=partial(writes, NAMED[name]),
+    )
+    for name in ("tiny", "tiny-int8")
+)

@@ -1,0 +1,177 @@
+"""Transfers in flight in one unit: started, not yet retired, in order."""
+
+from typing import Any
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from accel.core.config import Config
+from accel.hw.datapath.queue import Queue
+from accel.hw.datapath.word_layouts import INDEX_BITS, KIND_BITS, sram_bits
+
+
+class RangeLayout(data.StructLayout):
+    """Scratchpad elements ``begin`` to ``end`` - 1 of one memory. ``any`` is 0 if the range is empty."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__({"any": 1, "kind": KIND_BITS, "begin": sram_bits(config), "end": sram_bits(config)})
+
+
+class RetireLayout(data.StructLayout):
+    """The parts of an instruction that retirement needs: its index and its pushes."""
+
+    def __init__(self) -> None:
+        super().__init__({"index": INDEX_BITS, "push_prev": 1, "push_next": 1})
+
+
+class Retirement(wiring.Signature):
+    """Instructions in flight and their retirement, in order, as seen from the executing component.
+
+    In a cycle with ``valid``, the oldest instruction retires, and ``retired`` describes it. ``occupied``
+    shows that an instruction is in flight, and ``oldest`` is the index of the first.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "valid": Out(1),
+                "retired": Out(RetireLayout()),
+                "occupied": Out(1),
+                "oldest": Out(INDEX_BITS),
+            }
+        )
+
+
+class InFlight(wiring.Component):
+    """Up to ``depth`` transfers. Each has two parts, data and pads, which complete in any order. The oldest
+    transfer retires in the cycle in which its last part completes, at most one per cycle.
+
+    ``start`` enters a transfer, which gets the number ``slot``. A missing part counts as complete.
+    ``conflict`` shows that ``range`` overlaps the range of a transfer in flight. The comparison takes place
+    one cycle earlier: in a cycle with ``taking``, ``following`` is the range of the next transfer.
+
+    With ``shared``, other instructions retire in between, and ``hold`` delays retirement. ``unwritten`` is
+    ``conflict`` restricted to transfers whose data is not complete.
+    """
+
+    def __init__(self, depth: int, config: Config, *, hazards: bool, shared: bool = False) -> None:
+        self.depth = depth
+        self._hazards = hazards
+        self._shared = shared
+        self._config = config
+        slots = range(depth)
+        super().__init__(
+            {
+                "flush": In(1),
+                "start": In(1),
+                "retiring": In(RetireLayout()),
+                "range": In(RangeLayout(config)),
+                **({"taking": In(1), "following": In(RangeLayout(config))} if hazards else {}),
+                "has_data": In(1),
+                "has_pads": In(1),
+                "slot": Out(slots),
+                "room": Out(1),
+                "conflict": Out(1),
+                "data_done": In(1),
+                "data_slot": In(slots),
+                "pads_done": In(1),
+                "pads_slot": In(slots),
+                "retirement": Out(Retirement()),
+                **({"hold": In(1), "unwritten": Out(1)} if shared else {}),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        depth = self.depth
+        m.submodules.records = records = Queue(RetireLayout(), depth)
+        retirement = self.retirement
+        head = Signal(range(depth))
+        data_left = [Signal(name=f"data_left_{n}") for n in range(depth)]
+        pads_left = [Signal(name=f"pads_left_{n}") for n in range(depth)]
+
+        def following(pointer: Signal) -> Any:
+            return Mux(pointer == depth - 1, 0, pointer + 1)
+
+        data_now = self.data_done & (self.data_slot == head)
+        pads_now = self.pads_done & (self.pads_slot == head)
+        data_due = Signal()
+        pads_due = Signal()
+        """Whether the oldest transfer has this part left."""
+        complete = records.valid & (~data_due | data_now) & (~pads_due | pads_now)
+        m.d.comb += [
+            records.flush.eq(self.flush),
+            records.push.eq(self.start),
+            records.data.eq(self.retiring),
+            records.pop.eq(retirement.valid),
+            self.room.eq(records.room),
+            retirement.occupied.eq(records.valid),
+            retirement.retired.eq(records.head),
+            retirement.oldest.eq(records.head.index),
+            retirement.valid.eq(complete & ~self.hold if self._shared else complete),
+        ]
+        with m.If(retirement.valid):
+            m.d.sync += head.eq(following(head))
+        with m.If(self.start):
+            m.d.sync += self.slot.eq(following(self.slot))
+        parts = (
+            (data_left, data_due, self.data_done, self.data_slot, self.has_data),
+            (pads_left, pads_due, self.pads_done, self.pads_slot, self.has_pads),
+        )
+        for left, due, done, slot, has in parts:
+            stays: list[Value] = []
+            for n, bit in enumerate(left):
+                is_next = self.room & (self.slot == n)  # the free slot belongs to the transfer that may start
+                stays.append(Mux(is_next, has, bit & ~(done & (slot == n))))
+                m.d.sync += bit.eq(stays[n])
+            one, other = (
+                stays[0] if depth == 1 else Array(stays)[which] for which in (head, following(head))
+            )
+            m.d.sync += due.eq(Mux(retirement.valid, other, one))
+        if self._hazards:
+            self._meet(m, head)
+        with m.If(self.flush):
+            m.d.sync += [head.eq(0), self.slot.eq(0)]
+        return m
+
+    def _meet(self, m: Module, head: Signal) -> None:
+        retirement = self.retirement
+        overlaps, left = [], []
+        for n in range(self.depth):
+            filled = Signal(RangeLayout(self._config), name=f"filled_{n}")
+            meets = Signal(name=f"meets_{n}")
+            is_next = self.room & (self.slot == n)
+            with m.If(retirement.valid & (head == n)):
+                m.d.sync += filled.any.eq(0)
+            with m.If(is_next):
+                m.d.sync += [
+                    filled.any.eq(self.start & self.range.any),
+                    filled.kind.eq(self.range.kind),
+                    filled.begin.eq(self.range.begin),
+                    filled.end.eq(self.range.end),
+                ]
+            with m.If(self.flush):
+                m.d.sync += filled.any.eq(0)
+            with m.If(self.taking):
+                m.d.sync += meets.eq(
+                    Mux(is_next, _overlap(self.range, self.following), _overlap(filled, self.following))
+                )
+            overlaps.append(filled.any & meets)
+            if self._shared:
+                awaits = Signal(name=f"awaits_{n}")
+                """The range overlaps, and the transfer's data is not complete."""
+                with m.If(self.data_done & (self.data_slot == n)):
+                    m.d.sync += awaits.eq(0)
+                with m.If(is_next):
+                    m.d.sync += awaits.eq(self.start & self.range.any & self.has_data)
+                with m.If(self.flush):
+                    m.d.sync += awaits.eq(0)
+                left.append(awaits & meets)
+        m.d.comb += self.conflict.eq(self.range.any & Cat(*overlaps).any())
+        if self._shared:
+            m.d.comb += self.unwritten.eq(self.range.any & Cat(*left).any())
+
+
+def _overlap(one: Any, other: Any) -> Value:
+    return (one.kind == other.kind) & (one.begin < other.end) & (other.begin < one.end)

@@ -1,0 +1,200 @@
+"""LOADs of ``par`` and ``res``, and SETs, in the store unit of machines with ``post=1``."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+
+from accel.core.fault_causes import Cause
+from accel.core.isa import Finishing, Load, Opcode, OwnMemory, SetOut, SetSum, StoreReq, Unit
+from accel.hw.datapath.instruction_checks import is_finished
+from accel.hw.datapath.queue import RegisteredHeadQueue
+from accel.hw.datapath.requantize_lanes import SettingLayout
+from accel.hw.datapath.res_occupancy import ResOccupancy
+from accel.hw.datapath.transfer_memories import kinds_of
+from accel.hw.datapath.word_layouts import view
+from accel.hw.units.in_flight import InFlight, RangeLayout, RetireLayout
+from accel.hw.units.load_executor import LoadExecutor
+
+
+class KnownLayout(data.StructLayout):
+    """An instruction of the store unit: its class, whether it reads or writes PAR, and whether it is free of
+    faults."""
+
+    def __init__(self) -> None:
+        names = ("is_load", "is_set", "is_store", "of_res", "finished", "adds", "touches_par", "good")
+        super().__init__(dict.fromkeys(names, 1))
+
+
+class _OrderLayout(data.StructLayout):
+    """An instruction in flight: whether it is a STORE, and the parts that retirement needs."""
+
+    def __init__(self) -> None:
+        super().__init__({"is_store": 1, "retiring": RetireLayout()})
+
+
+class StoreUnitLoads:
+    """Executes LOADs of ``par`` and ``res`` and SETs, keeps all instructions of the store unit in order, and
+    checks the head of the queue.
+
+    Args:
+        m: the unit's module.
+        unit: the store unit, whose read channel and retirement this drives.
+        flight: the STOREs in flight.
+        can_store: a STORE could start, apart from tokens and LOADs.
+
+    Attributes:
+        faults: possible faults of the head.
+        faulty: input: the head has a fault.
+        good: the head has no fault of its own.
+        is_store: the head is a STORE.
+        can_start: the head can start, apart from tokens, if it has no fault.
+        can_fail: a fault of the head can be reported, apart from tokens. A fault waits for nothing else.
+        loader: the loader of ``par`` and ``res``.
+        kinds: the loader's numbering of memories.
+        setting: the registers that SETs write.
+    """
+
+    def __init__(self, m: Module, unit: Any, flight: InFlight, can_store: Value) -> None:
+        self._unit = unit
+        config = unit.config
+        self.kinds = kinds_of(Load, Unit.STORE, config)
+        self.loader = LoadExecutor(self.kinds, config.loads_in_flight, config, shared=True)
+        m.submodules.loader = self.loader
+        m.submodules.residuals = residuals = ResOccupancy(config)
+        known = Signal(KnownLayout())
+        """Facts about the head, decoded while it enters the head of the queue."""
+        with m.If(unit.issue.taking):
+            m.d.sync += known.eq(self._known(m))
+        faulty = Signal()
+        self.faulty = faulty
+        self.good: Value = known.good
+        self.is_store: Value = known.is_store
+        self.faults: Sequence[tuple[Value, Cause]] = [
+            (residuals.full, Cause.RESIDUAL_FULL),
+            (residuals.empty, Cause.RESIDUAL_EMPTY),
+        ]
+        self._ranges(m, flight, residuals, known)
+        waits = (known.is_load & (self.loader.conflict | flight.conflict)) | (
+            known.finished & self.loader.unwritten
+        )
+        waits = waits | ~(residuals.room & residuals.there)
+        free = self._in_order(m, flight, known, can_store)
+        self.can_start = free & (known.is_set | ~waits)
+        self.can_fail = free & (known.is_set | faulty | ~waits)
+        self.setting = self._set(m, known.is_set)
+
+    def _known(self, m: Module) -> data.View:
+        """Decode the next entry one cycle early."""
+        following = self._unit.issue.following
+        load, store = (view(cls, self._unit.config, following.word) for cls in (Load, StoreReq))
+        known = Signal(KnownLayout(), name="following_known")
+        is_load, is_set = load.opcode == Opcode.LOAD, load.opcode == Opcode.SET
+        is_store = ~is_load & ~is_set
+        finished = is_store & is_finished(store.memory)
+        of_par = is_load & (load.memory == OwnMemory.PAR)
+        m.d.comb += [
+            known.is_load.eq(is_load),
+            known.is_set.eq(is_set),
+            known.is_store.eq(is_store),
+            known.of_res.eq(is_load & (load.memory == OwnMemory.RES)),
+            known.finished.eq(finished),
+            known.adds.eq(is_store & (store.memory == Finishing.ADD)),
+            known.touches_par.eq((of_par | finished) & following.moves.data),
+            known.good.eq(following.cause == 0),
+        ]
+        return known
+
+    def _ranges(self, m: Module, flight: InFlight, residuals: ResOccupancy, known: Any) -> None:
+        """Determine the ranges of PAR and the elements of RES that the head accesses."""
+        unit, loader = self._unit, self.loader
+        issue, config = unit.issue, unit.config
+        load, store = view(Load, config, issue.entry.word), view(StoreReq, config, issue.entry.word)
+        box = issue.entry.box
+        touched, following = Signal(RangeLayout(config)), Signal(RangeLayout(config))
+        next_load = view(Load, config, issue.following.word)
+        next_store = view(StoreReq, config, issue.following.word)
+        next_begin = Mux(next_load.opcode == Opcode.LOAD, next_load.sram_base, next_store.par)
+        res_kind = next(number for number, kind in enumerate(self.kinds) if kind.memory == OwnMemory.RES)
+        m.d.comb += [
+            following.begin.eq(next_begin),
+            following.end.eq(issue.following.box.end),
+            touched.any.eq(known.touches_par),
+            touched.begin.eq(Mux(known.is_load, load.sram_base, store.par)),
+            touched.end.eq(box.end),
+            flight.range.eq(touched),
+            flight.taking.eq(issue.taking),
+            flight.following.eq(following),
+            loader.range.eq(touched),
+            loader.taking.eq(issue.taking),
+            loader.following_range.eq(following),
+            loader.sram.eq(Mux(known.of_res, residuals.begin, load.sram_base)),
+            residuals.flush.eq(unit.control.flush),
+            residuals.valid.eq(issue.valid),
+            residuals.elements.eq(box.elements),
+            residuals.following.eq(issue.following.box.elements),
+            residuals.is_load.eq(known.of_res),
+            residuals.is_store.eq(known.is_store),
+            residuals.is_add.eq(known.adds),
+            residuals.start.eq(issue.start),
+            residuals.written.eq(loader.written & (loader.data_beat.kind == res_kind)),
+            residuals.retire.eq(flight.retirement.valid),
+        ]
+
+    def _in_order(self, m: Module, flight: InFlight, known: Any, can_store: Value) -> Value:
+        """Retire instructions in program order. Return whether the head may start, apart from conflicts. SETs
+        pass through the loader as LOADs without data."""
+        unit, loader, config = self._unit, self.loader, self._unit.config
+        issue, control = unit.issue, unit.control
+        in_flight = config.loads_in_flight + config.stores_in_flight
+        m.submodules.order = order = RegisteredHeadQueue(_OrderLayout(), in_flight)
+        """Instructions in flight, in program order."""
+        under_way = Signal()
+        loads, stores, both = loader.retirement, flight.retirement, unit.retirement
+        m.d.comb += [
+            loader.flush.eq(control.flush),
+            loader.mem_base.eq(control.mem_base),
+            loader.entry.eq(issue.entry),
+            loader.start.eq(issue.start & ~known.is_store),
+            order.flush.eq(control.flush),
+            order.push.eq(issue.start),
+            order.data.is_store.eq(known.is_store),
+            order.data.retiring.eq(flight.retiring),
+            order.pop.eq(both.valid),
+            loader.hold.eq(order.head.is_store),
+            flight.hold.eq(~order.head.is_store),
+            both.valid.eq(loads.valid | stores.valid),
+            both.retired.eq(order.head.retiring),
+            both.oldest.eq(order.head.retiring.index),
+            both.occupied.eq(order.valid),
+        ]
+        wiring.connect(m, loader.read, wiring.flipped(unit.read))
+        m.d.sync += under_way.eq(issue.start & known.is_set & ~control.flush)
+        can_load = ~loader.read.valid & loader.room
+        return ~under_way & Mux(known.is_set, ~order.valid, Mux(known.is_load, can_load, can_store))
+
+    def _set(self, m: Module, is_set: Value) -> data.View:
+        issue = self._unit.issue
+        out, total = (view(cls, self._unit.config, issue.entry.word) for cls in (SetOut, SetSum))
+        setting = Signal(SettingLayout())
+        addition = setting.addition
+        taken = issue.start & is_set
+        with m.If(taken & (out.part == SetOut.PART)):
+            m.d.sync += [
+                *(getattr(setting.range, name).eq(getattr(out, name)) for name in ("zero", "low", "high")),
+                *(
+                    getattr(addition, name).eq(getattr(out, name))
+                    for name in ("left_zero", "right_zero", "offset", "shift")
+                ),
+                setting.unsigned.eq(out.unsigned),
+            ]
+        with m.If(taken & (out.part == SetSum.PART)):
+            m.d.sync += [
+                *(getattr(addition.range, name).eq(getattr(total, name)) for name in ("zero", "low", "high")),
+                addition.left_multiplier.eq(total.left_multiplier),
+                addition.right_multiplier.eq(total.right_multiplier),
+            ]
+        with m.If(self._unit.control.flush):
+            m.d.sync += Value.cast(setting).eq(0)
+        return setting

@@ -1,0 +1,215 @@
+"""LOAD and STORE: rows of elements between DRAM and the scratchpads, with the settings that SETs make."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.core.config import Config
+from accel.core.fault_causes import NOTHING_SET, residual_change
+from accel.core.instruction_access import dram_rows
+from accel.core.isa import (
+    Load,
+    LoadRes,
+    Opcode,
+    Set,
+    SetAcc,
+    SetInp,
+    SetOut,
+    SetSum,
+    Store,
+    StoreAdd,
+    StoreReq,
+    class_of,
+)
+from accel.core.requantize import add, multipliers_and_exponents, requantize
+from accel.core.scratchpad_specs import Route
+from accel.image.dram import Dram
+from accel.sim.functional.scratchpads import Scratchpads
+
+
+class Copy(NamedTuple):
+    """A LOAD that copies bytes without converting them, as a pair of views."""
+
+    instruction: Load
+    target: npt.NDArray[np.uint8]
+    source: npt.NDArray[np.uint8]
+    """Views of the scratchpad and of DRAM with the same shape."""
+    moves: int
+    """The value of ``Dram.moves`` for which the view of DRAM is valid."""
+
+
+def copy_of(instruction: Load, config: Config, dram: Dram, pads: Scratchpads) -> Copy | None:
+    """Return the views of a LOAD without a fault. None if it does more than copy, or if there is no such
+    view."""
+    route = instruction.route
+    if route is None or isinstance(instruction, LoadRes) or not route.copies(config):
+        return None
+    rows = dram_rows(instruction, config)
+    begin, elements = instruction.sram_base, instruction.sram_elements
+    if rows is None or elements != instruction.y_size * instruction.x_size:
+        return None
+    source = dram.lasting_rows(rows)
+    if source is None:
+        return None
+    target = pads.of(route.scratchpad)[begin : begin + elements].view(np.uint8)
+    return Copy(instruction, target.reshape(rows.rows, rows.row_bytes), source, dram.moves)
+
+
+class ControlState:
+    """The state of a run apart from memories: the settings made by SETs, and the use of RES."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._settings: dict[type[Set], Set] = {}
+        self._loaded = 0
+        self._consumed = 0
+
+    # --- settings: all zero without a SET ------------------------------------------------------------
+
+    def apply_setting(self, setting: Set) -> None:
+        self._settings[type(setting)] = setting
+
+    def load_setting(self, route: Route) -> SetInp | SetAcc | None:
+        kind = None if route.set_by is None else class_of(Opcode.SET, route.set_by, self._config)
+        found = self._settings.get(kind) if kind is not None and issubclass(kind, Set) else None
+        return found if isinstance(found, SetInp | SetAcc) else None
+
+    @property
+    def acc_setting(self) -> SetAcc:
+        found = self._settings.get(SetAcc)
+        return found if isinstance(found, SetAcc) else NOTHING_SET
+
+    @property
+    def out_setting(self) -> SetOut:
+        found = self._settings.get(SetOut)
+        return found if isinstance(found, SetOut) else SetOut()
+
+    @property
+    def sum_setting(self) -> SetSum:
+        found = self._settings.get(SetSum)
+        return found if isinstance(found, SetSum) else SetSum()
+
+    # --- residuals: first in, first out --------------------------------------------------------------
+
+    @property
+    def residual_count(self) -> int:
+        return self._loaded - self._consumed
+
+    def load_residuals(self, count: int) -> npt.NDArray[np.intp]:
+        self._loaded += count
+        return self._residual_elements(self._loaded - count, count)
+
+    def consume_residuals(self, count: int) -> npt.NDArray[np.intp]:
+        self._consumed += count
+        return self._residual_elements(self._consumed - count, count)
+
+    def _residual_elements(self, first: int, count: int) -> npt.NDArray[np.intp]:
+        return np.arange(first, first + count, dtype=np.intp) % self._config.res_depth
+
+
+def execute_load(
+    instruction: Load,
+    config: Config,
+    dram: Dram,
+    pads: Scratchpads,
+    state: ControlState,
+) -> None:
+    """Fill ``height`` rows of ``width`` elements, with zeros in the pads; or append residuals to RES."""
+    route = instruction.route
+    if route is None or not instruction.sram_elements:
+        return
+    scratchpad = pads.of(route.scratchpad)
+    rows = dram_rows(instruction, config)
+    if isinstance(instruction, LoadRes):
+        if rows is not None:
+            residuals = state.load_residuals(residual_change(instruction))
+            scratchpad[residuals] = dram.read_rows(rows).view(route.dtype).reshape(-1, *scratchpad.shape[1:])
+        return
+    begin, elements = instruction.sram_base, instruction.sram_elements
+    padded = elements != instruction.y_size * instruction.x_size
+    box = scratchpad[begin : begin + elements]
+    box = box.reshape(instruction.height, instruction.width, *scratchpad.shape[1:])
+    if padded:
+        box[...] = 0
+    if rows is None:
+        return
+    setting = state.load_setting(route)
+    unsigned = setting is not None and setting.unsigned
+    data = dram.read_rows(rows).view(f"u{route.dtype}" if unsigned else route.dtype)
+    top, left = instruction.y_pad_0, instruction.x_pad_0
+    inner = box[top : top + instruction.y_size, left : left + instruction.x_size]
+    inner[...] = data.reshape(inner.shape)
+    if isinstance(setting, SetInp) and setting.zero:
+        inner -= setting.zero
+
+
+def execute_store(
+    instruction: Store,
+    config: Config,
+    dram: Dram,
+    pads: Scratchpads,
+    state: ControlState,
+) -> None:
+    """Write accumulators to DRAM: their low bytes, all bytes, or requantized values, as the memory id
+    says."""
+    rows = dram_rows(instruction, config)
+    if rows is not None:
+        dram.write_rows(rows, stored_bytes(instruction, pads, state).reshape(rows.rows, rows.row_bytes))
+
+
+def stored_bytes(instruction: Store, pads: Scratchpads, state: ControlState) -> npt.NDArray[np.uint8]:
+    """Return the bytes that a STORE writes, uint8[bytes]. STORE.ADD removes its residuals from RES.
+
+    Args:
+        instruction: without a fault, and not empty.
+        pads: the scratchpads.
+        state: of the run; changed.
+    """
+    route = instruction.route
+    assert route is not None
+    begin = instruction.sram_base
+    values: npt.NDArray[Any] = pads.of(route.scratchpad)[begin : begin + instruction.sram_elements]
+    if isinstance(instruction, StoreReq):
+        values = _requantized(instruction, values, pads, state.out_setting)
+    if isinstance(instruction, StoreAdd):
+        assert pads.res is not None
+        residuals = state.consume_residuals(-residual_change(instruction))
+        right = pads.res[residuals]
+        values = _sums(values, right.view(np.uint8) if state.out_setting.unsigned else right, state)
+    return values.astype(route.dtype).view(np.uint8).reshape(-1)
+
+
+def _requantized(
+    instruction: StoreReq, sums: npt.NDArray[np.int32], pads: Scratchpads, setting: SetOut
+) -> npt.NDArray[np.int64]:
+    assert pads.par is not None
+    found = pads.par[instruction.par : instruction.par + instruction.par_elements]
+    if instruction.par_y:
+        found = np.repeat(found, instruction.x_size, axis=0)
+    elif instruction.par_x:
+        found = np.tile(found, (instruction.y_size, 1, 1))
+    bias, scale = found[:, None, :, 0], found[:, None, :, 1]
+    return requantize(
+        sums,
+        bias,
+        *multipliers_and_exponents(scale),
+        zero=setting.zero,
+        low=setting.low,
+        high=setting.high,
+    )
+
+
+def _sums(left: npt.NDArray[np.int64], right: npt.NDArray[Any], state: ControlState) -> npt.NDArray[np.int64]:
+    out, total = state.out_setting, state.sum_setting
+    return add(
+        left,
+        right,
+        multipliers=(total.left_multiplier, total.right_multiplier),
+        shift=out.shift,
+        offset=out.offset,
+        zeros=(out.left_zero, out.right_zero),
+        zero=total.zero,
+        low=total.low,
+        high=total.high,
+    )

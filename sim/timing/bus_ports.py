@@ -1,0 +1,276 @@
+"""The two halves of the bus: the read port with its arbiter, and the write port.
+
+Read burst i::
+
+    grant(i) = max(request, grant(i-1) + 1, last(i-outstanding) + 1)
+    first(i) = max(grant(i) + read_latency, last(i-1) + 1)
+    last(i)  = first(i) + beats - 1
+
+Write burst i, with the depth of the store path and the cycles of each beat (``pace``)::
+
+    grant(i)    = max(request, grant(i-1) + 1, last(i-1) + 1 - depth, response(i-outstanding) + 1)
+    first(i)    = max(grant(i) + depth, last(i-1) + 1)
+    last(i)     = first(i) + beats * pace - 1
+    response(i) = last(i) + write_latency
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from accel.core.config import Config
+from accel.core.isa import Unit
+from accel.core.timing_rules import store_depth
+from accel.sim.timing.cycle_intervals import IntervalArray
+from accel.sim.timing.periodic_state import (
+    CONSTANT,
+    CYCLE,
+    INSTRUCTION,
+    NEVER,
+    Checkpoint,
+    PeriodicState,
+    column,
+    relative_cycle,
+    repeat_tail,
+)
+
+
+class BurstRecord(NamedTuple):
+    """One burst as it happened; ``instruction`` is its index, and of a fetch burst that of its first one."""
+
+    unit: Unit
+    writes: bool
+    instruction: int
+    beats: int
+    grant: int
+    first: int
+    """First cycle of the first beat."""
+    last: int
+    """Cycle in which the last beat is on the bus."""
+    response: int
+    """Cycle of the write response; of a read the same as ``last``."""
+    pace: int
+    """Cycles of each beat."""
+
+
+class BurstLog(PeriodicState):
+    """The reads, or the writes, of one unit in the order of their grants: one entry in each column.
+
+    Args:
+        unit: which unit it is.
+        writes: whether these are writes, which have responses, and beats of several cycles.
+    """
+
+    COLUMNS: ClassVar[Mapping[str, str]] = {
+        "instructions": INSTRUCTION,
+        "beats": CONSTANT,
+        "grants": CYCLE,
+        "lasts": CYCLE,
+    }
+
+    def __init__(self, unit: Unit, *, writes: bool = False) -> None:
+        self.unit = unit
+        self.writes = writes
+        self.instructions = column()
+        self.beats = column()
+        self.grants = column()
+        self.lasts = column()
+        self.responses = column() if writes else self.lasts
+        self.beat_cycles: dict[int, int] = {}
+        """Cycles of each beat, by the number of the burst; a beat of any other burst takes one cycle."""
+
+    def advance(self, since: Checkpoint, periods: int, shifts: Mapping[str, int]) -> None:
+        begin, count = since["beats"], len(self.beats) - since["beats"]
+        super().advance(since, periods, shifts)
+        if self.writes:
+            repeat_tail(self.responses, begin, periods, shifts[CYCLE])
+        slow = [(number, cycles) for number, cycles in self.beat_cycles.items() if number >= begin]
+        for period in range(1, periods + 1):
+            self.beat_cycles.update((number + period * count, cycles) for number, cycles in slow)
+
+    def state_from(self, cycle: int, base: int, begin: int = 0) -> tuple[int, ...]:
+        """Return last cycles and beats of the bursts from number ``begin`` on that end in ``cycle`` or later,
+        as part of a state."""
+        first = bisect_left(self.lasts, cycle, begin)
+        return (*(last - base for last in self.lasts[first:]), *self.beats[first:])
+
+    def records(self) -> list[BurstRecord]:
+        rows = zip(self.instructions, self.beats, self.grants, self.lasts, self.responses, strict=True)
+        found = []
+        for number, (instruction, beats, grant, last, response) in enumerate(rows):
+            pace = self.beat_cycles.get(number, 1)
+            first = last - beats * pace + 1
+            fields = self.unit, self.writes, instruction, beats, grant, first, last, response, pace
+            found.append(BurstRecord(*fields))
+        return found
+
+    def busy_intervals(self) -> IntervalArray:
+        stops = np.array(self.lasts, dtype=np.int64) + 1
+        beats = np.array(self.beats, dtype=np.int64)
+        if not self.beat_cycles:
+            return np.stack([stops - beats, stops], axis=1)
+        pace = np.ones_like(beats)
+        pace[list(self.beat_cycles)] = list(self.beat_cycles.values())
+        beats_after = np.repeat(np.cumsum(beats), beats) - np.arange(beats.sum()) - 1
+        """For each beat, the number of later beats in the same burst."""
+        ends = np.repeat(stops, beats) - beats_after * np.repeat(pace, beats)
+        return np.stack([ends - 1, ends], axis=1)
+
+
+def timeout_cycle(logs: Sequence[BurstLog], bus_timeout: int) -> int:
+    """Return the cycle in which a bus timeout ends the run, or NEVER if none does.
+
+    It is the first cycle after ``bus_timeout`` cycles without a transfer while a burst is under way. An
+    address (in the cycle after its grant), a beat and a response are transfers.
+    """
+    grants = np.concatenate([np.array(log.grants, dtype=np.int64) for log in logs])
+    responses = np.sort(np.concatenate([np.array(log.responses, dtype=np.int64) for log in logs]))
+    single = np.concatenate([grants + 1, responses])
+    transfers = np.concatenate(
+        [np.stack([single, single + 1], axis=1), *(log.busy_intervals() for log in logs)]
+    )
+    if not len(transfers):
+        return NEVER
+    transfers = transfers[np.argsort(transfers[:, 0], kind="stable")]
+    pauses = np.maximum.accumulate(transfers[:, 1])[:-1]
+    """First cycles of the pauses between one transfer and the next."""
+    accepted = np.searchsorted(np.sort(grants) + 1, pauses, side="right")
+    answered = np.searchsorted(responses, pauses, side="left")
+    found = pauses[(transfers[1:, 0] - pauses >= bus_timeout) & (accepted > answered)]
+    return int(found[0]) + bus_timeout if len(found) else NEVER
+
+
+class Requester(PeriodicState):
+    """A unit's side of the read port.
+
+    Attributes:
+        log: the unit's reads.
+        request: the cycle of its next request, or NEVER if it has none or the cycle is not known.
+    """
+
+    log: BurstLog
+    request: int = NEVER
+
+    def pending_bursts(self) -> tuple[int, Sequence[int]]:
+        """Return an instruction's index, and the beats of its bursts, each of which is requested in the cycle
+        after the grant of the previous one."""
+        raise NotImplementedError
+
+    def on_granted(self, count: int) -> None:
+        """Take note that the first ``count`` pending bursts, at least one, are granted, and set
+        :attr:`request` for the next one."""
+        raise NotImplementedError
+
+
+class ReadPort(PeriodicState):
+    """Grants at most one burst in a cycle, with at most ``outstanding`` bursts in flight.
+
+    Args:
+        config: the machine.
+        requesters: the units, those with priority first.
+    """
+
+    CYCLES: ClassVar[tuple[str, ...]] = ("_next_grant",)
+    COLUMNS: ClassVar[Mapping[str, str]] = {"_lasts": CYCLE}
+
+    def __init__(self, config: Config, requesters: Sequence[Requester]) -> None:
+        self._latency = config.read_latency
+        self._outstanding = config.outstanding
+        self._requesters = requesters
+        self._lasts = column([-1] * self._outstanding)
+        self._next_grant = 0
+        """First cycle in which the port can grant a burst."""
+
+    @property
+    def last_beat(self) -> int:
+        return self._lasts[-1]
+
+    def state(self, base: int) -> tuple[int, ...]:
+        floor = self._next_grant
+        recent = self._lasts[-self._outstanding :]
+        return floor - base, *(relative_cycle(last, floor - 1, base) for last in recent)
+
+    def next_grant(self) -> int:
+        """Return the cycle of the next grant according to the known requests, or NEVER if there are none."""
+        return max(self._next_grant, min(requester.request for requester in self._requesters))
+
+    def grant(self, cycle: int, end: int) -> None:
+        """Grant bursts of one unit from ``cycle`` on, until another unit has priority, at most up to cycle
+        ``end``."""
+        for requester in self._requesters:
+            if requester.request <= cycle:
+                requester.on_granted(self._grant_bursts(cycle, end, requester))
+                return
+            end = min(end, requester.request - 1)
+
+    def _grant_bursts(self, cycle: int, end: int, requester: Requester) -> int:
+        log, lasts = requester.log, self._lasts
+        grants, latency, oldest = log.grants, self._latency, -self._outstanding
+        instruction, beats = requester.pending_bursts()
+        known = len(lasts)
+        last = lasts[-1]
+        for length in beats:
+            if cycle > end:
+                break
+            grants.append(cycle)
+            first = cycle + latency
+            last = (first if first > last else last + 1) + length - 1
+            lasts.append(last)
+            leaver = lasts[oldest]
+            cycle = (cycle if cycle > leaver else leaver) + 1
+        self._next_grant = cycle
+        count = len(lasts) - known
+        log.instructions.extend([instruction] * count)
+        log.beats.extend(beats[:count])
+        log.lasts.extend(lasts[known:])
+        return count
+
+
+class WritePort(PeriodicState):
+    """The write channels, which only the store unit uses."""
+
+    CYCLES: ClassVar[tuple[str, ...]] = ("_next_grant",)
+
+    def __init__(self, config: Config) -> None:
+        self._latency = config.write_latency
+        self._outstanding = config.outstanding
+        self._depth = store_depth(config)
+        self._next_grant = 0
+
+    def state(self, log: BurstLog, floor: int, base: int) -> tuple[int, ...]:
+        recent = [*log.lasts[-1:], *log.responses[-self._outstanding :]]
+        return (
+            relative_cycle(self._next_grant, floor, base),
+            *(relative_cycle(cycle, floor - 1, base) for cycle in recent),
+        )
+
+    def grant(self, request: int, instruction: int, beats: Sequence[int], pace: int, log: BurstLog) -> None:
+        """Grant the bursts of an instruction and log them.
+
+        Args:
+            request: the cycle in which the first one is requested.
+            instruction: its index.
+            beats: of each burst.
+            pace: cycles of each beat.
+            log: the unit's writes.
+        """
+        grant = max(request, self._next_grant)
+        last = log.lasts[-1] if log.lasts else -1
+        responses, outstanding, depth = log.responses, self._outstanding, self._depth
+        for length in beats:
+            grant = max(grant, last + 1 - depth)
+            if len(responses) >= outstanding:
+                grant = max(grant, responses[-outstanding] + 1)
+            last = max(grant + depth, last + 1) + length * pace - 1
+            log.grants.append(grant)
+            log.lasts.append(last)
+            responses.append(last + self._latency)
+            grant += 1
+        if pace > 1:
+            known = len(log.beats)
+            log.beat_cycles.update(dict.fromkeys(range(known, known + len(beats)), pace))
+        log.instructions.extend([instruction] * len(beats))
+        log.beats.extend(beats)
+        self._next_grant = grant

@@ -1,0 +1,92 @@
+"""State of the timing model that can be moved forward by whole periods of a loop.
+
+Every part of the model has a few numbers, and columns that only grow, for example the start cycles of
+instructions. If the state recurs after a period, each column receives the entries of the last period again,
+shifted. For example, cycles 100, 140 of a period of 80 cycles become 180, 220, then 260, 300.
+"""
+
+from array import array
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Final, TypeAlias
+
+import numpy as np
+
+NEVER: Final = 1 << 62
+"""A cycle that is later than all others, or not known yet."""
+
+CYCLE, INSTRUCTION, POSITION, CONSTANT = "cycle", "instruction", "position", "constant"
+"""Meanings of a column's numbers, which decide how far a period shifts them: cycles (0 stands for none and is
+not shifted), indices of instructions in the program, positions among a unit's instructions, and numbers that
+repeat without a shift."""
+
+Column: TypeAlias = "array[int]"
+"""64-bit numbers, 8 bytes each. A list of Python integers takes 40."""
+
+Checkpoint = dict[str, int]
+"""Counters of a part, and lengths of its columns, by name, at one time."""
+
+
+def column(numbers: Iterable[int] = ()) -> Column:
+    """A column that holds these numbers."""
+    return array("q", numbers)
+
+
+class PeriodicState:
+    """A part of the timing model.
+
+    Attributes:
+        CYCLES: names of attributes that hold a cycle, or :data:`NEVER`.
+        COUNTERS: names of attributes that grow by the same number in every period.
+        COLUMNS: names of columns that only grow, with the meaning of their numbers.
+    """
+
+    CYCLES: ClassVar[tuple[str, ...]] = ()
+    COUNTERS: ClassVar[tuple[str, ...]] = ()
+    COLUMNS: ClassVar[Mapping[str, str]] = {}
+
+    def checkpoint(self) -> Checkpoint:
+        return {name: getattr(self, name) for name in self.COUNTERS} | {
+            name: len(getattr(self, name)) for name in self.COLUMNS
+        }
+
+    def advance(self, since: Checkpoint, periods: int, shifts: Mapping[str, int]) -> None:
+        """Repeat ``periods`` times what has happened since a checkpoint.
+
+        Args:
+            since: the checkpoint, one period ago.
+            periods: how many periods to skip.
+            shifts: what one period adds to a number, by its meaning.
+        """
+        for name in self.CYCLES:
+            cycle = getattr(self, name)
+            setattr(self, name, cycle if cycle >= NEVER else cycle + periods * shifts[CYCLE])
+        for name in self.COUNTERS:
+            count = getattr(self, name)
+            setattr(self, name, count + periods * (count - since[name]))
+        for name, meaning in self.COLUMNS.items():
+            repeat_tail(
+                getattr(self, name), since[name], periods, shifts[meaning], keep_zeros=meaning == CYCLE
+            )
+
+
+def repeat_tail(
+    numbers: "list[int] | Column", begin: int, periods: int, shift: int, *, keep_zeros: bool = False
+) -> None:
+    """Append ``numbers[begin:]`` ``periods`` times, each time shifted by ``shift`` more."""
+    tail: np.ndarray[Any, Any] = np.array(numbers[begin:], dtype=np.int64)
+    shifted = tail + np.arange(1, periods + 1, dtype=np.int64)[:, None] * shift
+    if keep_zeros:
+        shifted[:, tail == 0] = 0
+    if isinstance(numbers, list):
+        numbers.extend(shifted.ravel().tolist())
+    else:
+        numbers.frombytes(shifted.tobytes())
+
+
+def relative_cycle(cycle: int, floor: int, base: int) -> int:
+    """Return a cycle as part of a state: counted from ``base``.
+
+    Cycles before ``floor`` have the same effect as ``floor``, so that states that differ only in them are
+    equal.
+    """
+    return NEVER if cycle >= NEVER else max(cycle, floor) - base

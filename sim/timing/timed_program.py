@@ -1,0 +1,236 @@
+"""A program as the timing model sees it: for each instruction, the facts that determine its duration."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.base.errors import MachineError
+from accel.base.interned_sequence import Distinct
+from accel.core.config import Config
+from accel.core.fault_causes import Cause, Fault, fault_error, fetch_faults, residual_change, sram_ranges
+from accel.core.instruction_access import dram_rows
+from accel.core.isa import Instruction, Load, LoadPar, LoadRes, Loops, Set, StoreReq, Transfer, Unit
+from accel.core.scratchpad_specs import PAR
+from accel.core.timing_rules import beat_cycles, burst_beats, busy_slots
+from accel.core.token_rules import WORKERS, Counter, pops, pushes
+
+MAX_BUS_INTERVALS = 1 << 24
+"""Most bursts (or beats, if each takes several cycles) of a program whose cycles are simulated. Each takes
+about 100 bytes."""
+
+
+class StoreUnitUse(NamedTuple):
+    """How an instruction uses the memories that only the store unit accesses."""
+
+    par_begin: int
+    par_end: int
+    """Range of PAR elements that it fills or reads, or empty if both are equal."""
+    residuals: int
+    """RES elements that it loads or consumes."""
+    beat_cycles: int
+    """Cycles of each beat."""
+
+
+class InstructionTiming(NamedTuple):
+    """Facts that determine the duration of an instruction. Equal instructions share one."""
+
+    unit: Unit
+    pops: tuple[Counter, ...]
+    pushes: tuple[Counter, ...]
+    uops: int
+    slots: int
+    """Slots of all micro-ops."""
+    bursts: tuple[int, ...]
+    """Beats of each burst."""
+    pad_words: int
+    """Scratchpad elements that are written without data from DRAM."""
+    sram: tuple[int, int, int] | None
+    """Memory id, first element and end of the scratchpad range of a transfer, or None if it moves nothing."""
+    is_pipelined: bool
+    """Whether it executes micro-ops, so that it may start while the previous instruction drains."""
+    runs_alone: bool
+    """Whether it is a SET: it starts when its unit is empty, and the next instruction after it has
+    retired."""
+    is_load: bool
+    store_unit_use: StoreUnitUse | None
+    """None if the instruction uses neither PAR nor RES."""
+
+    @property
+    def beat_cycles(self) -> int:
+        return 1 if self.store_unit_use is None else self.store_unit_use.beat_cycles
+
+    @property
+    def bus_intervals(self) -> int:
+        """Separate intervals in which data is on the bus: bursts, or beats if each takes several cycles."""
+        return len(self.bursts) if self.beat_cycles == 1 else sum(self.bursts)
+
+
+@dataclass(slots=True)
+class InstructionRun:
+    """The cycles of one instruction in a run, or None where a cycle is not known.
+
+    ``arrival``: fetch could dispatch it if the queue had room. ``ready``: it headed its queue and its unit
+    could accept it. From there to ``start`` it waited for tokens.
+    """
+
+    timing: InstructionTiming
+    index: int
+    arrival: int | None = None
+    dispatch: int | None = None
+    ready: int | None = None
+    start: int | None = None
+    retire: int | None = None
+
+    @property
+    def unit(self) -> Unit:
+        return self.timing.unit
+
+    @property
+    def pops(self) -> tuple[Counter, ...]:
+        return self.timing.pops
+
+    @property
+    def pushes(self) -> tuple[Counter, ...]:
+        return self.timing.pushes
+
+    @property
+    def uops(self) -> int:
+        return self.timing.uops
+
+    @property
+    def bursts(self) -> tuple[int, ...]:
+        return self.timing.bursts
+
+    @property
+    def pad_words(self) -> int:
+        return self.timing.pad_words
+
+
+class TimedProgram:
+    """A program for the timing model.
+
+    Args:
+        instructions: the decoded program.
+        config: the machine.
+        faults: by instruction, the micro-op and fault that functional execution found.
+        checked: for each instruction, the fault that shows in the instruction by itself.
+
+    Attributes:
+        timings: the distinct timings.
+        numbers: the index in ``timings`` of each instruction's timing, intp[instructions].
+        units: the unit of each instruction, int8[instructions].
+        members: by unit, the indices of its instructions.
+        fetch_faults, start_faults, uop_faults: faults by instruction, found by fetch, before the start, or at
+            a micro-op.
+
+    Raises:
+        LimitExceeded: the program's distinct instructions have more than :data:`MAX_BUS_INTERVALS` bursts.
+    """
+
+    def __init__(
+        self,
+        instructions: Sequence[Instruction],
+        config: Config,
+        faults: Mapping[int, tuple[int, Fault]],
+        checked: Sequence[Fault | None],
+    ) -> None:
+        program = Distinct(instructions)
+        self.fetch_faults = fetch_faults(program, config)
+        self.start_faults = {n: one for n, one in enumerate(checked) if one is not None}
+        self.uop_faults = {n: found for n, found in faults.items() if found[1].cause in _UOP_CAUSES}
+        known: dict[InstructionTiming, int] = {}
+        self.numbers = self._number_timings(program, config, known)
+        for index in self.start_faults:  # equal instructions may differ in this: RES has room for one of them
+            timing = _timing_of(instructions[index], config, is_faulty=True)
+            self.numbers[index] = known.setdefault(timing, len(known))
+        self.timings = list(known)
+        self.units = np.array([one.unit for one in self.timings], dtype=np.int8)[self.numbers]
+        self.members: dict[Unit, npt.NDArray[np.intp]] = {u: np.flatnonzero(self.units == u) for u in WORKERS}
+
+    def _number_timings(
+        self, program: Distinct[Instruction], config: Config, known: dict[InstructionTiming, int]
+    ) -> npt.NDArray[np.intp]:
+        is_faulty = np.zeros(len(program), dtype=bool)
+        is_faulty[list(self.start_faults)] = True
+        is_sound = np.zeros(len(program.every), dtype=bool)
+        is_sound[program.places[~is_faulty]] = True
+        numbers: list[int] = []
+        intervals = 0
+        for number, (one, sound) in enumerate(zip(program.every, is_sound.tolist(), strict=True)):
+            timing = _timing_of(one, config, is_faulty=not sound)
+            numbers.append(known.setdefault(timing, len(known)))
+            intervals += timing.bus_intervals
+            if intervals > MAX_BUS_INTERVALS:  # each of these instructions occurs at least once
+                raise _limit_error(one, int(np.argmax(program.places == number)))
+        return np.array(numbers, dtype=np.intp)[program.places]
+
+    def check_bus_intervals(self, instructions: Sequence[Instruction]) -> None:
+        intervals = np.array([one.bus_intervals for one in self.timings], dtype=np.int64)
+        index = int(np.searchsorted(np.cumsum(intervals[self.numbers]), MAX_BUS_INTERVALS, side="right"))
+        if index < len(self.numbers):
+            raise _limit_error(instructions[index], index)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+def _limit_error(instruction: Instruction, index: int) -> MachineError:
+    message = (
+        f"with {instruction.mnemonic} the program moves data in more than {MAX_BUS_INTERVALS:,} bursts; "
+        "the cycle simulator records at most that many"
+    )
+    return fault_error(Fault(cause=Cause.LIMIT, message=message), index)
+
+
+_UOP_CAUSES = (Cause.DST_INDEX, Cause.SRC_INDEX, Cause.WGT_INDEX)
+
+
+def _timing_of(instruction: Instruction, config: Config, *, is_faulty: bool) -> InstructionTiming:
+    """Return an instruction's timing; ``is_faulty``: its unit finds a fault in it, so that nothing moves."""
+    uops = slots = pads = 0
+    bursts: tuple[int, ...] = ()
+    sram = None
+    if isinstance(instruction, Loops):
+        uops, slots = instruction.uop_count, busy_slots(instruction, config)
+    elif isinstance(instruction, Transfer) and not is_faulty:
+        rows = dram_rows(instruction, config)
+        if rows is not None:
+            bursts = burst_beats(rows, config)
+        if instruction.sram_elements:
+            pads = instruction.sram_elements - instruction.x_size * instruction.y_size
+            begin = instruction.sram_base
+            sram = (int(instruction.memory), begin, begin + instruction.sram_elements)
+    return InstructionTiming(
+        unit=instruction.unit,
+        pops=pops(instruction),
+        pushes=pushes(instruction),
+        uops=uops,
+        slots=slots,
+        bursts=bursts,
+        pad_words=pads,
+        sram=sram,
+        is_pipelined=isinstance(instruction, Loops),
+        runs_alone=isinstance(instruction, Set),
+        is_load=isinstance(instruction, Load),
+        store_unit_use=_store_unit_use(instruction, config) if config.post and not is_faulty else None,
+    )
+
+
+def _store_unit_use(instruction: Instruction, config: Config) -> StoreUnitUse | None:
+    if not isinstance(instruction, LoadPar | LoadRes | StoreReq):
+        return None
+    ranges = [(begin, begin + count) for pad, begin, count in sram_ranges(instruction) if pad is PAR]
+    begin, end = ranges[0] if ranges else (0, 0)
+    return StoreUnitUse(begin, end, abs(residual_change(instruction)), beat_cycles(instruction, config))
+
+
+def ranges_overlap(one: InstructionTiming, other: InstructionTiming) -> bool:
+    """Whether two LOADs fill overlapping ranges of the same scratchpad."""
+    if one.sram is None or other.sram is None:
+        return False
+    memory, begin, end = one.sram
+    other_memory, other_begin, other_end = other.sram
+    return memory == other_memory and begin < other_end and other_begin < end

