@@ -9,7 +9,7 @@ Example::
     result = program.run(A=np.ones((64, 64), np.int8))
     print(result.cycles, result.outputs["C"][0, :4])
 
-``accel.machine_names()`` lists the machines. Modules are imported when they are first used, so that ``import
+``accel.machines()`` lists the machines. Modules are imported when they are first used, so that ``import
 accel`` is fast.
 """
 
@@ -39,19 +39,19 @@ if TYPE_CHECKING:
         SweepError,
         TensorizeError,
     )
+    from accel.command_functions import check, diff, lockstep, machines, package, quantize, verify
     from accel.compiler.ops.conv2d import conv2d
     from accel.compiler.ops.conv2d_transpose import conv2d_transpose
     from accel.compiler.ops.pool2d import avg_pool2d, global_avg_pool2d, max_pool2d
     from accel.compiler.ops.quantized_layers import Quantized, QuantizedResidual
     from accel.compiler.ops.workload import Workload, dense, gemm
-    from accel.compiler.target.machine import Machine, machine, machine_names
+    from accel.compiler.target.machine import Machine, machine
     from accel.core.config import Config
     from accel.core.events import Event, EventKind, UnitCycles
     from accel.network.network import Network, load_onnx, load_tflite
     from accel.network.network_file import load_network, save_network
     from accel.network.network_program import NetworkProgram
     from accel.network.network_result import NetworkResult
-    from accel.proof.check_program import check_program
     from accel.proof.token_check import TokenReport
     from accel.run.build_program import build
     from accel.run.machine_advice import advise
@@ -99,21 +99,26 @@ __all__ = [
     "advise",
     "avg_pool2d",
     "build",
-    "check_program",
+    "check",
     "conv2d",
     "conv2d_transpose",
     "dense",
+    "diff",
     "gemm",
     "global_avg_pool2d",
     "load_network",
     "load_onnx",
     "load_tflite",
+    "lockstep",
     "machine",
-    "machine_names",
+    "machines",
     "max_pool2d",
+    "package",
+    "quantize",
     "save_network",
     "sweep",
     "te",
+    "verify",
 ]
 
 _NAMES = {
@@ -135,19 +140,19 @@ _NAMES = {
         "SweepError",
         "TensorizeError",
     ),
+    "accel.command_functions": ("check", "diff", "lockstep", "machines", "package", "quantize", "verify"),
     "accel.compiler.ops.conv2d": ("conv2d",),
     "accel.compiler.ops.conv2d_transpose": ("conv2d_transpose",),
     "accel.compiler.ops.quantized_layers": ("Quantized", "QuantizedResidual"),
     "accel.compiler.ops.pool2d": ("avg_pool2d", "global_avg_pool2d", "max_pool2d"),
     "accel.compiler.ops.workload": ("Workload", "dense", "gemm"),
-    "accel.compiler.target.machine": ("Machine", "machine", "machine_names"),
+    "accel.compiler.target.machine": ("Machine", "machine"),
     "accel.core.config": ("Config",),
     "accel.core.events": ("Event", "EventKind", "UnitCycles"),
     "accel.network.network_file": ("load_network", "save_network"),
     "accel.network.network": ("Network", "load_onnx", "load_tflite"),
     "accel.network.network_program": ("NetworkProgram",),
     "accel.network.network_result": ("NetworkResult",),
-    "accel.proof.check_program": ("check_program",),
     "accel.proof.token_check": ("TokenReport",),
     "accel.run.build_program": ("build",),
     "accel.run.machine_advice": ("advise",),

@@ -48,16 +48,16 @@ MAY_IMPORT = {
     "assembly": "base core image proof",
     "run": "base core image proof assembly compiler sim hw",
     "network": "base core image proof graph formats compiler run sim hw views",
-    "package": "base core graph image network run",
+    "deployment": "base core graph image network run",
     "debug": "base core image assembly sim run",
     "views": "base core image assembly run",
     "benchmarks": "base core compiler run",
     "studio": "base core image compiler run views network",
     "sweeps": "base core compiler hw run",
     "cli": "base core formats image proof assembly compiler sim hw run debug views benchmarks studio sweeps "
-    "network package",
+    "network deployment",
     "te": "compiler",
-    "": "base core proof compiler run sweeps cli te network",
+    "": "base core image formats proof compiler hw run views sweeps cli te network deployment",
 }
 """The folders that the modules of each folder may import, in addition to their own. Folders inside
 ``compiler``, ``sim`` and ``hw`` have their own lines. ``""`` stands for the modules in ``accel`` itself."""

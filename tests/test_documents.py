@@ -140,7 +140,7 @@ def test_every_block_is_run() -> None:
         assert set(fences[::2]) <= {"sh", "python", "asm", "toml", "text", "c"}, path
     assert len(blocks("sh")) >= 1
     assert len(blocks("c")) == 1, (
-        "tests/package/test_driver.py compiles that of docs/how-to/deploy-to-firmware.md only"
+        "tests/deployment/test_driver.py compiles that of docs/how-to/deploy-to-firmware.md only"
     )
 
 

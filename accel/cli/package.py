@@ -8,13 +8,13 @@ import click
 from accel.base.errors import AccelError
 from accel.cli.shared_options import busy, figures_table, json_option, load_program, print_json, show
 from accel.cli.stdout import wrote
+from accel.deployment.c_identifiers import identifier
+from accel.deployment.deployment_plan import deploy_network, deploy_program, example_run
+from accel.deployment.deployment_steps import Deployment
+from accel.deployment.package_folder import check_folder, write_package
 from accel.image.image import is_network
 from accel.network.network_file import load_network
 from accel.network.network_program import NetworkProgram
-from accel.package.c_identifiers import identifier
-from accel.package.deployment_plan import deploy_network, deploy_program, example_run
-from accel.package.deployment_steps import Deployment
-from accel.package.package_folder import check_folder, write_package
 from accel.run.result import SCHEMA_VERSION
 
 

@@ -177,7 +177,7 @@ def run_json(result: Result, advised: "AdviceReport | None") -> dict[str, Any]:
     said = headline(result)
     found = result.to_dict() | {
         "headline": None if said is None else said.to_dict(),
-        "critical_path": critical_json(result.critical_path()),
+        "critical_path": critical_json(result.known_path),
     }
     return found if advised is None else found | {"advice": advised.to_dict()}
 
@@ -247,7 +247,7 @@ def print_result(program: Program, result: Result, tokens: TokenReport | None = 
     show(figures_table(rows))
     if result.stalls is not None and result.cycles:
         show(stall_table(result))
-    path = result.critical_path()
+    path = result.known_path
     if path:
         show(critical_table(path))
         show(segments_table(path, lambda one: instruction_name(one, result)))

@@ -147,7 +147,7 @@ def _pictures(request: RunRequest, program: NetworkProgram) -> list[Pictures]:
 def _json(result: NetworkResult, advised: AdviceReport | None) -> dict[str, Any]:
     said = network_headline(result)
     advice = {} if advised is None else {"advice": advised.to_dict()}
-    path = critical_json(result.critical_path())
+    path = critical_json(result.known_path)
     return {
         "schema_version": SCHEMA_VERSION,
         **result.to_dict(),
@@ -164,7 +164,7 @@ def _advice(program: NetworkProgram, result: NetworkResult) -> AdviceReport:
 
 def show_path(result: NetworkResult) -> None:
     """Print the causes and longest segments of the critical path over all programs."""
-    path = result.critical_path()
+    path = result.known_path
     if not path:
         return
     show(critical_table(path))

@@ -10,12 +10,11 @@ from rich.table import Table
 from accel.base.errors import ShapeError, nearest
 from accel.cli.npy_files import input_files, read_arrays
 from accel.cli.shared_options import busy, config_option, json_option, print_json, seed_option, show
-from accel.formats.compare_with_original import compare_with_original
-from accel.formats.compare_with_runtime import Comparison, compare, random_inputs
+from accel.formats.compare_with_runtime import Comparison, random_inputs
 from accel.formats.onnx_import import MAX_BATCH
-from accel.formats.onnx_runtime import saturates
-from accel.network.model_files import DEFAULT_MACHINE, is_tflite
+from accel.network.model_files import DEFAULT_MACHINE
 from accel.network.network import read_network
+from accel.network.verify_network import verify_graph
 from accel.run.program import BACKENDS
 from accel.run.result import SCHEMA_VERSION
 
@@ -76,18 +75,16 @@ def verify(
         if name not in graph.inputs:
             raise ShapeError(f"{name!r} is not an input of the network; {nearest(name, graph.inputs)}")
     values = random_inputs(graph, seed) | read_arrays(files)
-    original = None
     with busy("comparing"):
-        comparison = compare(graph, values)
-        if not is_tflite(file) and not saturates():
-            original = compare_with_original(graph, file, values)
+        found = verify_graph(graph, file, values)
+    comparison, original = found.operators, found.original
     compared = [one for one in (comparison, original) if one is not None]
     result = None
     if backend is not None:
         with busy("running"):
             result = network.build(config, keep=True).run(values, backend=backend)
     if as_json:
-        ok = all(one.first is None for one in compared) and not (result and result.wrong)
+        ok = found.ok and not (result and result.wrong)
         ran = {"backend": result.backend, "mismatches": result.wrong} if result is not None else {}
         print_json(
             {

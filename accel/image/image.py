@@ -12,6 +12,7 @@ import io
 import json
 import math
 import reprlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,6 +24,7 @@ import numpy as np
 from accel.base.arguments import check_path
 from accel.base.atomic_files import write_atomically
 from accel.base.errors import AccelError, ProgramError
+from accel.base.html_summary import Bar, html_summary
 from accel.core.config import INSTRUCTION_BYTES, SPECS, Config, from_dict
 from accel.core.isa import Instruction, check_encodable, decode
 from accel.image.dram import Dram
@@ -197,6 +199,20 @@ class Image:
             f"{len(self.code) // INSTRUCTION_BYTES} instructions, {self.size} bytes of DRAM"
             f"{f'; {tensors}' if tensors else ''})"
         )
+
+    def _repr_html_(self) -> str:
+        options = None if self.source is None else self.source.options
+        workload = None if options is None else options.workload
+        rows = [("machine", self.config.label)]
+        if workload is not None:
+            rows.append(("workload", str(workload)))
+        rows.append(("instructions", f"{len(self.instructions):,}"))
+        rows.append(("bytes of DRAM", f"{self.size:,}"))
+        rows += [(f"{t.role} {t.name}", f"{t.dtype}{list(t.shape)}") for t in self.tensors]
+        counts = Counter(one.unit.label for one in self.instructions)
+        total = max(1, len(self.instructions))
+        bars = [Bar(unit, n / total, f"{n:,} instructions") for unit, n in counts.most_common()]
+        return html_summary(type(self).__name__, rows, bars)
 
     # --- file ------------------------------------------------------------------------------------
 

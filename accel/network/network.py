@@ -2,11 +2,13 @@
 
 import os
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from accel.base.arguments import check_integer
 from accel.base.errors import ScheduleError
+from accel.base.html_summary import Bar, html_summary
 from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
 from accel.formats import onnx_import, tflite_import
@@ -39,6 +41,17 @@ class Network:
         graph = self.graph
         inputs = ", ".join(f"{name} {graph.tensors[name].shape}" for name in graph.inputs)
         return f"Network({inputs} -> {', '.join(graph.outputs)}; {len(graph.nodes)} operators)"
+
+    def _repr_html_(self) -> str:
+        graph = self.graph
+        rows = [
+            (f"{role} {name}", f"{graph.tensors[name].dtype}{list(graph.tensors[name].shape)}")
+            for role, names in (("input", graph.inputs), ("output", graph.outputs))
+            for name in names
+        ]
+        counts = Counter(node.operator.kind for node in graph.nodes)
+        bars = [Bar(op, n / len(graph.nodes), f"{n} operators") for op, n in counts.most_common(8)]
+        return html_summary("Network", rows, bars)
 
     def build(
         self,

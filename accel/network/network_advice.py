@@ -42,7 +42,7 @@ def advise_network(
     Raises:
         AccelError: nothing ran on the machine, or events were not recorded.
     """
-    path = result.critical_path()
+    path = result.known_path
     if path is None:
         raise AccelError("advice needs a recorded run of the machine, as on 'sim'")
     end = time.process_time() + seconds
@@ -60,7 +60,7 @@ class _Trial:
     def __init__(self, program: NetworkProgram, result: NetworkResult) -> None:
         self._program = program
         self._images: list[Image] = [run.image for run in result.runs]
-        self._path = result.critical_path() or ()
+        self._path = result.known_path or ()
         self._cycles = result.cycles or 0
         self._layers: Counter[str] = Counter()
         for layer in result.layers:

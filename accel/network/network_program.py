@@ -1,6 +1,7 @@
 """Compiled networks, and their runs on every backend."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from accel.base.html_summary import Bar, html_summary
 from accel.core.config import Config
 from accel.graph.graph import Graph
 from accel.graph.graph_evaluation import check_inputs, evaluate, evaluate_node
@@ -59,6 +61,15 @@ class NetworkProgram:
             f"NetworkProgram({self.graph.name!r} for {self.config.label}, {count} of {len(self.parts)} "
             f"layers and {self.machine_share:.2%} of MACs on the machine)"
         )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            *(("machine", self.config.label), ("programs", str(len(self.chains)))),
+            ("MACs on the machine", f"{self.machine_share:.2%} of {self.macs:,}"),
+        ]
+        counts = Counter(part.where for part in self.parts)
+        bars = [Bar(f"on the {place}", n / len(self.parts), f"{n} layers") for place, n in counts.items()]
+        return html_summary("NetworkProgram", rows, bars)
 
     @cached_property
     def parts(self) -> tuple[NetworkPart, ...]:

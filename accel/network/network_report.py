@@ -115,7 +115,7 @@ def network_sections(
         result: result of a run in which time was simulated.
         advised: changes that would help, or None to omit the section.
     """
-    path = result.critical_path()
+    path = result.known_path
     return [
         ("verdict", "Verdict", _verdict(program, result)),
         ("figures", "Figures", _figures(result)),

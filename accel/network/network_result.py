@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from accel.base.errors import MismatchError
+from accel.base.errors import AccelError, MismatchError
+from accel.base.html_summary import Bar, html_summary
 from accel.compiler.expr.compulsory_cost import bound_by
 from accel.core.config import Config
 from accel.core.events import Timing
@@ -116,7 +117,7 @@ def machine_layer_results(
     begins = [0, *chain.ends[:-1]]
     cycles = layer_cycles(chain, result.timing)
     segments: list[list[Segment]] = [[] for _ in cycles]
-    path = result.critical_path() if causes else None
+    path = result.known_path if causes else None
     if path is not None and None not in cycles:
         segments = split_path(path, list(accumulate(one or 0 for one in cycles)))
     results, at = [], 0
@@ -230,6 +231,21 @@ class NetworkResult:
         parts.append("not compared" if self.mismatches is None else f"{self.wrong} mismatches")
         return f"NetworkResult({', '.join(parts)})"
 
+    def _repr_html_(self) -> str:
+        rows = [("machine", f"{self.config.label} ({self.backend})")]
+        if self.cycles is not None:
+            rows.append(("cycles", f"{self.cycles:,}"))
+        if self.utilization is not None:
+            rows.append(("utilization", f"{self.utilization:.1%}"))
+        rows.append(("mismatches with numpy", "not compared" if self.wrong is None else f"{self.wrong:,}"))
+        rows += [(f"output {name}", f"{a.dtype}{list(a.shape)}") for name, a in self.outputs.items()]
+        slowest = sorted(self.layers, key=lambda layer: -(layer.cycles or 0))[:8] if self.cycles else []
+        bars = [
+            Bar(one.name, (one.cycles or 0) / (self.cycles or 1), f"{one.cycles or 0:,} cycles")
+            for one in slowest
+        ]
+        return html_summary("NetworkResult", rows, bars)
+
     @property
     def outputs(self) -> dict[str, Array]:
         """The graph's outputs by name."""
@@ -260,17 +276,26 @@ class NetworkResult:
             total.update(layer.bytes_by_kind)
         return dict(total)
 
-    def critical_path(self) -> tuple[Segment, ...] | None:
+    def critical_path(self) -> tuple[Segment, ...]:
         """Return the critical path: segments in order of time, whose cycles add up to
         :attr:`~accel.network.network_result.NetworkResult.cycles`.
 
         Instructions are numbered within their program. Programs follow one another.
 
-        Returns:
-            See :class:`~accel.run.critical_path.Segment`, or None unless events were recorded
-            (``run(record=True)``) and time was simulated.
+        Raises:
+            AccelError: time was not simulated, or events were not recorded (``run(record=True)``).
         """
-        paths = [path for run in self.runs if (path := run.critical_path()) is not None]
+        if self.known_path is None:
+            raise AccelError(
+                "the network's run has no critical path, because time was not simulated or events were not "
+                "recorded; use the backend 'sim' and record=True"
+            )
+        return self.known_path
+
+    @property
+    def known_path(self) -> tuple[Segment, ...] | None:
+        """The critical path, or None where :meth:`critical_path` raises an error."""
+        paths = [path for run in self.runs if (path := run.known_path) is not None]
         return join_paths(paths) if paths else None
 
     def layer_of(self, cycle: int) -> LayerResult | None:

@@ -81,7 +81,7 @@ def saved_network(
         overrides=dict(overrides or {}),
         seed=seed,
         figures=whole_figures(result),
-        critical=result.critical_path() or (),
+        critical=result.known_path or (),
         traffic=_total_traffic(one for run in sequence.runs for one in dram_traffic(run) if one.moved),
         states=state_thousandths(sequence.activity),
         layers=tuple(

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from accel.base.errors import DeadlockError, MachineError, ProgramFault, RaceError
+from accel.base.html_summary import Bar, html_summary
 from accel.base.interned_sequence import Distinct
 from accel.core.config import Config
 from accel.core.fault_causes import (
@@ -129,6 +130,12 @@ class TokenReport:
         if self.deadlock is not None:
             return "deadlock"
         return "race" if self.race_count else "unknown"
+
+    def _repr_html_(self) -> str:
+        rows = [("verdict", self.summary), ("instructions", f"{self.instructions:,}")]
+        most = max(1, *self.peak)
+        bars = [Bar(f"most {c.label} tokens", self.peak[c] / most, str(self.peak[c])) for c in Counter]
+        return html_summary("TokenReport", rows, bars)
 
     @property
     def leftovers(self) -> str:

@@ -171,7 +171,7 @@ def advise(result: Result, *, seconds: float = DEFAULT_SECONDS) -> AdviceReport:
     Raises:
         AccelError: there are no events, or an error ended the run.
     """
-    path = result.critical_path()
+    path = result.known_path
     if path is None or result.error is not None:
         raise AccelError("the run has no events or ended early; advice needs a complete run, as on 'sim'")
     end = time.process_time() + seconds

@@ -8,7 +8,8 @@ from typing import Any, Self
 
 import numpy.typing as npt
 
-from accel.base.errors import MachineError, MismatchError
+from accel.base.errors import AccelError, MachineError, MismatchError
+from accel.base.html_summary import Bar, html_summary
 from accel.compiler.expr.compulsory_cost import Compulsory, bound_by
 from accel.core.config import INSTRUCTION_BYTES, Config
 from accel.core.events import Event, Timing, UnitCycles
@@ -20,6 +21,7 @@ from accel.core.token_rules import is_carrier
 from accel.image.image import Image
 from accel.run.critical_path import Segment, critical_path
 from accel.run.event_tables import ResultTable, events_table, instructions_table
+from accel.run.result_pictures import Picture, picture
 from accel.run.run_figures import RESULT_KEYS, SCHEMA_VERSION, ErrorFigures, RunFigures, error_dict
 
 __all__ = ["RESULT_KEYS", "SCHEMA_VERSION", "Result", "TimedResult", "Totals", "error_dict"]
@@ -141,11 +143,65 @@ class Result:
     def events(self) -> list[Event] | None:
         return None if self.timing is None else self.timing.events()
 
-    def critical_path(self) -> tuple[Segment, ...] | None:
-        """Return the critical path of the run. None if time was not simulated, or if events were not recorded
-        or are too many. Its segments add up to :attr:`~accel.run.result.Result.cycles`, see
-        :class:`~accel.run.critical_path.Segment`."""
-        return self._critical_path
+    def critical_path(self) -> tuple[Segment, ...]:
+        """Return the critical path of the run. Its segments add up to
+        :attr:`~accel.run.result.Result.cycles`, see :class:`~accel.run.critical_path.Segment`.
+
+        Raises:
+            AccelError: time was not simulated, or events were not recorded or are too many.
+        """
+        if self.timing is None:
+            raise AccelError(
+                f"the backend {self.backend!r} does not simulate time, so the run has no critical path; "
+                f"use 'sim' or 'rtl'"
+            )
+        if self.known_path is None:
+            raise AccelError(
+                "the events of the run were not recorded or are too many, so it has no critical path; "
+                "on the hardware, record=True records them"
+            )
+        return self.known_path
+
+    def report(self, *, name: str | None = None) -> Picture:
+        """Return the report of the run, an :class:`accel.views.Report`: ``.save("report.html")`` writes it,
+        and a notebook shows it."""
+        made: Picture = picture("report", self, name=name)
+        return made
+
+    def timeline(self, *, name: str | None = None) -> Picture:
+        """Return the pipeline chart, an :class:`accel.views.Timeline`: ``print`` shows it as text, and
+        ``.save("run.svg")`` writes it."""
+        made: Picture = picture("timeline", self, name=name)
+        return made
+
+    def plot(self, *, name: str | None = None) -> Picture:
+        """Return the interactive view of the run for a notebook (extra ``notebook``)."""
+        made: Picture = picture("plot", self, name=name)
+        return made
+
+    def advise(self, *, seconds: float | None = None) -> "Any":
+        """Return the changes that would help, an :class:`~accel.run.machine_advice.AdviceReport`."""
+        return picture("advise", self, **({} if seconds is None else {"seconds": seconds}))
+
+    def _repr_html_(self) -> str:
+        figures = self.figures()
+        rows = [("machine", f"{self.config.label} ({self.backend})")]
+        if figures.cycles is not None:
+            rows.append(("cycles", f"{figures.cycles:,}"))
+        if figures.utilization is not None:
+            rows.append(("utilization", f"{figures.utilization:.1%}"))
+        rows.append(("bytes read, written", f"{self.load_bytes:,}, {self.store_bytes:,}"))
+        if self.error is not None:
+            rows.append(("stopped by", str(self.error)))
+        wrong = "not compared" if self.mismatches is None else f"{self.mismatches:,}"
+        rows.append(("mismatches with numpy", wrong))
+        rows += [(f"output {name}", f"{a.dtype}{list(a.shape)}") for name, a in self.outputs.items()]
+        busy = [
+            Bar(f"{unit} busy", states.busy / self.cycles, f"{states.busy:,} cycles")
+            for unit, states in (self.stalls or {}).items()
+            if self.cycles
+        ]
+        return html_summary("Result", rows, busy)
 
     def instructions_table(self) -> ResultTable:
         """Return a row for each instruction: unit, name, tensor, stage of the schedule, text, and, if they
@@ -157,7 +213,8 @@ class Result:
         return None if self.events is None else events_table(self.image, self.events)
 
     @cached_property
-    def _critical_path(self) -> tuple[Segment, ...] | None:
+    def known_path(self) -> tuple[Segment, ...] | None:
+        """The critical path, or None where :meth:`critical_path` raises an error."""
         return None if self.timing is None else critical_path(self.timing, self.image)
 
     @property

@@ -74,7 +74,7 @@ def headline(result: Result) -> Headline | None:
     Returns:
         None if an error ended the run, or if it has no critical path, as without simulated time.
     """
-    path = result.critical_path()
+    path = result.known_path
     if not path or result.error is not None or not result.cycles:
         return None
     most = shares(path)[0]

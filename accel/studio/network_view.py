@@ -10,6 +10,7 @@ from accel.image.image import is_network
 from accel.network.network import read_network
 from accel.network.network_advice import advise_network
 from accel.network.network_file import load_network
+from accel.network.network_headline import network_headline
 from accel.network.network_program import NetworkProgram
 from accel.network.network_report import analyzed_programs, network_sections
 from accel.network.network_result import NetworkResult
@@ -62,6 +63,7 @@ def render_network(state: StudioState, path: str, limits: Limits) -> RenderedSta
         "state": state.to_data(),
         "machine": program.config.to_dict(),
         "schedule": None,
+        "headline": "" if (said := network_headline(result)) is None else said.text,
         "figures": page_figures(whole_figures(result)),
         "commands": commands(state),
     }

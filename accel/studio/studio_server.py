@@ -21,6 +21,7 @@ from accel.studio.access_control import LOOPBACK, AccessControl, SecurityMiddlew
 from accel.studio.assets import asset
 from accel.studio.form_fields import form_data
 from accel.studio.studio_files import MAX_FILE_BYTES, StudioFiles
+from accel.studio.studio_state import StudioState
 from accel.studio.studio_view import error_data
 from accel.studio.worker_supervisor import DEFAULT_SECONDS, Superseded, WorkerSupervisor
 from accel.views.page_sections import page_style
@@ -41,17 +42,20 @@ except ImportError:
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
+DEFAULT_PORT = 8723
 MAX_STATE_BYTES = 1 << 20
 MAX_UPLOAD_BYTES = MAX_FILE_BYTES * 4 // 3 + (1 << 12)
 """Size of a post with a file, which base64 makes a third longer."""
-QUESTIONS = ("view", "advice")
+QUESTIONS = ("view", "advice", "page")
 _CLIENT_CLOSED = 499
 """Status for a client that has disconnected. Nobody receives it."""
 
 
-def studio(workers: WorkerSupervisor, access: AccessControl, files: StudioFiles) -> ASGIApp:
-    """Return the application."""
-    endpoints = _Endpoints(workers, access, files)
+def studio(
+    workers: WorkerSupervisor, access: AccessControl, files: StudioFiles, start: StudioState | None = None
+) -> ASGIApp:
+    """Return the application. ``start`` is the state that the page shows first."""
+    endpoints = _Endpoints(workers, access, files, start)
     routes = [
         *(Route(path, endpoints.page, methods=["GET"]) for path in endpoints.pages),
         Route("/form", endpoints.form, methods=["GET"]),
@@ -68,8 +72,14 @@ async def _disconnected(request: Request, error: Exception) -> Response:
 
 
 class _Endpoints:
-    def __init__(self, workers: WorkerSupervisor, access: AccessControl, files: StudioFiles) -> None:
-        self._workers, self._access, self._files = workers, access, files
+    def __init__(
+        self,
+        workers: WorkerSupervisor,
+        access: AccessControl,
+        files: StudioFiles,
+        start: StudioState | None,
+    ) -> None:
+        self._workers, self._access, self._files, self._start = workers, access, files, start
         self.pages: dict[str, tuple[str, str]] = {
             "/": (asset("index.html"), "text/html"),
             "/studio.css": (page_style() + asset("studio.css"), "text/css"),
@@ -95,7 +105,13 @@ class _Endpoints:
         return response
 
     async def form(self, request: Request) -> Response:
-        return _json(form_data() | {"files": self._files.names})
+        return _json(
+            form_data()
+            | {
+                "files": self._files.names,
+                "given": None if self._start is None else self._start.to_data(),
+            }
+        )
 
     async def upload(self, request: Request) -> Response:
         body = await _body(request, MAX_UPLOAD_BYTES)
@@ -150,12 +166,20 @@ async def _body(request: Request, max_bytes: int) -> bytes | None:
     return b"".join(parts)
 
 
-def listening(port: int) -> socket.socket:
-    """Return a socket on the loopback interface. Port 0 is any free port.
+def listening(port: int | None) -> socket.socket:
+    """Return a socket on the loopback interface.
+
+    Args:
+        port: 0 for any free port. None for 8723, or for any free port if 8723 is taken.
 
     Raises:
         AccelError: the port cannot be used.
     """
+    if port is None:
+        try:
+            return listening(DEFAULT_PORT)
+        except AccelError:
+            return listening(0)
     found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -183,19 +207,21 @@ def serving(workers: WorkerSupervisor, files: StudioFiles, port: int = 0) -> Ite
 
 
 def serve(
-    port: int,
+    port: int | None,
     announce: Callable[[str], None],
     paths: tuple[Path, ...] = (),
     *,
     seconds: float = DEFAULT_SECONDS,
+    start: StudioState | None = None,
 ) -> None:
     """Serve the studio until the user ends it.
 
     Args:
-        port: 0 for any free port.
+        port: see :func:`listening`.
         announce: called with the address that the user has to open.
         paths: networks and programs that can be shown.
         seconds: time limit of an answer.
+        start: the state that the page shows first. A file that it names must be in ``paths``.
 
     Raises:
         AccelError: the port or a file cannot be used, or the extra is not installed.
@@ -203,16 +229,20 @@ def serve(
     if not _IS_INSTALLED:
         raise AccelError(not_installed("the studio needs starlette", "studio"))
     with StudioFiles(paths) as files, listening(port) as opened, WorkerSupervisor(seconds=seconds) as workers:
-        access, server = _server(workers, files, opened)
+        access, server = _server(workers, files, opened, start)
         announce(access.address)
         server.run(sockets=[opened])
 
 
 def _server(
-    workers: WorkerSupervisor, files: StudioFiles, opened: socket.socket
+    workers: WorkerSupervisor, files: StudioFiles, opened: socket.socket, start: StudioState | None = None
 ) -> tuple[AccessControl, uvicorn.Server]:
     access = AccessControl(port=opened.getsockname()[1])
     settings = uvicorn.Config(
-        studio(workers, access, files), log_level="warning", access_log=False, lifespan="off", ws="none"
+        studio(workers, access, files, start),
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        ws="none",
     )
     return access, uvicorn.Server(settings)

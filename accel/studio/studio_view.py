@@ -13,6 +13,7 @@ from accel.run.machine_advice import advise
 from accel.run.program import Program
 from accel.run.replay import load_any
 from accel.run.result import Result
+from accel.run.run_headline import headline
 from accel.studio.network_view import render_network
 from accel.studio.rendered_state import Limits, RenderedState, check_limit, page_figures
 from accel.studio.state_commands import commands
@@ -20,7 +21,7 @@ from accel.studio.studio_files import is_model
 from accel.studio.studio_state import StudioState
 from accel.views.analyzed_run import analyze_run
 from accel.views.run_comparison import Comparison, comparison_sections, summary
-from accel.views.run_report import run_view
+from accel.views.run_report import run_view, view_page
 from accel.views.saved_run import SavedRun
 
 _CACHED_STATES = 6
@@ -51,6 +52,10 @@ class ViewCache:
             "pinned": {"title": pinned.view["title"], "figures": pinned.view["figures"]},
             "sections": [section, *shown.view["sections"]],
         }
+
+    def page(self, state: StudioState, paths: Mapping[str, str] | None = None) -> str:
+        """Return a state's view as a page that needs no server."""
+        return view_page(self.view(state, paths))
 
     def advice(self, state: StudioState, paths: Mapping[str, str] | None = None) -> dict[str, Any]:
         """Return the changes of single machine fields that make a state's run faster."""
@@ -133,6 +138,7 @@ def _render_program(state: StudioState, program: Program, limits: Limits) -> Ren
         "state": state.to_data(),
         "machine": result.config.to_dict(),
         "schedule": schedule,
+        "headline": "" if (said := headline(result)) is None else said.text,
         "figures": page_figures(result.to_dict()),
         "commands": commands(state),
     }

@@ -16,15 +16,16 @@ from accel.studio.studio_view import ViewCache, error_data
 def answer(views: ViewCache, text: str) -> str:
     """Return the answer to a question as a line of JSON.
 
-    A question is JSON with ``ask`` (``view`` or ``advice``), the page's ``state``, and ``files``, paths by
-    name.
+    A question is JSON with ``ask`` (``view``, ``advice`` or ``page``), the page's ``state``, and ``files``,
+    paths by name.
     """
     found: dict[str, Any]
     question: dict[str, Any] = {}
     try:
         question = json.loads(text)
         asked, state = question["ask"], StudioState.from_data(question["state"])
-        found = {asked: {"view": views.view, "advice": views.advice}[asked](state, question["files"])}
+        answers = {"view": views.view, "advice": views.advice, "page": views.page}
+        found = {asked: answers[asked](state, question["files"])}
     except AccelError as error:
         found = error_data(error, question.get("files"))
     except MemoryError:

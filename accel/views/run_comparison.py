@@ -58,7 +58,8 @@ class Comparison:
     @property
     def figures(self) -> dict[str, tuple[Any, Any]]:
         """:data:`FIGURES` of both."""
-        return {key: (self.a.figures.get(key), self.b.figures.get(key)) for key in FIGURES}
+        figures = [{**run.figures, "largest_cause": run.largest_cause} for run in (self.a, self.b)]
+        return {key: (figures[0].get(key), figures[1].get(key)) for key in FIGURES}
 
     @property
     def units(self) -> list[Change[tuple[str, str]]]:
@@ -129,7 +130,12 @@ class Comparison:
             "b": _run_dict(self.b),
             "same_program": self.same_program,
             "fields": {name: {"a": a, "b": b} for name, (a, b) in self.fields.items()},
-            "figures": {name: {"a": a, "b": b} for name, (a, b) in self.figures.items()},
+            "figures": {name: {"a": a, "b": b} for name, (a, b) in self.figures.items()}
+            | {
+                "bound_by": {
+                    side: run.figures.get("bound_by") for side, run in (("a", self.a), ("b", self.b))
+                }
+            },
             "units": [{"unit": unit, "state": state, **_sides(a, b)} for (unit, state), a, b in self.units],
             "causes": [
                 {"unit": unit, "cause": str(cause), **_sides(a, b)} for (unit, cause), a, b in self.causes

@@ -125,7 +125,7 @@ def _critical(run: AnalyzedRun) -> str:
         index = one.instruction
         return "" if index is None else f'<a href="#i{index}">{index} {escape(run.names[index])}</a>'
 
-    return critical_path_html(run.result.critical_path() or (), instruction_link)
+    return critical_path_html(run.result.known_path or (), instruction_link)
 
 
 def _timeline(run: AnalyzedRun | None = None) -> str:

@@ -49,7 +49,7 @@ class RunSequence:
     def critical_path(self) -> Iterator[Segment]:
         cycle = 0
         for run, begin in zip(self.runs, self.begins, strict=True):
-            for one in run.result.critical_path() or ():
+            for one in run.result.known_path or ():
                 number = None if one.instruction is None else begin + one.instruction
                 yield one._replace(start=cycle + one.start, instruction=number)
             cycle += run.activity.cycles

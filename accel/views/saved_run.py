@@ -27,7 +27,7 @@ from accel.core.isa import Unit
 from accel.image.image import RUN_FORMAT, Image
 from accel.image.manifest_entries import read_entry
 from accel.image.zip_archive import Archive, damage, is_archive, write_archive
-from accel.run.critical_path import Segment
+from accel.run.critical_path import Segment, shares
 from accel.run.layer_record import Layer, layer_at
 from accel.run.result import Result
 from accel.views.activity_records import Activity
@@ -63,7 +63,7 @@ FIGURES: Mapping[str, str] = {
     "slot_utilization": "slots filled",
     "load_bytes": "bytes loaded",
     "store_bytes": "bytes stored",
-    "bound_by": "bound by",
+    "largest_cause": "largest cause of the critical path",
 }
 """The figures that comparisons show: their keys, and their names in tables."""
 
@@ -97,6 +97,16 @@ class SavedRun:
     states: npt.NDArray[np.uint16]
     layers: tuple[Layer, ...] = ()
 
+    @property
+    def largest_cause(self) -> str | None:
+        """The largest share of the critical path, for example ``compute slots 96%``. None if the run has no
+        critical path."""
+        found = shares(self.critical)
+        cycles = self.figures["cycles"]
+        return (
+            f"{found[0].unit} {found[0].cause} {found[0].cycles / cycles:.0%}" if found and cycles else None
+        )
+
     @classmethod
     def of(
         cls,
@@ -125,7 +135,7 @@ class SavedRun:
             overrides=dict(overrides or {}),
             seed=seed,
             figures=result.to_dict(),
-            critical=result.critical_path() or (),
+            critical=result.known_path or (),
             traffic=tuple(one for one in dram_traffic(run) if one.moved),
             states=state_thousandths(run.activity),
         )

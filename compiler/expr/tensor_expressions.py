@@ -102,6 +102,9 @@ class Tensor:
     def __mul__(self, other: Tensor | int) -> Tensor:
         return self._elementwise(other, "*", "times", mul)
 
+    __radd__ = __add__
+    __rmul__ = __mul__
+
     def __matmul__(self, other: Tensor) -> Tensor:
         """Return the matrix product, int32. For example, shapes (8, 16) and (16, 4) give (8, 4)."""
         if len(self.shape) != 2 or len(other.shape) != 2 or self.shape[1] != other.shape[0]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from accel.base.arguments import plain_integer
 from accel.base.errors import ScheduleError
+from accel.base.html_summary import html_summary
 from accel.compiler.expr.linear_expressions import simplify
 from accel.compiler.expr.scalar_expressions import Cast, Expr, IterVar, Read, Sum, rewrite, substitute
 from accel.compiler.expr.tensor_expressions import Compute, Placeholder, Tensor
@@ -28,6 +29,14 @@ class Schedule(StageGraph):
     def __repr__(self) -> str:
         stages = ", ".join(stage.tensor.name for stage in self.stages)
         return f"Schedule({stages}; {len(self.steps)} steps)"
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for stage in self.stages:
+            place = "" if stage.attach is None else f", at {stage.attach[0].name}.{stage.attach[1].name}"
+            scope = "DRAM" if stage.scope is None else stage.scope.name
+            rows.append((f"{stage.name} in {scope}", f"{', '.join(v.name for v in stage.leaves)}{place}"))
+        return html_summary("Schedule", rows)
 
     def cache_read(
         self,

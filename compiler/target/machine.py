@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from accel.base.errors import ConfigError, ScheduleError, nearest
+from accel.base.html_summary import Bar, html_summary
 from accel.compiler.target import machine_intrinsics
 from accel.compiler.target.intrinsic_declaration import (
     AluIntrin,
@@ -16,6 +17,7 @@ from accel.compiler.target.intrinsic_declaration import (
 from accel.compiler.target.memory_scope import Scope, scopes
 from accel.core.config import NAMED, Config, load_config
 from accel.core.isa import check_encodable
+from accel.core.scratchpad_specs import scratchpads_of
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,24 @@ class Machine:
     ``m.inp_buffer``."""
 
     config: Config
+
+    def __repr__(self) -> str:
+        return f"Machine({self.config.label}, {self.config.macs_per_cycle} MACs per cycle)"
+
+    def _repr_html_(self) -> str:
+        config = self.config
+        rows = [
+            ("configuration", config.label),
+            ("MACs per cycle", f"{config.macs_per_cycle:,}"),
+            ("bus", f"{config.bus_bytes} bytes per cycle"),
+        ]
+        sizes = {
+            name: pad.depth(config) * pad.element_bytes(config)
+            for name, pad in scratchpads_of(config).items()
+        }
+        most = max(sizes.values())
+        bars = [Bar(f"{name} scratchpad", size / most, f"{size:,} bytes") for name, size in sizes.items()]
+        return html_summary("Machine", rows, bars)
 
     @property
     def inp_buffer(self) -> Scope:

@@ -10,6 +10,7 @@ import pytest
 from accel.base.errors import ScheduleError
 from accel.compiler.mappings.mapping_choice import MappingChoice
 from accel.core.config import Config
+from accel.deployment.deployment_plan import deploy_network
 from accel.formats.compare_with_runtime import compare
 from accel.formats.onnx_import import load_onnx
 from accel.formats.onnx_runtime import run_onnx_runtime
@@ -27,13 +28,12 @@ from accel.network.digits import (
     digits_pictures,
 )
 from accel.network.network_program import NetworkProgram
-from accel.package.deployment_plan import deploy_network
 from accel.run.measured_plans import measure_plans
 from accel.views import Timeline
+from tests.deployment.driver import BASE, Driver, Hardware, library
 from tests.expect import refused
 from tests.lockstep.builds import BUILDS, opened
 from tests.network.networks import MACHINE
-from tests.package.driver import BASE, Driver, Hardware, library
 from tests.tools import needs
 
 LARGEST = 32_000

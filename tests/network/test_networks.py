@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import accel
+from accel.deployment.deployment_plan import deploy_network
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import QUANTIZED, Array
-from accel.package.deployment_plan import deploy_network
+from tests.deployment.driver import Driver, Model, library
 from tests.formats.test_networks import SOFTMAX, from_softmax, runs
 from tests.network.networks import MACHINE
-from tests.package.driver import Driver, Model, library
 from tests.tools import needs
 
 

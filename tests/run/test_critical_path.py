@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 
 import accel
+from accel.base.errors import AccelError
 from accel.core.fault_causes import instruction_faults
 from accel.core.isa import Gemm, Load, Memory
 from accel.core.token_rules import Counter
@@ -210,7 +211,10 @@ def test_a_result_says_why_it_took_its_cycles() -> None:
 
 def test_a_run_without_time_has_no_path() -> None:
     program = gemm_program()
-    assert program.run(backend="functional").critical_path() is None
+    result = program.run(backend="functional")
+    assert result.known_path is None
+    with pytest.raises(AccelError, match=r"'functional' does not simulate time.*use 'sim' or 'rtl'"):
+        result.critical_path()
 
 
 def test_a_run_that_ends_early_has_a_path_up_to_the_error() -> None:
@@ -233,7 +237,7 @@ def test_late_memory_prolongs_the_segments_that_wait_for_it() -> None:
     path = late.critical_path()
     assert path is not None
     assert sum(one.cycles for one in path) == late.cycles
-    assert max(one.cycles for one in path) >= max(one.cycles for one in result.critical_path() or ())
+    assert max(one.cycles for one in path) >= max(one.cycles for one in result.critical_path())
     assert min(one.cycles for one in path) > 0
 
 

@@ -40,7 +40,7 @@ def test_the_next_step_fits_the_cause(name: str) -> None:
     assert found is not None
     assert found.step.startswith(step)
     assert found.bound.startswith(bound)
-    most = shares(result.critical_path() or ())[0]
+    most = shares(result.critical_path())[0]
     assert (found.unit, found.cause, found.cycles) == (most.unit, str(most.cause), most.cycles)
     assert found.text.startswith(f"{bound}: {found.cycles:,} cycles, {found.share:.0%} of the run; ")
     assert found.to_dict()["share"] == most.cycles / (result.cycles or 0)

@@ -4,11 +4,14 @@ import base64
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from accel.studio.access_control import AccessControl
+from accel.studio.state_links import state_of_file, state_of_link
+from accel.studio.studio_state import StudioState
 
 SMALL = {"workload": "gemm", "parameters": {"M": 24, "N": 24, "K": 32, "shift": 4}, "machine": "tiny"}
 GEMM = base64.urlsafe_b64encode(json.dumps(SMALL).encode()).decode().rstrip("=")
@@ -29,7 +32,7 @@ def visited(
     page.on("request", lambda asked: asked.url.startswith(access.origins) or complaints.append(asked.url))
     page.set_default_timeout(30_000)
     page.goto(f"{access.address}{fragment}")
-    page.wait_for_selector("#rows .row")
+    page.wait_for_selector("#now b")
     yield page
     context.close()
     assert complaints == []
@@ -56,6 +59,7 @@ def test_a_state_is_changed_pinned_advised_and_restored(chromium: Any, served: A
         first = cycles(page)
         page.keyboard.press("p")  # pin
         page.wait_for_selector("#compared")
+        page.click("#tab-machine")
         changes(page, lambda: page.fill("#f-read_latency", "500"))
         slower = cycles(page)
         assert slower > first
@@ -70,6 +74,7 @@ def test_a_state_is_changed_pinned_advised_and_restored(chromium: Any, served: A
         assert cycles(page) == slower
 
         # a bad step is named, and the page still shows the last valid state
+        page.click("#tab-schedule")
         steps = page.locator("#steps input")
         assert steps.first.input_value().startswith("set_scope stage=")
         page.locator("#steps input").nth(2).fill("tile stage=nobody axes=[y,x] factors=[8,8]")
@@ -126,3 +131,44 @@ def test_a_networks_layers_and_programs_are_shown(chromium: Any, served: AccessC
         assert cycles(page) == whole
         assert page.text_content("#program option:checked") != drawn
         assert page.evaluate("document.activeElement.id") == "program"
+
+
+@pytest.mark.browser
+def test_tabs_show_a_part_of_the_view_and_of_the_form(chromium: Any, served: AccessControl) -> None:
+    with visited(chromium, served) as page:
+        assert page.text_content("#headline").endswith(".")
+        assert page.is_visible("#critical")
+        assert not page.is_visible("#loops")
+        page.click("#groups [data-group=Code]")
+        page.wait_for_selector("#rows .row")
+        assert page.is_visible("#loops")
+        assert page.is_visible("#timeline svg")
+        assert not page.is_visible("#critical")
+        page.keyboard.press("ArrowRight")
+        assert page.get_attribute("#groups [data-group=Units]", "aria-selected") == "true"
+        page.click("#tab-machine")
+        assert not page.is_visible("#workload")
+        changes(page, lambda: page.fill("#f-read_latency", "100"))
+        assert page.get_attribute("#groups [data-group=Units]", "aria-selected") == "true", "a tab stays"
+        assert page.text_content("label[for=f-acc_bytes]").endswith(" KiB")
+        assert page.evaluate("document.documentElement.scrollHeight") < 2000
+
+
+@pytest.mark.browser
+def test_a_state_and_a_page_are_saved(chromium: Any, served: AccessControl, tmp_path: Path) -> None:
+    with visited(chromium, served) as page:
+        shown = cycles(page)
+        page.keyboard.press("s")
+        with page.expect_download() as saved:
+            page.click("#saving [data-state]")
+        saved.value.save_as(tmp_path / "state.json")
+        with page.expect_download() as saved:
+            page.click("#saving [data-page]")
+        saved.value.save_as(tmp_path / "run.html")
+        link = page.url
+    assert state_of_file(tmp_path / "state.json") == state_of_link(link) == StudioState.from_data(SMALL)
+    alone = chromium.new_page()
+    alone.goto((tmp_path / "run.html").as_uri())
+    alone.wait_for_selector("#timeline svg.chart path", state="attached")
+    assert f"{shown:,}" in alone.text_content("body")
+    alone.close()

@@ -4,6 +4,14 @@ import accel from "./accel.js";
 
 const WAIT = 220;             // milliseconds after the last key before a view is requested
 const ORDER = ["timeline", "compared", "advice", "critical", "loops", "layers", "table", "units", "figures", "roofline", "scratchpads", "dram", "memory", "traffic", "fusion", "verdict", "instructions"];
+const GROUPS = {              // the tabs below the chart, and the sections of each
+  "Overview": ["compared", "advice", "critical", "figures", "roofline", "verdict"],
+  "Code": ["loops", "instructions"],
+  "Layers": ["layers", "table", "fusion"],
+  "Units": ["units"],
+  "Memory": ["scratchpads", "dram", "memory", "traffic"],
+};
+const USUAL = ["batch", "block_in", "block_out", "bus_bits", "read_latency", "acc_bytes"];
 const byId = id => document.getElementById(id);
 const make = (name, attributes = {}, ...children) => {
   const made = document.createElement(name);
@@ -127,8 +135,10 @@ function show(data, seconds) {
   before = shown;
   shown = data;
   byId("helps").hidden = true;
+  byId("headline").textContent = data.headline ? `${data.headline[0].toUpperCase()}${data.headline.slice(1)}.` : "";
   data.sections.sort((a, b) => ORDER.indexOf(a.name) - ORDER.indexOf(b.name));
   if (view) view.update(data); else view = accel.view(byId("view"), data);
+  group(data.sections.map(one => one.name));
   byId("title").textContent = `${data.title}: ${data.facts}, drawn in ${seconds.toFixed(2)} s`;
   document.title = `${data.title} - accel studio`;
   const figures = data.figures, parts = [];
@@ -137,6 +147,7 @@ function show(data, seconds) {
   if (figures.utilization !== null) parts.push(make("small", {}, `${(100 * figures.utilization).toFixed(1)} % of the GEMM core`));
   const alike = before && before.figures.cycles !== figures.cycles && computed(before.state) === computed(data.state);
   if (alike) parts.push(change(figures.cycles, before.figures.cycles, "vs last"));
+  if (data.pinned && !before?.pinned) showGroup("compared");
   if (data.pinned) parts.push(change(figures.cycles, data.pinned.figures.cycles, "vs pinned"));
   byId("now").replaceChildren(...parts);
   byId("pin").setAttribute("aria-pressed", String(Boolean(state.pinned)));
@@ -145,6 +156,59 @@ function show(data, seconds) {
   if (state.file && !bases.has(state.file)) { bases.set(state.file, { ...data.machine, ...unchanged(data) }); machine(); }
   if (state.file) workload();
 }
+
+// --- tabs
+
+/** Connect the buttons of a tablist; `choose` gets the chosen button. Arrow keys move between them. */
+function tabs(list, choose) {
+  const buttons = [...list.querySelectorAll("button")];
+  const select = chosen => {
+    buttons.forEach(button => { button.setAttribute("aria-selected", String(button === chosen)); button.tabIndex = button === chosen ? 0 : -1; });
+    choose(chosen);
+  };
+  buttons.forEach((button, n) => {
+    button.addEventListener("click", () => select(button));
+    button.addEventListener("keydown", event => {
+      const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (!by) return;
+      event.preventDefault();
+      const next = buttons[(n + by + buttons.length) % buttons.length];
+      select(next);
+      next.focus();
+    });
+  });
+  return select;
+}
+
+const groupTabs = byId("groups");
+let openGroup = "Overview";
+
+/** Show the sections of one tab below the chart; tabs without sections are left out. */
+function group(names) {
+  const known = Object.keys(GROUPS).filter(name => GROUPS[name].some(section => names.includes(section)));
+  const place = groupTabs;
+  byId("timeline")?.after(place);
+  place.replaceChildren(...known.map(name => make("button", { type: "button", role: "tab", "data-group": name, "aria-controls": "view" }, name)));
+  const select = tabs(place, button => {
+    openGroup = button.dataset.group;
+    for (const section of byId("view").querySelectorAll(":scope > section")) {
+      section.hidden = section.id !== "timeline" && !GROUPS[openGroup].includes(section.id);
+    }
+    dispatchEvent(new Event("resize"));  // the list of instructions measures its width when it is seen
+  });
+  select(place.querySelector(`[data-group="${known.includes(openGroup) ? openGroup : known[0]}"]`));
+}
+
+/** Show the tab of a section. */
+function showGroup(section) {
+  const name = Object.keys(GROUPS).find(one => GROUPS[one].includes(section));
+  groupTabs.querySelector(`[data-group="${name}"]`)?.click();
+}
+
+const selectControls = tabs(document.querySelector("#controls .tabs"), chosen => {
+  for (const panel of document.querySelectorAll("#controls > [role=tabpanel]")) panel.hidden = panel.id !== chosen.getAttribute("aria-controls");
+});
+selectControls(byId("tab-workload"));
 
 /** The original values of the fields that a state changes. */
 const unchanged = view => Object.fromEntries(Object.keys(view.state.settings || {}).map(name => [name, form.machines[state.machine][name]]));
@@ -158,6 +222,13 @@ function change(here, there, what) {
 }
 
 // --- form
+
+/** A number of bytes as people say it, for example 256 KiB. */
+function size(value) {
+  const bytes = Number(value);
+  if (!Number.isInteger(bytes) || bytes < 1024) return "bytes";
+  return bytes % 1048576 === 0 ? `= ${bytes / 1048576} MiB` : `= ${Math.round(bytes / 102.4) / 10} KiB`;
+}
 
 /** A line of the form: a label and an input. */
 function field(name, text, input, { unit = "", isChanged = false } = {}) {
@@ -207,6 +278,10 @@ function openFile(name) {
 }
 
 async function upload(file) {
+  if (file.name.endsWith(".json")) {
+    try { restore(JSON.parse(await file.text())); } catch { problem({ kind: "No state", message: `${file.name} is not a state that the studio has saved` }); }
+    return;
+  }
   const url = await new Promise(done => {
     const reader = new FileReader();
     reader.onload = () => done(reader.result);
@@ -240,9 +315,9 @@ function source() {
     }
     byId("workload").querySelector("select").focus();
   });
-  const input = make("input", { type: "file", accept: ".onnx,.tflite,.accel,.s", hidden: "" });
+  const input = make("input", { type: "file", accept: ".onnx,.tflite,.accel,.s,.json", hidden: "" });
   input.addEventListener("change", () => { if (input.files.length) upload(input.files[0]); });
-  const button = make("button", { type: "button", title: "a network (.onnx, .tflite, .accel) or a program (.accel, .s)" }, "open a file");
+  const button = make("button", { type: "button", title: "a network (.onnx, .tflite, .accel) or a program (.accel, .s), or a saved state (.json)" }, "open a file");
   button.addEventListener("click", () => input.click());
   return [select, button, input];
 }
@@ -332,10 +407,12 @@ function machine() {
     select.disabled = true;
   }
   const opened = [...byId("machine").querySelectorAll("details")].map(e => e.open);
-  const groups = ["geometry", "timing"].map((kind, number) => {
-    const lines = form.fields.filter(one => one.kind === kind && (!one.post || own.post)).map(one => {
+  const known = form.fields.filter(one => !one.post || own.post);
+  const line = one => {
+      const kind = one.kind, isBytes = one.name.endsWith("_bytes");
       const given = state.settings[one.name];
       const input = counter(given ?? own[one.name], one.power, value => {
+        if (isBytes) showSize(value);
         if (value === "" || value === String(own[one.name])) delete state.settings[one.name]; else state.settings[one.name] = whole(value);
         input.closest(".field").classList.toggle("changed", one.name in state.settings);
         reset.hidden = !Object.keys(state.settings).length;
@@ -343,13 +420,20 @@ function machine() {
         changed();
       });
       input.disabled = kind === "geometry" && isFixed();
-      return field(one.name, `${one.doc} (${one.low} to ${one.high} ${one.unit}${one.power ? ", a power of two" : ""})`, input,
+      const made = field(one.name, `${one.doc} (${one.low} to ${one.high} ${one.unit}${one.power ? ", a power of two" : ""})`, input,
         { unit: one.unit === "flag" ? "" : one.unit, isChanged: given !== undefined });
-    });
-    const details = make("details", {}, make("summary", {}, kind), ...lines);
-    details.open = opened.length ? opened[number] : innerWidth > 900;
+      const showSize = value => { made.querySelector("label .faint").textContent = ` ${size(value)}`; };
+      if (isBytes) showSize(input.value);
+      return made;
+  };
+  const usual = USUAL.map(name => known.find(one => one.name === name)).filter(Boolean).map(line);
+  const folded = ["geometry", "timing"].map((kind, number) => {
+    const lines = known.filter(one => one.kind === kind && !USUAL.includes(one.name)).map(line);
+    const details = make("details", {}, make("summary", {}, `more of ${kind}`), ...lines);
+    details.open = opened.length ? opened[number] : known.some(one => one.kind === kind && !USUAL.includes(one.name) && one.name in state.settings);
     return details;
   });
+  const groups = [...usual, ...folded];
   const reset = make("button", { type: "button" }, "reset fields");
   reset.hidden = !Object.keys(state.settings).length;
   reset.addEventListener("click", () => { state.settings = {}; resetSchedule(); machine(); changed(true); });
@@ -440,6 +524,28 @@ function command() {
   dialog.showModal();
 }
 
+/** Offer a text as a file. */
+function download(name, text, type) {
+  const url = URL.createObjectURL(new Blob([text], { type }));
+  make("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}
+
+async function savePage() {
+  byId("progress").hidden = false;
+  let found;
+  try {
+    const response = await fetch("/page", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(state) });
+    found = await response.json();
+  } catch {
+    found = { error: { kind: "No answer", message: "the studio does not answer; was it ended?" } };
+  }
+  byId("progress").hidden = true;
+  if (found.error) problem(found.error); else download("accel-run.html", found.page, "text/html");
+}
+
+const save = () => byId("saving").showModal();
+
 const copied = (text, what) => navigator.clipboard.writeText(text).then(() => say(`${what} copied`), () => say("the browser does not let pages copy"));
 const copyLink = () => copied(location.href, "link");
 
@@ -447,6 +553,10 @@ byId("pin").addEventListener("click", pin);
 byId("command").addEventListener("click", command);
 byId("advise").addEventListener("click", advise);
 byId("link").addEventListener("click", copyLink);
+byId("save").addEventListener("click", save);
+byId("saving").querySelector("[data-state]").addEventListener("click", () => download("accel-state.json", JSON.stringify(state, null, 1), "application/json"));
+byId("saving").querySelector("[data-page]").addEventListener("click", savePage);
+byId("saving").querySelector("[data-close]").addEventListener("click", () => byId("saving").close());
 byId("commands").querySelector("[data-copy]").addEventListener("click", () => copied(shown.commands, "commands"));
 byId("commands").querySelector("[data-close]").addEventListener("click", () => byId("commands").close());
 byId("theme").addEventListener("click", () => {
@@ -455,8 +565,8 @@ byId("theme").addEventListener("click", () => {
 });
 byId("controls").addEventListener("submit", event => event.preventDefault());
 document.addEventListener("keydown", event => {
-  if (event.ctrlKey || event.metaKey || event.altKey || /INPUT|SELECT|TEXTAREA/.test(event.target.tagName) || byId("commands").open) return;
-  const action = { p: pin, c: command, l: copyLink, w: advise }[event.key];
+  if (event.ctrlKey || event.metaKey || event.altKey || /INPUT|SELECT|TEXTAREA/.test(event.target.tagName) || document.querySelector("dialog[open]")) return;
+  const action = { p: pin, c: command, l: copyLink, s: save, w: advise }[event.key];
   if (action) { event.preventDefault(); action(); }
 });
 
@@ -474,7 +584,6 @@ function restore(next) {
 }
 
 window.addEventListener("popstate", () => restore(fromAddress() || form.start));
-if (innerWidth <= 900) document.querySelectorAll("#controls > details").forEach((e, n) => { e.open = n === 0; });
 form = await (await fetch("/form")).json();
-const first = fromAddress();
+const first = fromAddress() || form.given;
 if (!first && form.files.length) { state = form.start; openFile(form.files[0]); } else restore(first || form.start);

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from accel.base.errors import ProgramError
+from accel.deployment.deployment_plan import deploy_network, deploy_program
+from accel.deployment.deployment_steps import Deployment
+from accel.deployment.package_folder import package_files, write_package
 from accel.image.test_scenario import Start
 from accel.network.network import Network
-from accel.package.deployment_plan import deploy_network, deploy_program
-from accel.package.deployment_steps import Deployment
-from accel.package.package_folder import package_files, write_package
 from tests.cli.conftest import Shell, accel, saved  # noqa: F401
 from tests.network.networks import MACHINE, Small
 from tests.programs import gemm_program, handmade

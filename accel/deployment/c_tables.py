@@ -5,11 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from accel.base.unique_names import Names
 from accel.core.registers import REGISTERS
-from accel.graph.graph_tensor import Array, Quantization
-from accel.image.tensor_view import View
-from accel.package.binary_files import Content
-from accel.package.c_identifiers import identifier
-from accel.package.deployment_steps import (
+from accel.deployment.binary_files import Content
+from accel.deployment.c_identifiers import identifier
+from accel.deployment.deployment_steps import (
     Binary,
     Deployment,
     Fill,
@@ -26,7 +24,9 @@ from accel.package.deployment_steps import (
     Unpack,
     bits_of,
 )
-from accel.package.package_manifest import identity
+from accel.deployment.package_manifest import identity
+from accel.graph.graph_tensor import Array, Quantization
+from accel.image.tensor_view import View
 
 _DTYPES = {
     "int8": ("ACCEL_INT8", "int8_t"),

@@ -6,11 +6,7 @@ from math import prod
 
 import numpy as np
 
-from accel.graph import elementwise_operators, movement_operators, pooling_operators
-from accel.graph.graph import Graph, Node
-from accel.graph.graph_tensor import QUANTIZED, Array, Quantization, Tensor
-from accel.graph.quantize_values import all_values
-from accel.package.deployment_steps import (
+from accel.deployment.deployment_steps import (
     Binary,
     Detail,
     Fill,
@@ -25,6 +21,10 @@ from accel.package.deployment_steps import (
     row_major,
     value_bytes,
 )
+from accel.graph import elementwise_operators, movement_operators, pooling_operators
+from accel.graph.graph import Graph, Node
+from accel.graph.graph_tensor import QUANTIZED, Array, Quantization, Tensor
+from accel.graph.quantize_values import all_values
 
 _TABLES = (
     elementwise_operators.Requantize,

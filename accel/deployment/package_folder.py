@@ -8,11 +8,11 @@ from typing import Any
 from accel.base.atomic_files import write_folder
 from accel.base.errors import ProgramError
 from accel.core.register_manual import c_header
+from accel.deployment.binary_files import content_of
+from accel.deployment.c_tables import data_source, example_source, header, source
+from accel.deployment.deployment_steps import Deployment
+from accel.deployment.package_manifest import FORMAT, MANIFEST, manifest
 from accel.graph.graph_tensor import Array
-from accel.package.binary_files import content_of
-from accel.package.c_tables import data_source, example_source, header, source
-from accel.package.deployment_steps import Deployment
-from accel.package.package_manifest import FORMAT, MANIFEST, manifest
 
 _DRIVER = Path(__file__).parent / "driver"
 DRIVER_FILES = (

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 
-from accel.package.deployment_steps import Deployment
+from accel.deployment.deployment_steps import Deployment
 
 CONSTANTS = "constants.bin"
 """File of micro-ops, weights and parameters of all streams, each distinct content once."""

@@ -12,13 +12,13 @@ import numpy as np
 from accel.core.config import INSTRUCTION_BYTES, Config
 from accel.core.fault_causes import Cause
 from accel.core.registers import REGISTERS, constants
+from accel.deployment.binary_files import content_of
+from accel.deployment.deployment_steps import Deployment
+from accel.deployment.package_folder import write_package
 from accel.graph.graph_tensor import Array
 from accel.hw.engines.engine_driver import Engine
 from accel.hw.engines.hardware_run import Behaviour
 from accel.image.dram import Dram
-from accel.package.binary_files import content_of
-from accel.package.deployment_steps import Deployment
-from accel.package.package_folder import write_package
 from accel.run.program import Program
 from accel.sim.functional.scratchpads import Scratchpads
 

@@ -7,8 +7,8 @@ from typing import Any
 from accel.base.version import __version__
 from accel.core.config import PAGE_BYTES, SPECS, Config
 from accel.core.registers import ID, MAP_VERSION, REGISTERS, constants
-from accel.package.binary_files import Content
-from accel.package.deployment_steps import (
+from accel.deployment.binary_files import Content
+from accel.deployment.deployment_steps import (
     Binary,
     Deployment,
     Detail,

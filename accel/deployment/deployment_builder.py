@@ -10,12 +10,7 @@ from accel.base.errors import ProgramError
 from accel.core.config import Config
 from accel.core.fault_causes import dram_span
 from accel.core.isa import Store
-from accel.graph.graph_tensor import Tensor
-from accel.image.image_tensor import ImageTensor
-from accel.image.packed_layout import BlockDiagonal, Interleaved
-from accel.image.test_scenario import Start
-from accel.network.memory_plan import LiveRange, plan_memory
-from accel.package.deployment_steps import (
+from accel.deployment.deployment_steps import (
     WORKSPACE_STEP,
     Deployment,
     Detail,
@@ -33,6 +28,11 @@ from accel.package.deployment_steps import (
     placed,
     value_bytes,
 )
+from accel.graph.graph_tensor import Tensor
+from accel.image.image_tensor import ImageTensor
+from accel.image.packed_layout import BlockDiagonal, Interleaved
+from accel.image.test_scenario import Start
+from accel.network.memory_plan import LiveRange, plan_memory
 from accel.run.program import Program
 
 MAX_RANK = 16

@@ -4,15 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from accel.base.errors import GraphError
-from accel.graph.graph import Graph, Node
-from accel.graph.graph_tensor import Array, Tensor
-from accel.image.image_tensor import ImageTensor
-from accel.network.chained_program import Chain
-from accel.network.lowering.lowered_layer import Operand
-from accel.network.network_program import NetworkProgram
-from accel.network.placement import NetworkPart
-from accel.package.deployment_builder import DeploymentBuilder
-from accel.package.deployment_steps import (
+from accel.deployment.deployment_builder import DeploymentBuilder
+from accel.deployment.deployment_steps import (
     Deployment,
     Fill,
     Move,
@@ -21,7 +14,14 @@ from accel.package.deployment_steps import (
     row_major,
     value_bytes,
 )
-from accel.package.host_steps import host_steps, lacks, moves_nothing
+from accel.deployment.host_steps import host_steps, lacks, moves_nothing
+from accel.graph.graph import Graph, Node
+from accel.graph.graph_tensor import Array, Tensor
+from accel.image.image_tensor import ImageTensor
+from accel.network.chained_program import Chain
+from accel.network.lowering.lowered_layer import Operand
+from accel.network.network_program import NetworkProgram
+from accel.network.placement import NetworkPart
 from accel.run.measured_plans import simulated_cycles
 from accel.run.program import Program
 

@@ -15,6 +15,10 @@ import accel
 from accel.base.errors import GraphError
 from accel.core.fault_causes import Cause
 from accel.core.registers import REGISTERS
+from accel.deployment.deployment_plan import deploy_network, deploy_program, example_run
+from accel.deployment.deployment_steps import Deployment
+from accel.deployment.host_steps import lacks
+from accel.deployment.package_folder import package_files
 from accel.graph.elementwise_operators import (
     Add,
     Binary,
@@ -34,13 +38,9 @@ from accel.graph.quantize_values import dequantize, quantize
 from accel.network.digits import INPUT, OUTPUT, as_images, digits_network, digits_pictures
 from accel.network.network import Network
 from accel.network.network_program import NetworkProgram
-from accel.package.deployment_plan import deploy_network, deploy_program, example_run
-from accel.package.deployment_steps import Deployment
-from accel.package.host_steps import lacks
-from accel.package.package_folder import package_files
 from accel.run.program import Program
+from tests.deployment.driver import BASE, Driver, Model, build, library
 from tests.network.networks import MACHINE, Small, windows
-from tests.package.driver import BASE, Driver, Model, build, library
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 

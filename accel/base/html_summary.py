@@ -1,0 +1,44 @@
+"""Small tables with bars, in which notebooks show objects."""
+
+from collections.abc import Iterable
+from html import escape
+from typing import NamedTuple
+
+_MOST_ROWS = 16
+"""Rows of a table. The last one counts those that are left out."""
+
+
+class Bar(NamedTuple):
+    """A row of a bar chart.
+
+    Attributes:
+        label: what it stands for.
+        share: length of the bar, 0 to 1.
+        text: the value.
+    """
+
+    label: str
+    share: float
+    text: str
+
+
+def html_summary(title: str, rows: Iterable[tuple[str, str]], bars: Iterable[Bar] = ()) -> str:
+    """Return a table of names and values, and a bar chart below it, as HTML without scripts.
+
+    Args:
+        title: the heading.
+        rows: names and values. Of more than 16 the first 15 are shown.
+        bars: the chart. Shares above 1 are drawn as 1.
+    """
+    shown = list(rows)
+    if len(shown) > _MOST_ROWS:
+        left_out = len(shown) - _MOST_ROWS + 1
+        shown = [*shown[: _MOST_ROWS - 1], ("", f"and {left_out} more")]
+    cell = 'style="text-align:left;padding:1px 12px 1px 0"'
+    lines = [f"<tr><th {cell}>{escape(name)}</th><td {cell}>{escape(text)}</td></tr>" for name, text in shown]
+    for label, share, text in bars:
+        width = round(160 * min(max(share, 0), 1))
+        block = f"display:inline-block;height:0.7em;width:{width}px;background:#4477aa;margin-right:6px"
+        bar = f'<span style="{block}"></span>{share:.0%}, {escape(text)}'
+        lines.append(f"<tr><th {cell}>{escape(label)}</th><td {cell}>{bar}</td></tr>")
+    return f"<table><caption {cell}><b>{escape(title)}</b></caption>{''.join(lines)}</table>"
