@@ -208,7 +208,8 @@ def test_public_names_are_on_a_page_and_pages_name_what_is_there() -> None:
         public = {f"{module}.{name}" for name in importlib.import_module(module).__all__}
         assert public - {"accel.te", "accel.__version__"} <= set(shown)
     for name in shown:
-        pkgutil.resolve_name(name)
+        is_top = name.count(".") == 1  # old modules have the names of some functions
+        pkgutil.resolve_name(name.replace(".", ":") if is_top else name)
 
 
 def test_files_that_are_named_exist() -> None:

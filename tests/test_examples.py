@@ -1,5 +1,7 @@
 """The notebooks in examples/ run from their first to their last cell, and show what they are for."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,3 +29,18 @@ def test_notebooks(path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 def test_there_are_some() -> None:
     assert NOTEBOOKS
+
+
+def test_lessons_become_notebooks(tmp_path: Path) -> None:
+    script = ROOT / "docs" / "lesson_notebooks.py"
+    subprocess.run([sys.executable, str(script), str(tmp_path)], check=True)
+    written = {path.stem: nbformat.read(path, as_version=4) for path in tmp_path.glob("*.ipynb")}
+    assert {"naive", "tokens", "solutions"} <= written.keys()
+    for notebook in written.values():
+        nbformat.validate(notebook)
+    naive = [cell.source for cell in written["naive"].cells if cell.cell_type == "code"]
+    assert naive[0].startswith("from accel import te")
+    assert "```" not in "".join(cell.source for cell in written["naive"].cells)
+    nbclient.NotebookClient(written["solutions"], timeout=120, kernel_name="python3").execute(
+        cwd=str(tmp_path)
+    )

@@ -111,7 +111,7 @@ def write_folder(path: Path, files: Mapping[str, bytes], replaced: Collection[st
 
     Args:
         path: of the folder.
-        files: contents by name.
+        files: contents by name. A name may have folders, for example ``a/b.txt``.
         replaced: files that may be deleted, if the folder exists.
 
     Raises:
@@ -126,6 +126,7 @@ def write_folder(path: Path, files: Mapping[str, bytes], replaced: Collection[st
     try:
         os.mkdir(temporary)
         for name, content in files.items():
+            (temporary / name).parent.mkdir(parents=True, exist_ok=True)
             (temporary / name).write_bytes(content)
         if path.exists():
             os.rename(path, old)

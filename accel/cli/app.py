@@ -42,6 +42,9 @@ COMMANDS = {
     "lockstep": Entry(
         "accel.cli.lockstep:lockstep", "Compare simulator and hardware in every cycle of a run."
     ),
+    "new-project": Entry(
+        "accel.cli.new_project:new_project", "Write a project with a schedule, its tests and a CI workflow."
+    ),
     "package": Entry("accel.cli.package:package", "Write a network or a program as files for firmware."),
     "quantize": Entry("accel.cli.quantize:quantize", "Quantize a float network, and measure the error."),
     "registers": Entry("accel.cli.registers:registers", "Print the manual of the control registers."),

@@ -49,7 +49,7 @@ def test_the_list_of_commands_has_their_summaries(accel: Shell) -> None:
     """All commands, in one order, although the list imports none of them."""
     lines = accel("--help").text.split("Commands:\n")[1].splitlines()
     helps = {name: command.get_short_help_str(limit=1000) for name, command in app.commands.items()}
-    assert lines == [f"  {name:<10}  {text}" for name, text in sorted(helps.items())]
+    assert lines == [f"  {name:<11}  {text}" for name, text in sorted(helps.items())]
     assert list(app.commands) == sorted(app.commands)
 
 

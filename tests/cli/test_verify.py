@@ -88,7 +88,7 @@ def test_a_network_that_differs(
     wrong = TensorDifference(
         name="y", node="n", operator="Add", values=12, differing=2, reordered=3, largest=np.inf, place=(0, 1)
     )
-    monkeypatch.setattr(f"accel.cli.verify.{function}", lambda *_: Comparison(tensors=(wrong,)))
+    monkeypatch.setattr(f"accel.network.verify_network.{function}", lambda *_: Comparison(tensors=(wrong,)))
     message = (
         "tensor 'y' (Add of node 'n') differs from ONNX Runtime's in 2 of 12 values, by up to inf, "
         "first at (0, 1)"

@@ -1,4 +1,4 @@
-"""The cocotb example of the docs: the steps of its workflow, except installation, run as
+"""The project that `accel new-project` writes: the steps of its workflow, except installation, run as
 they are."""
 
 import os
@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
+from accel.base.atomic_files import write_folder
+from accel.cli.new_project import project_files
 from accel.hw.export.verilog import MEMORY_MODEL
 from tests.cocotb.objects import front
 from tests.cocotb.simulators import TOOLS
@@ -20,8 +22,8 @@ from tests.thorough import first_of_each
 from tests.tools import needs
 
 ROOT = Path(__file__).parents[2]
-EXAMPLE = ROOT / "docs" / "how-to" / "simulation"
-JOB: Any = yaml.safe_load((EXAMPLE / "workflow.yml").read_text(encoding="utf-8"))["jobs"]["simulate"]
+PROJECT = project_files("my-core")
+JOB: Any = yaml.safe_load(PROJECT[".github/workflows/simulate.yml"])["jobs"]["simulate"]
 SIMULATORS: list[str] = JOB["strategy"]["matrix"]["simulator"]
 STEPS = {step["name"]: step["run"] for step in JOB["steps"] if "run" in step}
 
@@ -71,25 +73,26 @@ class Runner:
 @pytest.mark.parametrize("simulator", first_of_each(SIMULATORS, lambda _: None))
 def test_the_workflow_simulates_the_core(simulator: str, tmp_path: Path, cache: Path) -> None:
     needs(TOOLS[simulator])
-    shutil.copy(EXAMPLE / "test_core.py", tmp_path)
+    write_folder(tmp_path / "my-core", PROJECT)
     assert JOB["env"] == {"SIM": "${{ matrix.simulator }}"}
-    runner = Runner(tmp_path, cache, SIM=simulator)
+    runner = Runner(tmp_path / "my-core", cache, SIM=simulator)
     for name, script in STEPS.items():
         if name != "Install":
             runner.run(script)
-    assert list(tmp_path.glob(f"build_{simulator}/*.xml"))
+    assert list(tmp_path.glob(f"my-core/build_{simulator}/*.xml"))
 
 
 def test_the_example_passes_with_black_box_memories(tmp_path: Path, cache: Path) -> None:
     """The example also passes with black boxes and their Verilog model instead of memory arrays."""
     needs(TOOLS["icarus"])
-    shutil.copy(EXAMPLE / "test_core.py", tmp_path)
-    shutil.copy(MEMORY_MODEL, tmp_path)
-    runner = Runner(tmp_path, cache, SIM="icarus")
+    folder = tmp_path / "my-core"
+    write_folder(folder, PROJECT)
+    shutil.copy(MEMORY_MODEL, folder)
+    runner = Runner(folder, cache, SIM="icarus")
     runner.run("accel verilog --config tiny --memories blackbox -o core.v")
     runner.run("(echo '`define ACCEL_MEMORY'; cat accel_memory.v core.v) > accel.v")
     runner.run("pytest test_core.py")
-    assert list(tmp_path.glob("build_icarus/*.xml"))
+    assert list(folder.glob("build_icarus/*.xml"))
 
 
 def test_the_workflow_installs_the_imports_of_the_example() -> None:
@@ -97,11 +100,10 @@ def test_the_workflow_installs_the_imports_of_the_example() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     tested = {re.match(r"[\w-]+", text)[0] for text in project["optional-dependencies"]["test"]}  # type: ignore[index]
     assert packages - {"./third_party/accel[rtl]"} <= tested
-    imported = re.findall(
-        r"^(?:import|from) (\w+)", (EXAMPLE / "test_core.py").read_text(encoding="utf-8"), re.M
-    )
+    code = "".join(text.decode() for name, text in PROJECT.items() if name.endswith(".py"))
+    imported = re.findall(r"^(?:import|from) (\w+)", code, re.M)
     third_party = {name for name in imported if name not in sys.stdlib_module_names}
-    assert third_party == {"accel", "cocotb", "cocotb_tools", "cocotbext", "numpy"}
+    assert third_party == {"accel", "cocotb", "cocotb_tools", "cocotbext", "numpy", "schedule"}
     assert {"./third_party/accel[rtl]", "cocotb", "cocotbext-axi"} <= packages
 
 
@@ -110,3 +112,17 @@ def test_the_document_shows_the_workflow() -> None:
     assert STEPS["Export"].strip() in document
     for simulator in SIMULATORS:
         assert f"SIM={simulator} {STEPS['Simulate'].strip()}" in document
+
+
+@pytest.mark.parametrize("command", [["check", "--select", "E,F,W"], ["format", "--check"]])
+def test_the_project_is_well_formed(command: list[str], tmp_path: Path) -> None:
+    write_folder(tmp_path / "my-core", PROJECT)
+    done = subprocess.run(
+        [sys.executable, "-m", "ruff", *command, "--isolated", "--line-length", "110", "."],
+        cwd=tmp_path / "my-core",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0 or "No module named ruff" in done.stderr, done.stdout
+    assert b"PROJECT_NAME" not in b"".join(PROJECT.values())

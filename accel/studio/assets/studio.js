@@ -135,7 +135,8 @@ function show(data, seconds) {
   before = shown;
   shown = data;
   byId("helps").hidden = true;
-  byId("headline").textContent = data.headline ? `${data.headline[0].toUpperCase()}${data.headline.slice(1)}.` : "";
+  const headline = (data.headline || "").replaceAll("`--advise`", "What would help?").replaceAll("`", "");
+  byId("headline").textContent = headline ? `${headline[0].toUpperCase()}${headline.slice(1)}.` : "";
   data.sections.sort((a, b) => ORDER.indexOf(a.name) - ORDER.indexOf(b.name));
   if (view) view.update(data); else view = accel.view(byId("view"), data);
   group(data.sections.map(one => one.name));

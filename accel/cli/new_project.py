@@ -1,0 +1,69 @@
+"""``accel new-project``: a project to start from."""
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import click
+
+from accel.base.atomic_files import write_folder
+from accel.base.errors import AccelError
+from accel.cli.shared_options import json_option, print_json, show
+from accel.cli.stdout import wrote
+from accel.run.result import SCHEMA_VERSION
+
+FILES = {
+    "README.md": "README.md.txt",
+    "pyproject.toml": "pyproject.toml.txt",
+    "schedule.py": "schedule.py.txt",
+    "test_schedule.py": "test_schedule.py.txt",
+    "test_core.py": "test_core.py.txt",
+    ".github/workflows/simulate.yml": "simulate.yml.txt",
+}
+"""Files of a project, and those of ``project_template`` that they are made from."""
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+"""Names of Python distributions, see the packaging specification "Names and normalization"."""
+
+
+def project_files(name: str) -> dict[str, bytes]:
+    """Return the files of a new project by name.
+
+    Args:
+        name: of the project.
+
+    Raises:
+        AccelError: a project cannot have this name.
+    """
+    if not _NAME.fullmatch(name):
+        raise AccelError(
+            f"the project's name is {name!r}; it must have letters, digits, '.', '_' and '-' alone, and "
+            f"begin and end with a letter or a digit"
+        )
+    template = files(__package__) / "project_template"
+    texts = {target: (template / source).read_text(encoding="utf-8") for target, source in FILES.items()}
+    return {target: text.replace("PROJECT_NAME", name).encode() for target, text in texts.items()}
+
+
+@click.command("new-project")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@json_option
+def new_project(folder: Path, as_json: bool) -> None:
+    """Write a project with a schedule, its tests and a CI workflow.
+
+    DIR is created. It gets a matrix product with a schedule to change, a test on the simulator, a cocotb test
+    on the core's Verilog, and a GitHub Actions workflow that runs both. The tests pass as they are.
+
+    \b
+    Example:
+      accel new-project my-core
+      cd my-core
+      pytest test_schedule.py
+    """
+    written = project_files(folder.resolve().name)
+    write_folder(folder, written)
+    if as_json:
+        print_json({"schema_version": SCHEMA_VERSION, "output": str(folder), "files": sorted(written)})
+        return
+    for name in written:
+        show(name)
+    wrote(folder)
