@@ -55,15 +55,11 @@ class Network:
         Args:
             on: the machine, its configuration or the configuration's name.
             strict: refuse networks in which the host would multiply.
-            approximate: execute additions on the machine even if integers give another sum than float32 for
-                some pairs of values.
-            keep: keep the result of every layer, so that a run compares all of them.
-            fusion: execute several nodes as one layer where that saves cycles. Without it every node is a
-                layer, for comparison.
-            measure: simulate the best plans of each layer, at most this many, and choose the fastest. Without
-                it the predictions decide. Plans are measured in isolation, but layers of a network overlap:
-                if the network with measured plans takes more cycles, the one with predicted plans is
-                returned.
+            approximate: add on the machine even if some sums differ from float32.
+            keep: keep the result of every layer, so that runs compare all.
+            fusion: execute several nodes as one layer where that saves cycles.
+            measure: simulate at most this many plans of each layer, and choose the fastest, unless the whole
+                network takes fewer cycles with predicted plans.
 
         Raises:
             ConfigError: there is no such machine.
@@ -103,14 +99,8 @@ def build_steps(
 ) -> tuple[tuple[Chain | NetworkPart, ...], tuple[LayoutChoice, ...]]:
     """Group the parts of the machine into chains, and compile them.
 
-    Args:
-        graph: graph of the parts.
-        parts: placed parts, with programs of single layers.
-        config: the machine.
-        keep: whether to keep the result of every part.
-
     Returns:
-        Chains and parts of the host in an order of execution, and the choices between layouts.
+        Steps in an order of execution, and the choices of layouts.
     """
     groups, needed, aliases = _group_parts(graph, parts, config, keep=keep)
     steps: list[Chain | NetworkPart] = []
@@ -129,12 +119,13 @@ def build_steps(
 def _group_parts(
     graph: Graph, parts: Sequence[NetworkPart], config: Config, *, keep: bool
 ) -> tuple[list[tuple[NetworkPart, ...]], list[set[str]], set[str]]:
-    """Group parts for the machine and for the host, assuming at first that each Concat and Slice is an alias.
+    """Group parts for the machine and for the host.
 
-    If some cannot be aliases, the host executes them, and the grouping starts again.
+    At first each Concat and Slice is taken as an alias. If some cannot be, the host executes them, and the
+    grouping starts again.
 
     Returns:
-        The groups, the tensors that each group must leave to others, and the aliases.
+        The groups, the tensors that others need of each, and the aliases.
     """
     aliases = {part.fused.output for part in parts if not part.on_machine and may_alias(graph, part)}
     while True:
@@ -170,7 +161,6 @@ def load_onnx(path: str | os.PathLike[str], *, batch: int | None = None) -> Netw
     """Load a quantized ONNX model, in QOperator or in QDQ format.
 
     Args:
-        path: the model file. External data must be in its folder.
         batch: size of the first axis if the model leaves it open, or 1 by default.
 
     Raises:
@@ -185,7 +175,6 @@ def load_tflite(path: str | os.PathLike[str], *, batch: int | None = None) -> Ne
     """Load a quantized TensorFlow Lite model. Its inputs and outputs keep the layout of the file.
 
     Args:
-        path: the model file.
         batch: size of the first axis if the model leaves it open, or 1 by default.
 
     Raises:
@@ -198,10 +187,6 @@ def load_tflite(path: str | os.PathLike[str], *, batch: int | None = None) -> Ne
 
 def read_network(path: str | os.PathLike[str], *, batch: int | None = None) -> Network:
     """Load a TensorFlow Lite model if the name ends in ``.tflite``, else an ONNX model.
-
-    Args:
-        path: the model file.
-        batch: size of the first axis if the model leaves it open, or 1 by default.
 
     Raises:
         GraphError, ShapeError: as :func:`load_onnx` and :func:`load_tflite`.
