@@ -72,9 +72,11 @@ class Register:
 
     @property
     def words(self) -> int:
+        """Number of 32-bit words."""
         return 1 if self.width <= 8 * WORD_BYTES else 2
 
     def bit(self, name: str) -> int:
+        """Return the mask of a named bit."""
         return next(1 << bit.position for bit in self.bits if bit.name == name)
 
 

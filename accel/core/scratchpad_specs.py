@@ -82,9 +82,11 @@ class Scratchpad:
         return self.values(config) * bits_of(self.held_dtype(config)) // 8
 
     def depth(self, config: Geometry) -> int:
+        """Number of elements."""
         return int(getattr(config, f"{self.name}_bytes")) // self.element_bytes(config)
 
     def address_bits(self, config: Geometry) -> int:
+        """Bits of an element's index."""
         return (self.depth(config) - 1).bit_length()
 
     def __str__(self) -> str:
@@ -142,6 +144,7 @@ class Route:
 
     @property
     def name(self) -> str:
+        """Name in mnemonics."""
         return self.memory.name
 
     @property
