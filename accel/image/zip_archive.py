@@ -76,10 +76,7 @@ class Archive:
         return data
 
     def member(self, name: str, size: int, most: int) -> bytes:
-        """Return a member's content. Args:
-        name: of the member.
-        size: required size in bytes.
-        most: largest possible size in bytes."""
+        """Return a member's content of ``size`` bytes, ``most`` at most."""
         most = min(max(size, 0), most)
         found = self._info(name).file_size
         if found > most:
