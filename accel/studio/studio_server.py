@@ -1,4 +1,4 @@
-"""The studio's server: the page, its form, and the views that the page requests.
+"""The studio's server.
 
 Nothing that a page sends is used as a path or executed. See also :mod:`accel.studio.access_control`.
 """
@@ -63,7 +63,7 @@ def studio(workers: WorkerSupervisor, access: AccessControl, files: StudioFiles)
 
 
 async def _disconnected(request: Request, error: Exception) -> Response:
-    """Answer a client that disconnects during a post, which is not an error of the server."""
+    """Answer a client that disconnects during a post, which is no error."""
     return Response(status_code=_CLIENT_CLOSED)
 
 
@@ -168,7 +168,7 @@ def listening(port: int) -> socket.socket:
 
 @contextmanager
 def serving(workers: WorkerSupervisor, files: StudioFiles, port: int = 0) -> Iterator[AccessControl]:
-    """Serve the studio from a thread while the context is active. See :func:`serve`."""
+    """Serve the studio from a thread while the context is active."""
     with listening(port) as opened:
         access, server = _server(workers, files, opened)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
@@ -193,12 +193,12 @@ def serve(
 
     Args:
         port: 0 for any free port.
-        announce: called with the address that the user has to open.
-        paths: networks and programs that can be shown.
+        announce: called with the address.
+        paths: networks and programs.
         seconds: time limit of an answer.
 
     Raises:
-        AccelError: the port or a file cannot be used, or the extra is not installed.
+        AccelError: unusable port or file, or missing extra.
     """
     if not _IS_INSTALLED:
         raise AccelError(not_installed("the studio needs starlette", "studio"))
