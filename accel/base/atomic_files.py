@@ -54,7 +54,7 @@ def check_distinct(outputs: Mapping[str, Path], inputs: Mapping[str, Path]) -> N
 
 
 def check_folder(path: Path) -> None:
-    """Check that a path is a folder or can become one.
+    """Check that a path is or can become a folder.
 
     Raises:
         ProgramError: it is something else, or its parent does not exist.

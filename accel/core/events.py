@@ -85,7 +85,7 @@ class Timing(Protocol):
 
     @property
     def record_count(self) -> int | None:
-        """Number of dispatches, starts, retirements, granted bursts and completed bursts, if recorded."""
+        """Number of dispatches, starts, retirements, and bursts, if recorded."""
 
     def events(self) -> list[Event] | None:
         """Return sorted events, or None if not recorded, or with more than :data:`MAX_RECORDS` records."""

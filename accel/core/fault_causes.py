@@ -1,8 +1,7 @@
 """The causes that stop a run, and the checks of single instructions.
 
 Simulators, token check and hardware share this list. The fetch unit checks the shape of the program. Each
-unit checks its next instruction with :func:`instruction_fault` before anything moves, and micro-op indices
-one micro-op at a time.
+unit checks its next instruction before anything moves, and micro-op indices one at a time.
 """
 
 import warnings
@@ -164,7 +163,7 @@ def overflow_fault(counter: str, config: Config) -> Fault:
 
 
 def fetch_fault(instruction: Instruction, index: int, count: int, config: Config) -> Fault | None:
-    """Return the fetch unit's fault for instruction ``index`` of ``count``, if any."""
+    """Return the fetch unit's fault for an instruction, if any."""
     if isinstance(instruction, Unknown):
         known = [f"{cls.OPCODE.name} {opcode}" for opcode, cls in sorted(classes_of(config).items())]
         return Fault(
@@ -223,11 +222,7 @@ def instruction_fault(instruction: Instruction, config: Config) -> Fault | None:
 
 
 def instruction_faults(instructions: Sequence[Instruction], config: Config) -> list[Fault | None]:
-    """Return the fault of each instruction before it starts, if any.
-
-    :func:`instruction_fault` checks each object once, :func:`residual_fault` and :func:`taps_fault` each
-    occurrence.
-    """
+    """Return the fault of each instruction before it starts, if any."""
     program = Distinct(instructions)
     alone = [instruction_fault(one, config) for one in program.every]
     found = list(map(alone.__getitem__, program.places.tolist()))
@@ -269,7 +264,7 @@ def taps_fault(instruction: Instruction, setting: SetAcc) -> Fault | None:
 
 
 def residual_change(instruction: Instruction) -> int:
-    """Return the number of elements that an instruction adds to RES, negative if it takes some."""
+    """Return the elements that an instruction adds to RES, perhaps negative."""
     if not isinstance(instruction, LoadRes | StoreAdd):
         return 0
     elements = instruction.x_size * instruction.y_size

@@ -76,7 +76,7 @@ COLUMNS = {name: column for column, name in enumerate(field_specs(MicroOp))}
 
 
 class LoopShape(NamedTuple):
-    """The numbers that determine the indices of an instruction, by column of micro-ops."""
+    """The loops' numbers, by column of micro-ops."""
 
     iter_out: int
     iter_in: int
@@ -95,7 +95,6 @@ def loop_shape(instruction: Loops, config: Config, setting: SetAcc = NOTHING_SET
     """Return iterations, factors and used operands.
 
     Args:
-        instruction: an instruction without a fault of its own.
         setting: the last SET.ACC, with the taps of a depthwise MAC.
     """
     factors, used, depths = [0] * 6, [False] * 3, [0] * 3
@@ -179,7 +178,7 @@ def index_fault(
 
 
 def _highest(uops: UopArray, shape: LoopShape, operand: int) -> int:
-    """Return the highest index over all iterations. Factors are not negative."""
+    """Return the highest index over all iterations."""
     out, inner = shape.factors[2 * operand], shape.factors[2 * operand + 1]
     return (
         int(_last_taps(uops, shape, operand).max()) + out * (shape.iter_out - 1) + inner * (shape.iter_in - 1)
@@ -236,8 +235,7 @@ class AccessSets:
         self._cached_indices = 0
 
     def transfer(self, instruction: Transfer) -> tuple[Touch, ...]:
-        """Return the scratchpad elements of a LOAD or STORE, except for RES, which only the store unit
-        accesses."""
+        """Return the accessed scratchpad elements, except for RES."""
         return tuple(
             Touch(pad.name, instruction.FILLS, slice(begin, begin + elements))
             for pad, begin, elements in sram_ranges(instruction)
@@ -247,11 +245,11 @@ class AccessSets:
     def loops(
         self, instruction: Loops, words: npt.NDArray[np.uint32], setting: SetAcc = NOTHING_SET
     ) -> LoopAccess:
-        """Return the scratchpad elements that a GEMM, MAC or ALU instruction accesses.
+        """Return the accessed scratchpad elements.
 
         Args:
-            instruction: an instruction with ``uop_count > 0``.
-            words: the encoded micro-ops ``[uop_begin, uop_end)``.
+            instruction: with ``uop_count > 0``.
+            words: micro-ops ``[uop_begin, uop_end)``.
         """
         tapped = any(operand.tapped_by(instruction) for operand in instruction.OPERANDS)
         key = without_tokens(instruction), words.tobytes(), without_tokens(setting) if tapped else None

@@ -1,4 +1,4 @@
-"""Find the instructions of a program that conflict, with array operations on the whole program.
+"""Find the conflicting instructions of a program.
 
 Two accesses to an element conflict if at least one writes. The elements of each memory are partitioned into
 classes that no instruction distinguishes. Accesses are sorted by class, then by program order, so that the
@@ -39,11 +39,7 @@ class Accesses(NamedTuple):
 
 
 class Touches:
-    """The elements that a program touches.
-
-    Attributes:
-        complete: false if micro-ops are unknown or have a fault.
-    """
+    """The elements that a program touches."""
 
     def __init__(self) -> None:
         self.complete = True
@@ -89,9 +85,7 @@ def scratchpad_touches(
 ) -> Touches:
     """Return the touched scratchpad elements, of the micro-op memory only by LOADs.
 
-    Args:
-        program: without faults, except those that :class:`Touches` may leave out.
-        max_indices: return an incomplete result if the access sets have more indices.
+    The result is incomplete with more than ``max_indices`` indices.
     """
     found = Touches()
     sets = AccessSets(config)
@@ -234,11 +228,7 @@ class Conflicts:
         self.read = np.zeros(count, dtype=np.int32)
 
     def add(self, rows: Rows, *, own: bool = False) -> None:
-        """Add all accesses of some classes.
-
-        Args:
-            own: whether the store unit may race with itself in this memory.
-        """
+        """Add all accesses of some classes."""
         units, positions = self._order.units[rows.instructions], self._order.positions[rows.instructions]
         base = (rows.classes - rows.classes.min(initial=0)) * np.int64(len(self._order.units) + 1)
         for unit in WORKERS:
@@ -255,5 +245,4 @@ class Conflicts:
 
 
 def _raise_needs(found: Numbers, rows: Rows, last: Ints, where: npt.NDArray[np.bool_]) -> None:
-    """Raise ``found`` to ``last`` for the selected rows."""
     np.maximum.at(found, rows.instructions[where], last[where].astype(np.int32))

@@ -179,9 +179,7 @@ def add(
 
     Args:
         left, right: int8 or uint8 values.
-        multipliers: multipliers of left and right, unsigned.
         shift: 0 to 41.
-        low, high: bounds of the result. If ``low > high`` the result is ``high``.
     """
     first = (np.asarray(left, dtype=np.int64) - zeros[0]) * multipliers[0]
     second = (np.asarray(right, dtype=np.int64) - zeros[1]) * multipliers[1]

@@ -60,8 +60,8 @@ def busy_slots(instruction: Loops, config: Config) -> int:
 def store_depth(config: Config) -> int:
     """Cycles from the grant of a write burst to its first beat on the bus.
 
-    The store unit reads the accumulators in this time. With ``post=1`` the beats of every STORE also pass
-    through the requantization pipeline, so that beats stay in order.
+    The store unit reads the accumulators in this time. With ``post=1`` the beats of every STORE pass through
+    the requantization pipeline, to stay in order.
     """
     return _STORE_STAGES + (config.post_stages if config.post else 0)
 
@@ -113,12 +113,12 @@ def _beats_of_rows(
 
 
 def burst_beats(rows: DramRows, config: Config) -> tuple[int, ...]:
-    """Return the beats of each burst of a transfer, in order. Rows are never merged."""
+    """Return the beats of each burst. Rows are never merged."""
     return _beats_of_rows(rows.start % PAGE_BYTES, rows.rows, rows.row_bytes, rows.stride, config)
 
 
 def transfer_bursts(rows: DramRows, config: Config) -> list[Burst]:
-    """Return the bursts of a transfer, in order."""
+    """Return the bursts of a transfer."""
     found: list[Burst] = []
     for row in range(rows.rows):
         found.extend(split_bursts(rows.start + row * rows.stride, rows.row_bytes, config))

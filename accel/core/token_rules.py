@@ -84,15 +84,11 @@ def pushes(instruction: Instruction) -> tuple[Counter, ...]:
 class TokenFlow:
     """The token counts of a program that executes in program order.
 
-    Args:
-        tokens: the counters before the run.
-
     Attributes:
         pops: by counter, the indices of popping instructions, intp[k].
         pushes: by counter, the indices of pushing instructions, intp[k].
         in_order: whether every token exists when it is popped. Always choosing the earliest instruction that
             can execute then gives program order, for all queue depths.
-        left_over: the counters at the end.
     """
 
     def __init__(self, program: Distinct[Instruction], tokens: Sequence[int]) -> None:
@@ -172,9 +168,7 @@ class Stepper:
 
     Args:
         config: queue depths and serial mode, used if ``bounded``.
-        tokens: counters at the start, by default zero.
-        bounded: obey in-order fetch, queue depths and serial mode. Otherwise every order that the tokens
-            allow is possible.
+        bounded: obey in-order fetch, queue depths and serial mode. Otherwise only tokens restrict the order.
     """
 
     def __init__(
@@ -246,7 +240,6 @@ class Stepper:
         return found
 
     def copy(self) -> "Stepper":
-        """Return an independent copy."""
         twin = object.__new__(Stepper)
         twin.__dict__.update(self.__dict__)
         twin.tokens = list(self.tokens)

@@ -76,10 +76,8 @@ class Image:
 
     Attributes:
         config: its timing may be replaced for a run.
-        code: the instructions, 16 bytes each.
         code_offset: offset of the first instruction in the window.
         segments: offsets and contents of micro-ops and packed constants.
-        tensors: inputs, outputs and constants.
         start: initial state of a run, except DRAM.
         expected: results of a test program.
         compile_seconds: duration of the compilation, if known. Only files of older releases hold it.
@@ -118,7 +116,7 @@ class Image:
 
     @property
     def packed_bytes(self) -> int:
-        """Bytes of packed inputs in DRAM."""
+        """Bytes of packed inputs."""
         return sum(tensor.nbytes for tensor in self.tensors if tensor.role == "input")
 
     @property

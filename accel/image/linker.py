@@ -1,7 +1,6 @@
 """The link step: it places the parts of programs in DRAM, and patches the addresses of transfers.
 
-In the encoded program, ``dram_base`` is the sum of a part's address and an offset. Adding to this field of
-all instructions that refer to a part moves it. A program can be moved without encoding it again.
+Adding to the encoded ``dram_base`` of all instructions that refer to a part moves it.
 
 A part keeps its offset within a page. Bursts end at pages, so a program takes the same number of cycles at
 every address.

@@ -25,7 +25,6 @@ class Preparation:
 
     Attributes:
         accepted: values outside of this range are refused.
-        bounds: beyond them all values have the same effect.
 
     Raises:
         ProgramError: a number exceeds the difference of two int32.

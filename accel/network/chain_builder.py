@@ -1,4 +1,4 @@
-"""The construction of a chain's program from the programs of its layers.
+"""The construction of a chain's program.
 
 Layers' programs are linked to the addresses of the chain, and their tokens are replaced. LOADs of weights,
 micro-ops and parameters move to the beginning of their layer, since they need no data of other layers.
@@ -164,8 +164,7 @@ class _ChainBuilder:
         return offset
 
     def _buffer(self, at: int, part: NetworkPart, tensor: ImageTensor, name: str) -> str:
-        """If the buffer has more halo lines than the layer's own program expects, its transfers are
-        relocated."""
+        """Relocate transfers if the buffer has more halo lines than the layer expects."""
         layouts, own = self._memory.layouts.get(name), part.layouts
         if layouts is None:
             return name
@@ -293,7 +292,7 @@ def _constants_first(body: Sequence[Instruction]) -> list[int]:
 
 
 def _ends(layers: Sequence[int | None], count: int) -> list[int]:
-    """Return the index after each layer's last instruction. Instructions of no layer belong to the next."""
+    """Return the index after each layer's last instruction."""
     ends = [0] * count
     for index, layer in enumerate(layers):
         if layer is not None:

@@ -1,4 +1,4 @@
-"""The strip layouts of each tensor in a chain, and the row exchanges that fill them."""
+"""The strip layouts and row exchanges of each tensor in a chain."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class TensorLayouts:
 
     Attributes:
         size: height and width of the picture.
-        layouts: the layouts by buffer name. The buffer of the plain layout has the tensor's name.
+        layouts: by buffer name. The plain buffer has the tensor's name.
         written: the layer's buffer.
         exchanges: fill the other buffers and the halos, in this order, each with the names of source, target
             and scratch buffer.
@@ -59,11 +59,10 @@ def layouts_read(part: NetworkPart, name: str) -> list[StripLayout]:
 def tensor_layouts(
     layers: Sequence[NetworkPart], needed: Collection[str], parts: Sequence[NetworkPart], config: Config
 ) -> dict[str, TensorLayouts]:
-    """Return the layouts of tensors that lie in strips or that a layer reads in strips.
+    """Return the layouts of tensors in strips.
 
     Args:
-        needed: tensors that are needed outside of the chain.
-        parts: the layers, and the parts between them that move nothing.
+        needed: tensors needed outside of the chain.
     """
     found: dict[str, TensorLayouts] = {}
     for part in layers:

@@ -26,11 +26,9 @@ class ChainMemory:
 
     Attributes:
         aliases: tensors inside other tensors.
-        plan: offsets of the tensors within the activations.
-        tensors: inputs and outputs of the chain's program.
         segments: offsets and contents of constants.
-        operands: operands by the names of the program's inputs.
-        outputs: tensors of the graph by the names of the program's outputs.
+        operands: by the program's inputs.
+        outputs: tensors by the program's outputs.
         activations: the region of the tensors between the layers.
     """
 
@@ -129,7 +127,6 @@ class ChainMemory:
         return self._shared[content].offset
 
     def layer_constant(self, part: Part, segments: Mapping[int, bytes]) -> int:
-        """Return the offset of a part that is no tensor of the graph, for example the micro-ops."""
         content = {
             offset - part.offset: data
             for offset, data in segments.items()

@@ -45,8 +45,8 @@ def insert_fastest_tokens(
     """Insert the tokens of the fastest strategy.
 
     Args:
-        layers: for each instruction the index of its layer.
-        producers: for each layer the last layer whose result it reads, or None.
+        layers: by instruction.
+        producers: the last layer that each layer reads.
         segments: constants in DRAM, which contain the micro-ops.
 
     Returns:

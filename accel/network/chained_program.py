@@ -15,11 +15,11 @@ class Chain:
     """Layers that the machine executes one after another.
 
     Attributes:
-        parts: the layers, and the parts between them that move nothing.
-        operands: tensors that the program reads, by the names of its inputs.
-        outputs: tensors of the graph, by the names of the program's outputs.
-        ends: for each layer the index of the instruction after its last one.
-        memory: offsets of the tensors between the layers.
+        parts: layers, and parts that move nothing.
+        operands: by the program's inputs.
+        outputs: tensors by the program's outputs.
+        ends: index after the last instruction of each layer.
+        memory: offsets of tensors between layers.
         compared: cycles by strategy. The fastest was chosen, see :mod:`accel.network.chain_waits`.
     """
 

@@ -44,10 +44,7 @@ class _Anchor:
 
 
 def fusion_groups(graph: Graph) -> tuple[FusionGroup, ...]:
-    """Divide a graph into groups that are fused independently.
-
-    A group has one product, or two whose results are added, so that it has few alternatives.
-    """
+    """Divide a graph into groups that are fused independently."""
     consumers = graph.consumers()
     anchors = [_anchor(graph, node, consumers) for node in graph.nodes if _is_anchor(graph, node)]
     by_addition: dict[str, list[_Anchor]] = {}

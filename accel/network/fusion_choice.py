@@ -162,7 +162,7 @@ class FusionChooser:
     """Chooses alternatives, and caches costs.
 
     Args:
-        approximate: allow additions whose integers differ from float32 for some pairs of values.
+        approximate: as for :func:`~accel.network.placement.place`.
     """
 
     def __init__(self, graph: Graph, config: Config, *, approximate: bool) -> None:

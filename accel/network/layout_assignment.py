@@ -1,8 +1,8 @@
 """The assignment of strip layouts to the tensors of a chain, by predicted cycles.
 
-On machines whose elements have several rows, a plain picture fills one row of each element. Convolutions can
-compute pictures in strips, one in each row (:mod:`accel.network.strip_layout`): the mapping ``strips=Yx1``.
-If a reader needs a halo or another layout, a row exchange (:mod:`accel.network.row_exchange`) fills it.
+Where elements have several rows, a plain picture fills one. Convolutions can compute pictures in strips, one
+in each row (:mod:`accel.network.strip_layout`): the mapping ``strips=Yx1``. If a reader needs a halo or
+another layout, a row exchange (:mod:`accel.network.row_exchange`) fills it.
 
 Dynamic programming over the layers minimizes the cycles of all layers and exchanges: among partial
 assignments that are equivalent for the remaining layers, the fastest remains.
@@ -52,7 +52,7 @@ def assign_layouts(
         needed: tensors needed outside of the chain, as plain pictures.
 
     Returns:
-        The parts, and the choice for each layer with several candidates.
+        The parts, and the choices of layers.
     """
     if not supports_row_exchange(config):
         return tuple(parts), ()
@@ -75,8 +75,8 @@ class _SharedPicture:
     """A picture that one layer writes and others read.
 
     Attributes:
-        readers: layer index and operand name of each layer that can read it in strips.
-        needs_plain: whether anything else reads it as a plain picture.
+        readers: layer index and operand name of readers in strips.
+        needs_plain: whether anything reads it as a plain picture.
     """
 
     writer: int
@@ -94,8 +94,8 @@ class _PartialAssignment:
     """Candidates of the first layers.
 
     Attributes:
-        cycles: predicted cycles of the layers, and of each exchange whose layers all have candidates.
-        visible: candidates of layers that share a picture with a later layer, by index.
+        cycles: predicted cycles of layers and complete exchanges.
+        visible: candidates of layers that share a picture with a later one.
     """
 
     cycles: int

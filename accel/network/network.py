@@ -97,11 +97,7 @@ def _total_cycles(program: NetworkProgram) -> int:
 def build_steps(
     graph: Graph, parts: Sequence[NetworkPart], config: Config, *, keep: bool = False
 ) -> tuple[tuple[Chain | NetworkPart, ...], tuple[LayoutChoice, ...]]:
-    """Group the parts of the machine into chains, and compile them.
-
-    Returns:
-        Steps in an order of execution, and the choices of layouts.
-    """
+    """Group the parts of the machine into chains, and compile them."""
     groups, needed, aliases = _group_parts(graph, parts, config, keep=keep)
     steps: list[Chain | NetworkPart] = []
     choices: list[LayoutChoice] = []
@@ -121,8 +117,7 @@ def _group_parts(
 ) -> tuple[list[tuple[NetworkPart, ...]], list[set[str]], set[str]]:
     """Group parts for the machine and for the host.
 
-    At first each Concat and Slice is taken as an alias. If some cannot be, the host executes them, and the
-    grouping starts again.
+    If a Concat or Slice cannot be an alias, the host executes it, and the grouping starts again.
 
     Returns:
         The groups, the tensors that others need of each, and the aliases.
@@ -172,16 +167,8 @@ def load_onnx(path: str | os.PathLike[str], *, batch: int | None = None) -> Netw
 
 
 def load_tflite(path: str | os.PathLike[str], *, batch: int | None = None) -> Network:
-    """Load a quantized TensorFlow Lite model. Its inputs and outputs keep the layout of the file.
-
-    Args:
-        batch: size of the first axis if the model leaves it open, or 1 by default.
-
-    Raises:
-        GraphError: the file cannot be read, an operator is unknown, the model has another fixed batch, or
-            tensors do not fit each other.
-        ShapeError: the batch is not a positive integer.
-    """
+    """Load a quantized TensorFlow Lite model as :func:`load_onnx` does. Inputs and outputs keep the file's
+    layout."""
     return Network(graph=tflite_import.load_tflite(path, batch=batch))
 
 

@@ -65,8 +65,7 @@ class _Trial:
         self.without = self._why_not_recompiled()
 
     def try_change(self, field: str, value: int) -> Advice | None:
-        """Return None if there is no such machine, the network does not fit, or other nodes would run on the
-        host."""
+        """Return None for an impossible machine, or if other nodes would run on the host."""
         recompiled = SPECS[field].kind == "geometry"
         chains = self._program.chains
         try:

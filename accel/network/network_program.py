@@ -105,11 +105,7 @@ class NetworkProgram:
         return replace(self, config=config, steps=tuple(steps))
 
     def random_inputs(self, seed: int = 0) -> dict[str, Array]:
-        """Return a random array for every input: integers of the full range, float32 from -1 to 1.
-
-        Args:
-            seed: seed of the random numbers.
-        """
+        """Return a random array for every input: integers of the full range, float32 from -1 to 1."""
         rng = np.random.default_rng(seed)
         found: dict[str, Array] = {}
         for name in self.graph.inputs:
@@ -144,7 +140,6 @@ class NetworkProgram:
             inputs: arrays by name, in the graph's shapes and dtypes, or random arrays if None.
             backend: ``sim`` (function and cycles), ``functional`` (function only) or ``rtl`` (the hardware).
             seed: seed of random inputs, and of the initial contents of scratchpads.
-            check: compare every available tensor with the graph's evaluation in numpy.
             engine: simulator of the hardware.
             max_cycles, max_uops: limits of each program.
             wave: VCD or FST file to write, with one program after another.

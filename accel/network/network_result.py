@@ -32,7 +32,6 @@ class LayerResult(Layer):
         reason: why it is on the host, or empty.
         bound_by: the unit that limits it, by :func:`~accel.compiler.expr.compulsory_cost.bound_by`.
         bytes_by_kind: moved bytes by memory.
-        macs_per_cycle: multiply-accumulates per cycle of the machine.
         causes: its critical path by cause, largest first, or empty without events.
         alone: predicted cycles in isolation, or None.
     """
@@ -97,8 +96,8 @@ def machine_layer_results(
 ) -> list[LayerResult]:
     """Return the figures of the parts of a chain.
 
-    Layers overlap. A layer's cycles last from the previous layer's last retirement to its own, and add up to
-    the run. The last layer's cycles extend to the end.
+    A layer's cycles last from the previous layer's last retirement to its own. The last layer's extend to the
+    end.
 
     Args:
         program: number of the chain, counted from 1.
@@ -179,10 +178,8 @@ class NetworkResult:
         macs: nominal MACs of convolutions and matrix products.
         host_macs: nominal MACs on the host.
         tensors: inputs and results by name, in the graph's shapes and dtypes.
-        layers: layers in the order of execution.
         cycles: cycles of all programs, or None if time was not simulated.
         mismatches: number of differing values of each wrong tensor, or None if nothing was compared.
-        packing: tensors that the host packed and unpacked.
         compile_seconds: processor time of compilation, or None if unknown.
         simulate_seconds: processor time, including the host's.
         runs: events of each program, or empty unless recorded.

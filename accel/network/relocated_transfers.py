@@ -57,7 +57,6 @@ def relocate_transfer(transfer: _TransferT, base: int, positions: _Integers) -> 
     several LOADs of one row.
 
     Args:
-        base: first element of the tensor in DRAM.
         positions: int64[elements], of each element, relative to ``base``.
 
     Returns:

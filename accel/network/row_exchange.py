@@ -176,11 +176,7 @@ class RowExchange:
 
     @cached_property
     def cycles(self) -> int:
-        """Predicted cycles: all phases of the first chunk, then the slowest phase of each further one.
-
-        Raises:
-            ScheduleError: the exchange does not fit the scratchpads.
-        """
+        """Predicted cycles: all phases of the first chunk, then the slowest phase of each further one."""
         config, columns, count = self.config, self.size.blocks * self.size.width, len(self.chunks)
         beats = -(-config.out_element_bytes // config.bus_bytes)
         written = len(self.written_lines) * columns
@@ -200,9 +196,6 @@ class _ExchangeProgram:
     """The instructions of an exchange, with addresses relative to each buffer, and its micro-ops.
 
     They use the ends of the scratchpads, so that a layer's first data can stay at the beginnings.
-
-    Attributes:
-        uops: rows (dst, src, wgt).
     """
 
     def __init__(self, exchange: RowExchange) -> None:

@@ -21,9 +21,6 @@ def whole_figures(result: NetworkResult) -> dict[str, Any]:
     """Sum up the figures of all programs, by the keys of :meth:`~accel.run.result.Result.to_dict`.
 
     Missing figures are None.
-
-    Args:
-        result: of ``run(record=True)``.
     """
     stalls: dict[str, Counter[str]] = {unit.label: Counter() for unit in Unit}
     for run in result.runs:
@@ -58,7 +55,7 @@ def saved_network(
     overrides: Mapping[str, str] | None = None,
     seed: int | None = None,
 ) -> SavedRun:
-    """Return what a file of a network's run contains.
+    """Convert a network's result.
 
     Args:
         result: of ``run(record=True)``.

@@ -33,7 +33,6 @@ class StripLayout:
 
     Attributes:
         strips: 1 for a plain picture.
-        lines: number of lines of a strip.
         halo_above, halo_below: repeated lines of neighbouring strips.
         fill: value of halo lines outside the picture.
         shift: added to bytes of transposed elements: -128 turns uint8 into int8.
@@ -102,7 +101,6 @@ class PictureSize:
 
     Attributes:
         pictures: batch. Each picture has its own rows.
-        blocks: number of channel blocks.
     """
 
     pictures: int
@@ -117,14 +115,7 @@ class PictureSize:
 def merge_layouts(
     written: StripLayout, read: Sequence[StripLayout], *, plain: StripLayout | None
 ) -> tuple[StripLayout, list[StripLayout]]:
-    """Find few layouts that contain all that layers read.
-
-    Args:
-        plain: the plain picture if needed.
-
-    Returns:
-        The written layout, perhaps with a halo, and further layouts.
-    """
+    """Find few layouts that contain all that layers read."""
     first, others = written, list[StripLayout]()
     for one in read:
         joined = first | one

@@ -55,7 +55,7 @@ def may_alias(graph: Graph, part: NetworkPart) -> bool:
 def alias_order(
     graph: Graph, part: NetworkPart, sources: Sequence[ByteOrder | None]
 ) -> tuple[ByteOrder, int] | None:
-    """Return the byte order of a Concat whose operands lie next to each other, or of a Slice in its operand.
+    """Return the byte order of a Concat of adjacent operands, or of a Slice in its operand.
 
     Args:
         sources: orders of the operands, None outside of DRAM.
@@ -98,7 +98,6 @@ class Aliases:
     Attributes:
         inside: the tensor that contains each alias, and the bytes before it.
         nbytes: sizes of results of Concats.
-        failed: results of parts that have to move values after all.
         orders: byte orders of concatenated, sliced or repeated tensors.
     """
 
@@ -122,7 +121,6 @@ def find_aliases(
     """Find out where the tensors of a chain can lie.
 
     Args:
-        needed: tensors needed outside.
         config: the machine. Tensors lie at multiples of its elements.
     """
     element = max(config.inp_element_bytes, config.out_element_bytes, config.res_element_bytes)
@@ -184,10 +182,7 @@ def _is_complete(aliases: Aliases, written: Collection[str], name: str) -> bool:
 
 
 def _is_possible(aliases: Aliases, part: NetworkPart, offset: int, element: int) -> bool:
-    """Whether the operands of a Concat or the result of a Slice can lie where the alias needs them.
-
-    Operands of a Concat must be different tensors that lie in no other.
-    """
+    """Whether the operands of a Concat or the result of a Slice can lie where the alias needs them."""
     node, orders = part.fused.main, aliases.orders
     if isinstance(node.operator, Slice):
         return offset % element == 0

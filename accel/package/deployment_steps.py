@@ -204,7 +204,6 @@ class Means:
     """Computes means over windows.
 
     Attributes:
-        planes: product of the sizes before the spatial axes.
         sizes, outputs: spatial sizes.
         source, target: of integers.
     """
@@ -254,7 +253,6 @@ class Deployment:
 
     Attributes:
         name: lower-case prefix of C symbols.
-        streams: in the order of memory.
         left_out: reasons by node outside of the package.
     """
 

@@ -275,7 +275,7 @@ def meets(disjoint: Pairs, *ranges: tuple[int, int]) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Check a certificate and a program file: 0 if proven, 1 if not, 2 for a wrong file."""
+    """Return 0 if proven, 1 if not, 2 for a wrong file."""
     if len(arguments) != 2:
         print("usage: certificate_checker.py CERTIFICATE PROGRAM", file=sys.stderr)
         return 2
@@ -331,7 +331,7 @@ def program_of(path: str) -> tuple[bytes, Any]:
 
 
 def verify(certificate: Any, code: bytes, manifest: Any) -> int:
-    """Run :func:`check` on untrusted data, and compare initial tokens with the manifest."""
+    """Check untrusted data, and compare initial tokens with the manifest."""
     try:
         begin = manifest["config"]["mem_base"] + manifest["code_offset"]
         need(certificate["span"] == [begin, begin + len(code)], "the program lies elsewhere")

@@ -10,8 +10,8 @@ them. Order that only a full queue enforces does not count. In DRAM the store un
 The check also records reads of elements that the program has not written, since scratchpads start with
 arbitrary content.
 
-Programs without findings are proven on arrays (:mod:`accel.proof.vectorized_proof`). For the others, this
-module goes from instruction to instruction. Cost is linear in instructions plus touched ranges.
+Programs without findings are proven on arrays (:mod:`accel.proof.vectorized_proof`), the others instruction
+by instruction.
 """
 
 from bisect import bisect_left
@@ -180,10 +180,8 @@ def check_tokens(
     """Prove or refute that a program's result does not depend on timing.
 
     Args:
-        config: the machine.
         memory: DRAM before the run.
         program_span: bytes ``[start, stop)`` of the instructions, if in ``memory``.
-        tokens: the counters before the run.
         contents: known scratchpad contents before the run.
     """
     program = Distinct(instructions)

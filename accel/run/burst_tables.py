@@ -71,7 +71,6 @@ class FetchBursts:
         reads: number of each fetch burst among all reads.
         numbers: number of each read among fetch bursts, or NONE.
         burst_of, beat_of: fetch burst and last beat of an instruction.
-        ends: arrived instructions after each fetch burst.
     """
 
     def __init__(self, record: RunRecord, instruction_count: int, config: Config, address: int) -> None:

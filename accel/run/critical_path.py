@@ -224,7 +224,7 @@ def shares(segments: Iterable[Segment]) -> list[Share]:
 
 
 def shares_text(found: Sequence[Share], most: int = 2) -> str:
-    """Name shares of at least half a percent, for example ``load read data 40%, store write data 12%``."""
+    """Name shares from 0.5 %, for example ``load read data 40%, store write data 12%``."""
     cycles = sum(one.cycles for one in found) or 1
     named = [one for one in found[:most] if one.cycles >= cycles / 200]
     return ", ".join(f"{one.unit} {one.cause} {one.cycles / cycles:.0%}" for one in named)

@@ -22,13 +22,10 @@ class DramAllocator:
         self._released: deque[int] = deque()
 
     def allocate(self, owner: object, wanted: Sequence[tuple[int, int]]) -> list[int]:
-        """Allocate all pieces or none, until the owner is deleted.
+        """Allocate all pieces or none, at the lowest offsets, until the owner is deleted.
 
         Args:
             wanted: bytes, and an offset that the result equals modulo ``step``, of each piece.
-
-        Returns:
-            The offset of each piece, the lowest free one.
 
         Raises:
             ProgramError: there is not enough free memory.

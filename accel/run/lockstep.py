@@ -98,8 +98,6 @@ def lockstep(
     """Run a program on both sides, from equal memory and scratchpads, and compare.
 
     Args:
-        program: with the timing of this run.
-        engine: the hardware, after a reset.
         inputs: arrays by name. Missing ones are random.
         seed: of all random values.
         max_cycles: limit of the run. With ``hostile``, the hardware has it only if the simulator reached it.
@@ -177,8 +175,7 @@ class _HardwareLimits(TypedDict):
 
 
 def _hardware_limits(timing: TimingRun, max_cycles: int, *, exact: bool) -> _HardwareLimits:
-    """Return the limits of the hardware's run, which depend on the program. An error or the limit may have
-    shortened the simulator's run."""
+    """Return the limits of the hardware's run, which depend on the program."""
     longest = min(DEFAULT_MAX_CYCLES, _SLOWDOWN * cycles_without_overlap(timing.program, timing.config))
     reached = timing.stop is not None and timing.stop.fault.cause is Cause.LIMIT
     limit = max_cycles if exact or reached else longest
@@ -186,11 +183,7 @@ def _hardware_limits(timing: TimingRun, max_cycles: int, *, exact: bool) -> _Har
 
 
 def cycles_without_overlap(program: TimedProgram, config: Config) -> int:
-    """Return an upper bound on a program's cycles, without any overlap.
-
-    For example, 100 LOADs of one burst, with a latency of 64 cycles, take at most about 100 * (64 + 64 + 15)
-    cycles.
-    """
+    """Return an upper bound on a program's cycles, without any overlap."""
     latency = max(config.read_latency, config.write_latency) + store_depth(config)
     fetched = latency + -(-INSTRUCTION_BYTES // config.bus_bytes)
     pipeline = dispatch_depth(config) + compute_depth(config)

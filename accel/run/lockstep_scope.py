@@ -30,8 +30,7 @@ class Scope(Enum):
         return self in (Scope.EVERYTHING, Scope.ALL_BUT_MEMORY)
 
     def on_hostile_memory(self, *, ends_well: bool) -> "Scope":
-        """Return the part that holds when memory answers at arbitrary times. The state at an error depends on
-        timing."""
+        """Return the part that holds when memory answers at arbitrary times."""
         return Scope.RESULT if self is Scope.EVERYTHING and ends_well else Scope.END
 
 

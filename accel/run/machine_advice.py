@@ -1,4 +1,4 @@
-"""Advice: other values of the machine's fields, with the cycles that the run would take.
+"""Advice: other values of the machine's fields, with predicted cycles.
 
 The critical path determines the fields to try: timing on the same program, geometry after compiling again.
 Simulation makes the prediction exact. If that would take too long, the compiler's model predicts the cycles,
@@ -119,7 +119,6 @@ class AdviceReport:
         bound: the largest causes, in words.
         advice: changes, the best one first.
         skipped: fields for which there was no time.
-        without: why geometry fields were not tried, or empty.
         software: other schedules for the same machine.
     """
 
@@ -179,12 +178,7 @@ def advise(result: Result, *, seconds: float = DEFAULT_SECONDS) -> AdviceReport:
 def search(
     config: Config, path: Sequence[Segment], trial: Trial, *, end: float, without: str
 ) -> AdviceReport:
-    """Try changes of a machine, the most relief of the critical path first.
-
-    Args:
-        end: last processor time to start a trial.
-        without: why geometry fields are not tried, or empty.
-    """
+    """Try changes of a machine, the most relief of the critical path first."""
     tried: list[str] = []
     skipped: list[str] = []
     advice: list[Advice] = []

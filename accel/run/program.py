@@ -132,8 +132,8 @@ class Program(Compiled):
             AccelError: an unknown backend, a negative seed, or options for another backend.
             EngineError: the engine does not exist or cannot be built.
             HardwareError: the hardware violates a rule.
-            ConfigError: a keyword that is neither an input nor a timing field, or a bad value.
-            ShapeError: an input that the program does not have, or one with another shape or dtype.
+            ConfigError: an unknown keyword, or a bad value.
+            ShapeError: an unknown input, or another shape or dtype.
             MachineError, DeadlockError, LimitExceeded, RunStopped, BusTimeout: the machine stopped early. The
                 error has a ``result``.
         """
@@ -177,14 +177,6 @@ class Program(Compiled):
         """Run the program as a function of its inputs, in the order of :attr:`inputs`.
 
         For example, ``program(a, b)`` returns the same array as ``program.run(A=a, B=b).outputs["C"]``.
-
-        Args:
-            arrays: missing ones are random.
-            values: as for :meth:`run`.
-
-        Raises:
-            ShapeError: more arrays than inputs.
-            AccelError: as for :meth:`run`.
         """
         if len(arrays) > len(self.inputs):
             raise ShapeError(f"{len(arrays)} arrays are given; the inputs are {', '.join(self.inputs)}")
@@ -293,7 +285,7 @@ class Program(Compiled):
 
         Raises:
             AccelError: a negative seed.
-            ShapeError: an input that the program does not have, or one with another shape or dtype.
+            ShapeError: an unknown input, or another shape or dtype.
         """
         program, values = self._with_values(inputs, seed)
         return program, program._packed(values)

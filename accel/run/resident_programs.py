@@ -1,7 +1,4 @@
-"""Programs in the DRAM of a session, linked again only if their tensors have moved.
-
-Their DRAM and everything derived from them are freed with the user's program.
-"""
+"""Programs in the DRAM of a session, linked again only if their tensors have moved."""
 
 import weakref
 from collections import OrderedDict
@@ -23,9 +20,6 @@ output."""
 
 class ResidentProgram:
     """A program in DRAM, everything except inputs and outputs at fixed offsets.
-
-    Attributes:
-        bare: instructions and tensors without data, for figures after the program is gone.
 
     Raises:
         ProgramError: it cannot be relocated, or DRAM is full.

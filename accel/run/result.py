@@ -77,9 +77,8 @@ class Result:
         mismatches: number of wrong elements. None if not compared.
         uops: executed micro-ops, if known.
         timing: None if time was not simulated.
-        image: the program, with the timing of the run.
         compulsory: the least work of the computation, if known.
-        carried: the least work of the compiled operator, which a mapping may have replaced.
+        carried: the least work of the compiled operator.
         arranged: in a summary, how the host packs tensors.
         pack_seconds: time of the host for packing and unpacking.
         simulate_seconds: from inputs in memory to outputs and cycles in memory.
@@ -145,12 +144,11 @@ class Result:
         return self._critical_path
 
     def instructions_table(self) -> ResultTable:
-        """Return a row for each instruction: unit, name, tensor, stage of the schedule, text, and the cycles
-        of dispatch, start and retirement if known."""
+        """Return unit, name, tensor, stage of the schedule, text and known cycles of each instruction."""
         return instructions_table(self.image, self.events)
 
     def events_table(self) -> ResultTable | None:
-        """Return a row for each event. None if :attr:`events` is."""
+        """Return a row for each event."""
         return None if self.events is None else events_table(self.image, self.events)
 
     @cached_property
@@ -180,7 +178,7 @@ class Result:
     @property
     def slot_utilization(self) -> float | None:
         """Cycles in which a micro-op executes, divided by the cycles taken. Unlike :attr:`utilization`, it
-        counts products of zeros that fill blocks, and passes without products."""
+        also counts products of zeros, and passes without products."""
         return None if not self.cycles or self.uops is None else self.uops / self.cycles
 
     @property

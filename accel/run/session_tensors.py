@@ -26,7 +26,6 @@ class Packing:
         packed, packed_bytes: copies, and their bytes in DRAM.
         unpacked, unpacked_bytes: copies, except for comparisons.
         kept, kept_bytes: inputs found in DRAM in the required packing.
-        seconds: time for packing and unpacking.
     """
 
     packed: int = 0
@@ -199,8 +198,7 @@ def same_packing(a: ImageTensor, b: ImageTensor) -> bool:
 
 
 def value_numbers(tensor: ImageTensor) -> npt.NDArray[np.int32] | None:
-    """Number each byte of a packed tensor by its value: from 1 in row-major order, 0 for padding. None if
-    more than a layout packs it."""
+    """Number each byte of a packed tensor by its value: from 1 in row-major order, 0 for padding."""
     fills = tensor.view is not None and tensor.view.fills and bool(tensor.view.fill)
     return None if tensor.widening is not None or fills else _origins(tensor.layout, tensor.view)
 

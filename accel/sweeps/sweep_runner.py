@@ -43,7 +43,6 @@ def run_sweep(
             ``multiprocessing``.
         executor: ``processes`` or ``dask``.
         scheduler: address of a Dask cluster, by default ``jobs`` local processes.
-        progress: called for each complete point.
         note: called with remarks on the journal.
 
     Returns:

@@ -75,7 +75,6 @@ class SavedRun:
         program: SHA-256 of instructions and DRAM contents.
         config: the machine.
         overrides: configuration fields set for this run.
-        seed: of the random inputs, or None if unknown.
         figures: see :meth:`~accel.run.result.Result.to_dict`.
         states: uint16[units][parts][states], thousandths of each part of the run.
         layers: layers of a network. Instructions are then numbered within their program.

@@ -24,7 +24,6 @@ class Spec:
     Attributes:
         kind: ``geometry`` is fixed when a program is compiled, ``timing`` may differ from run to run.
         unit: for example ``bytes``.
-        affects: scratchpads, units, instructions or rules.
         power_of_two: zero is also allowed.
         post: whether only machines with ``post=1`` have the field.
     """

@@ -27,8 +27,6 @@ class FieldSpec:
     Attributes:
         width: bits, or a function from the configuration to the bits.
         unit: for example ``elements``, or empty.
-        signed: two's complement.
-        enum: names of the values.
         at: fixed position of the first bit, or None if the field is packed.
         before: the inherited field that this one precedes, if any.
     """

@@ -32,7 +32,6 @@ class Operand:
         shape: shape in which the layer reads the values.
         axis: axis of ``tensor_shape``.
         groups: parts of that axis that are copied separately, as in a grouped convolution.
-        tensor_shape: shape of the tensor in the graph.
         generated: values of no tensor, for example the ones by which an average multiplies: int8, or int32
             for a bias. Either all values, or a matrix's diagonal. Empty for tensors of the graph.
     """

@@ -46,7 +46,7 @@ def check_backend(backend: str, valid: Sequence[str]) -> None:
     """Refuse a backend not in ``valid``.
 
     Raises:
-        AccelError: names the nearest valid one.
+        AccelError: with the nearest name.
     """
     if backend not in valid:
         raise AccelError(f"the backend is {backend!r}; {nearest(backend, valid)}")

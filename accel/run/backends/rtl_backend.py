@@ -46,7 +46,6 @@ class Rtl(Backend):
     """The hardware in simulation.
 
     Args:
-        engine: the machine, after a reset.
         leave_open: do not close the engine.
     """
 
@@ -136,7 +135,6 @@ def run_on_hardware(
     Args:
         dram: changed.
         pads: at the start, apart from the program's presets. Not changed.
-        engine: the machine, after a reset.
         max_cycles, behaviour, record, patience, progress, stop_at, bus_timeout: see
             :meth:`~accel.hw.engines.engine_driver.Engine.run`.
 
