@@ -4,8 +4,8 @@
 
 The program is a matrix product with bias, 3136 x 64 x 576 on ``vta``. Models are built before the first run,
 which is not timed, and tracing is off. The simulator computes timing and function. Amaranth's own simulator
-(pysim) runs only the first 3,000 cycles, once, less the time of one cycle. The fastest run of all other
-engines counts.
+(pysim) runs only the first 3,000 cycles, once. The time of one cycle, which fills the scratchpads, is
+subtracted. The fastest run of all other engines counts.
 """
 
 import argparse

@@ -13,7 +13,7 @@ def end_at_interrupt() -> None:
     """Let an interrupt end the process immediately, without output, with exit code 130.
 
     It also makes CPython forget an earlier interrupt inside ``exec`` of a string, as in ``dataclass``.
-    Otherwise CPython ends the process with that signal later, even if the exception was caught.
+    Otherwise CPython ends the process later, even if the exception was caught.
 
     For the main thread, unless interrupts are ignored.
     """

@@ -118,7 +118,7 @@ def _generation_note(post: bool) -> list[str]:
 
 
 def cause_table(causes: Iterable[Cause]) -> str:
-    """Return a table of causes for the manuals."""
+    """Return a table of causes."""
     rows = ((f"{c.value}", f"`{c.label}`", c.doc + ("; only where post=1" if c.post else "")) for c in causes)
     return table(("number", "cause", "meaning"), rows)
 

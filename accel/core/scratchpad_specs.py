@@ -1,8 +1,4 @@
-"""The scratchpads of the machine, each declared once.
-
-LOAD and STORE declare the scratchpad of each memory id as a :class:`Route`. GEMM, MAC and ALU declare
-:class:`~accel.core.isa.operands.Operand`.
-"""
+"""The scratchpads of the machine, each declared once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -85,8 +85,7 @@ class TokenFlow:
     """The token counts of a program that executes in program order.
 
     Attributes:
-        pops: by counter, the indices of popping instructions, intp[k].
-        pushes: by counter, the indices of pushing instructions, intp[k].
+        pops: by counter, the indices of instructions, intp[k].
         in_order: whether every token exists when it is popped. Always choosing the earliest instruction that
             can execute then gives program order, for all queue depths.
     """
@@ -279,7 +278,7 @@ def deadlock_place(waiting: Sequence[Waiting]) -> tuple[Unit, int]:
 
 
 def stuck(instructions: Sequence[Instruction], config: Config, tokens: Sequence[int]) -> list[Waiting]:
-    """Return the units that lack a token when nothing more can execute."""
+    """Return the units that finally lack a token."""
     stepper = Stepper(instructions, config, tokens=tokens)
     while (index := stepper.first()) is not None:
         stepper.run(index)

@@ -9,7 +9,7 @@ from accel.graph.graph_tensor import Array, Tensor
 
 
 def evaluate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """Return all tensors of a graph except constants, by name.
+    """Return all tensors except constants, by name.
 
     Raises:
         ShapeError: an input is missing, unknown, or has another shape or dtype.

@@ -1,4 +1,4 @@
-"""Where each instruction of a program comes from: statement, stage and step of the schedule, and tensors."""
+"""Where each instruction of a program comes from."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args

@@ -1,8 +1,8 @@
 """How the host arranges a tensor for a program whose own tensor has another shape.
 
 A *mapping* computes an operator as another one: a convolution as a matrix product, say, whose rows are
-windows of the picture. The program's tensors then hold the user's values rearranged, perhaps repeated, and
-with a fill value around the edges. Each index is an affine function of the index in the program's tensor.
+windows of the picture. The program's tensors then hold the user's values rearranged, perhaps repeated, with a
+fill value around the edges.
 """
 
 import reprlib

@@ -1,7 +1,7 @@
 """The zip archive of a program file: one manifest and raw members, read within limits.
 
-Compressed members can expand to gigabytes. So unpacked sizes are limited by the size of the file, or by a
-limit in this module. Larger members are written uncompressed, so that every written file can be read.
+Compressed members can expand to gigabytes. So unpacked sizes are limited. Larger members are written
+uncompressed.
 """
 
 import json

@@ -164,7 +164,8 @@ class _ChainBuilder:
         return offset
 
     def _buffer(self, at: int, part: NetworkPart, tensor: ImageTensor, name: str) -> str:
-        """Relocate transfers if the buffer has more halo lines than the layer expects."""
+        """Return the buffer of a tensor. If its halo is larger than the layer expects, transfers are
+        relocated."""
         layouts, own = self._memory.layouts.get(name), part.layouts
         if layouts is None:
             return name

@@ -1,7 +1,7 @@
 """Where the tensors and constants of a chain lie in DRAM.
 
-Tensors between layers share one region, the activations, according to their live ranges. Equal constants of
-several layers are stored once.
+Tensors between layers share one region, the activations, according to their live ranges. Equal constants are
+stored once.
 """
 
 import re

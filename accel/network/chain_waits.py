@@ -1,9 +1,9 @@
 """How the layers of a chain wait for one another: the tokens that take the fewest cycles.
 
-A LOAD must wait for the STOREs that wrote what it reads. If it waits for exactly these STOREs, it can start
-early, but each token passes through the compute unit and delays the load unit. Alternatively, the first LOAD
-of a layer waits once for the last STORE of the layer before. Both strategies are simulated, and a third one
-that chooses for each layer.
+A LOAD must wait for the STOREs of its data. Waiting for exactly these STOREs starts it early, but each token
+passes through the compute unit and delays the load unit. Alternatively, the first LOAD of a layer waits once
+for the last STORE of the layer before. Both strategies are simulated, and a third one that chooses for each
+layer.
 """
 
 from collections.abc import Mapping, Sequence

@@ -14,8 +14,7 @@ _SAFE_SCALES = (1e-25, 1e25)
 def exact_average_scale(data: Tensor, out: Tensor, taps: int, count: int) -> np.float32 | None:
     """Return the scale that requantizes integer sums to the averages that float32 computes.
 
-    The float32 mean differs from the exact mean by a bounded error. If no mean is that close to a rounding
-    threshold, integers round to the same results.
+    If no exact mean is within float32's error of a rounding threshold, integers round to the same results.
 
     Returns:
         None if a mean is too close. For example, with 2x2 windows and equal scales, every other sum lies on a

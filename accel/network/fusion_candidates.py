@@ -1,8 +1,8 @@
 """Which nodes of a graph can be fused, and in which ways.
 
 Convolutions can take over padding of zeros. Convolutions, matrix products and global averages can take over
-bounds. Convolutions and matrix products can also add a residual, and bound the sum. A fused node is the only
-reader of its operand. :mod:`accel.network.fusion_choice` chooses between the ways.
+bounds. The first two can also add a residual, and bound the sum. A fused node is the only reader of its
+operand.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

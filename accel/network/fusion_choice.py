@@ -1,8 +1,7 @@
 """The choice of fusion and placement with the fewest predicted cycles.
 
-Groups share no nodes, so that each is decided separately by trying all alternatives. Nodes that multiply run
-on the machine if it supports them. All other nodes run where they take fewer cycles. Of equal alternatives,
-the one with fewer pieces wins.
+Each group is decided separately by trying all alternatives. Nodes that multiply run on the machine if it
+supports them, all others where they take fewer cycles. Of equal alternatives, the one with fewer pieces wins.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,6 @@
 """Mappings of layers whose data the host packs.
 
-The host can pack data in any way, so that the compiler chooses the fastest mapping. All other layers read
-their data as another layer has written it.
+The host can pack data for the fastest mapping. All other layers read data as another layer has written it.
 """
 
 from accel.compiler.mappings.mapping import AUTO, PLAIN

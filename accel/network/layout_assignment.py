@@ -4,8 +4,8 @@ Where elements have several rows, a plain picture fills one. Convolutions can co
 in each row (:mod:`accel.network.strip_layout`): the mapping ``strips=Yx1``. If a reader needs a halo or
 another layout, a row exchange (:mod:`accel.network.row_exchange`) fills it.
 
-Dynamic programming over the layers minimizes the cycles of all layers and exchanges: among partial
-assignments that are equivalent for the remaining layers, the fastest remains.
+Dynamic programming minimizes the cycles of all layers and exchanges: of partial assignments that are
+equivalent for the remaining layers, the fastest remains.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence

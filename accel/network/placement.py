@@ -30,7 +30,7 @@ class NetworkPart:
         reason: why on the host, else empty.
         layer, program: of the machine, or None on the host and from a file.
         layouts: of pictures in strips, or None otherwise, and from a file.
-        mapping: name of the mapping, or empty if unknown.
+        mapping: empty if unknown.
         alone: predicted cycles in isolation, or None if unknown.
     """
 

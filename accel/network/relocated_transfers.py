@@ -57,7 +57,7 @@ def relocate_transfer(transfer: _TransferT, base: int, positions: _Integers) -> 
     several LOADs of one row.
 
     Args:
-        positions: int64[elements], of each element, relative to ``base``.
+        positions: int64[elements], relative to ``base``, the tensor's first element in DRAM.
 
     Returns:
         None if a row would be divided and the transfer has rows of padding.

@@ -1,6 +1,6 @@
 """LOADs of operands that a layer reads several times, as its weights are sums of int8 values.
 
-A layer's own program has the copies one after another in DRAM. In a chain, its LOADs read the only copy.
+A layer's own program has copies in DRAM. In a chain, its LOADs read the only copy.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,7 @@
 """Aliases: tensors inside other tensors, so that Concat and Slice move no data.
 
-Layers write the operands of a Concat next to each other. A Slice is read where it lies. Readers must expect
-the bytes in this order. For example, channels 0..31 of 64 are the first two blocks of 16, which layers can
-read as a tensor of 32 channels.
+Layers write the operands of a Concat next to each other. A Slice is read where it lies. For example, channels
+0..31 of 64 are the first two blocks of 16, which layers can read as a tensor of 32 channels.
 """
 
 from collections.abc import Collection, Sequence

@@ -2,8 +2,7 @@
 
 If a program can run in program order, the k-th pop of a counter comes after the push of its token, and brings
 the pusher's clock. Each instruction must come after the last conflicting access of every other unit
-(:mod:`accel.core.program_conflicts`). Comparing arrays decides whether this holds. If it does not, the check
-of single instructions finds the error.
+(:mod:`accel.core.program_conflicts`). Otherwise the check of single instructions finds the error.
 """
 
 from collections.abc import Sequence

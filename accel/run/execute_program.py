@@ -21,11 +21,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """A run that has ended.
-
-    Attributes:
-        seconds: from inputs in memory to outputs and cycles in memory.
-    """
+    """A run that has ended."""
 
     image: Image
     backend: str

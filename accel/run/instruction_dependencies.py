@@ -24,7 +24,6 @@ class InstructionDependencies:
     """Indices of instructions to wait for, or :data:`~accel.run.run_record.NONE`.
 
     Attributes:
-        positions: number among the unit's instructions.
         queue_leaver: its start makes room in the unit's queue.
         previous_transfer: the store unit's previous LOAD or STORE.
         transfer_leaver: its retirement allows one more transfer in flight.

@@ -98,12 +98,10 @@ def lockstep(
     """Run a program on both sides, from equal memory and scratchpads, and compare.
 
     Args:
-        inputs: arrays by name. Missing ones are random.
         seed: of all random values.
         max_cycles: limit of the run. With ``hostile``, the hardware has it only if the simulator reached it.
         max_uops: the simulator's limit, instead of the program's own.
-        hostile: let the hardware's memory answer late and refuse at random. Then cycles differ, memory does
-            not.
+        hostile: let the hardware's memory answer late and refuse at random.
 
     Raises:
         LimitExceeded: the program has more micro-ops.

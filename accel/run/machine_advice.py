@@ -51,7 +51,7 @@ class Advice:
 
     Attributes:
         now, then: the values.
-        speedup: the run's cycles divided by these.
+        speedup: the run's cycles divided by ``cycles``.
         recompiled: the program must be compiled again.
         simulated: otherwise the compiler's model predicts the cycles.
         mapping: the mapping of the operator, if it changes.

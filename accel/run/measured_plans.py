@@ -33,8 +33,7 @@ def measure_plans(
             order or threaded axis.
 
     Returns:
-        The choice with simulated plans first, by cycles. Of about equal plans, the one that reads fewest
-        bytes comes first.
+        The choice with simulated plans first, by cycles, and by bytes if about equal.
 
     Raises:
         ScheduleError: none of the plans can be compiled.

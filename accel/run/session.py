@@ -1,7 +1,7 @@
 """Programs that run one after the other on one machine and exchange tensors in its DRAM.
 
-An output stays in DRAM, packed. The next program reads it there if it needs the same packing. Otherwise the
-host repacks it, which is counted. Programs and tensors are freed with the user's objects.
+An output stays in DRAM, packed. If the next program needs another packing, the host repacks it. Programs and
+tensors are freed with the user's objects.
 """
 
 from collections.abc import Callable, Mapping

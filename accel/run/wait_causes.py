@@ -1,4 +1,4 @@
-"""The causes for which cycles pass between two events, by the timing contract."""
+"""The causes for which cycles pass between two events."""
 
 from enum import StrEnum
 

@@ -1,8 +1,8 @@
 """The graph of a run: its nodes are events, its edges their possible causes.
 
 By the timing contract, the cycle of an event is the maximum of several *bounds*: cycles of earlier events
-plus a delay. For example, an instruction starts at the latest of its dispatch plus the depth of the queue,
-and the retirement of each token's sender plus one.
+plus a delay. For example, an instruction starts after its dispatch plus the depth of the queue, and after
+each token's sender has retired.
 """
 
 from array import array

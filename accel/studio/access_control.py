@@ -1,7 +1,6 @@
 """Access control of the studio's server.
 
-Every page in the user's browser can send requests to the loopback interface, and an attacker's host name can
-resolve to it (DNS rebinding). Therefore:
+Any page in the user's browser can send requests to the loopback interface, also by DNS rebinding. Therefore:
 
 - ``Host`` must be exactly this server's, and so must the ``Origin`` of a post.
 - A request needs a cookie, which neither scripts nor requests of other sites can use. The browser gets it

@@ -42,7 +42,6 @@ def grid_points(
 
     Args:
         workloads: a name and parameters each. Lists span several workloads.
-        grids: keys of :func:`grid_keys`. Lists span several points.
         folder: of schedule files.
 
     Raises:

@@ -33,8 +33,6 @@ class _DamagedLine(Exception):
 class Journal:
     """Outcomes by key, in a file that one sweep uses at a time.
 
-    An incomplete last line is removed.
-
     Args:
         path: None for a journal in memory.
         fresh: remove all outcomes.
@@ -155,7 +153,7 @@ class Journal:
             self.dropped = True
 
     def _lines(self) -> Iterator[bytes]:
-        """Yield lines until one has no end, or is too long."""
+        """Yield lines, up to one that has no end, or is too long."""
         assert self._file is not None
         with os.fdopen(os.dup(self._file.fileno()), "rb") as file:  # the lock lasts until both are closed
             file.seek(0)

@@ -45,9 +45,6 @@ def run_sweep(
         scheduler: address of a Dask cluster, by default ``jobs`` local processes.
         note: called with remarks on the journal.
 
-    Returns:
-        A row for each point, in the spec's order.
-
     Raises:
         SweepError: the executor is unknown, the cluster does not respond, or the journal cannot be used.
     """
@@ -86,7 +83,7 @@ def _remarks(log: Journal, *, has_missing: bool) -> list[str]:
 
 
 def _forget_other_kinds(tasks: Mapping[str, Task], log: Journal) -> list[str]:
-    """Keep keys of runs and syntheses apart. Return remarks."""
+    """Remove figures of a synthesis from a run's key, and the reverse. Return remarks."""
     remarks = []
     for key, task in tasks.items():
         if key in log.known and is_synthesis(log.known[key]) != isinstance(task, Synthesis):
@@ -132,8 +129,6 @@ def sweep(
     """Measure workloads on a grid of machines and schedules.
 
     Args:
-        workloads: one or several.
-        seed: of the inputs.
         journal, jobs, executor, progress: see :func:`run_sweep`.
         grid: values or sequences of ``config``, ``mapping``, ``vthreads``, sides of tiles such as ``tile_m``,
             and configuration fields. ``run`` has timing fields of the run only, ``zip`` lists that advance

@@ -135,7 +135,7 @@ class Activity:
         slices: instructions by start, not later than the run's end.
         spans: the states of each unit, without gaps or overlaps.
         flows: tokens by pop, except at the start and left over.
-        bursts: by grant for each unit, reads before writes. The run's end cuts none short.
+        bursts: by grant for each unit, reads before writes.
         queue_levels: by unit, ``(cycle, entries)`` of every change.
         token_levels: by counter, ``(cycle, tokens)`` at the start and of every change.
     """

@@ -105,7 +105,7 @@ def run_view(run: AnalyzedRun, *, is_static: bool = False) -> dict[str, Any]:
 
 
 def sequence_view(sequence: RunSequence) -> dict[str, Any]:
-    """Return the view of several runs: timeline, units and instructions."""
+    """Return timeline, units and instructions of several runs."""
     sections = [
         ("timeline", "Timeline", _timeline()),
         ("units", "Where the cycles went", units_html(sequence.activity)),

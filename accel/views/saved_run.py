@@ -71,7 +71,6 @@ class SavedRun:
     """A run without its tensors and events.
 
     Attributes:
-        name: program and machine, for people.
         program: SHA-256 of instructions and DRAM contents.
         config: the machine.
         overrides: configuration fields set for this run.

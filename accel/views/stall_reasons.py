@@ -50,7 +50,7 @@ class StateTimeline:
         self._free = free
 
     def assign_idle(self, last_work: int) -> None:
-        """Make free cycles idle, until the program ends at ``last_work``."""
+        """Make free cycles idle: before ``last_work`` the queue is empty, then the program has ended."""
         no_one = NO_INSTRUCTION, NO_INSTRUCTION
         self.assign([StateSpan(0, last_work, State.IDLE, StateReason.EMPTY, *no_one)])
         self._spans += [

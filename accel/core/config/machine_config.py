@@ -1,7 +1,6 @@
 """The class :class:`Config`: all numbers that define a machine.
 
-A program is compiled for a *geometry*. *Timing* may differ from run to run. The command line, the file
-readers and the documentation follow from the declarations of fields.
+A program is compiled for a *geometry*. *Timing* may differ from run to run.
 """
 
 import re

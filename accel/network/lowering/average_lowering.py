@@ -86,10 +86,9 @@ def global_average_as_product(layer: LoweredLayer, strips: int, rows: int) -> Lo
     """Write a global average as a product that sums the rows of elements, too.
 
     A picture in strips (:mod:`accel.network.strip_layout`) fills several rows, which only a product can add.
-    The product reads the transposed picture as weights, a matrix of pixels by channels. Its data has one row
-    for each picture, with ones at the rows of elements that hold strips of this picture.
-
-    uint8 values are read as int8, 128 less. The bias makes up for that and for the zero point.
+    Its weights are the transposed picture, pixels by channels. Its data has one row for each picture, with
+    ones at the rows of elements that hold its strips. uint8 values are read as int8, 128 less, for which the
+    bias makes up.
     """
     sizes, (data,) = layer.parameters, layer.operands
     pixels, pictures, channels = sizes["H"] * sizes["W"], sizes["N"], sizes["C"]

@@ -32,8 +32,8 @@ class Operand:
         shape: shape in which the layer reads the values.
         axis: axis of ``tensor_shape``.
         groups: parts of that axis that are copied separately, as in a grouped convolution.
-        generated: values of no tensor, for example the ones by which an average multiplies: int8, or int32
-            for a bias. Either all values, or a matrix's diagonal. Empty for tensors of the graph.
+        generated: values of no tensor, for example an average's ones: int8, or int32 for a bias. Either all
+            values, or a matrix's diagonal.
     """
 
     name: str

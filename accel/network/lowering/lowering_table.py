@@ -1,4 +1,4 @@
-"""Which function lowers which operator of the graph."""
+"""Which function lowers which operator."""
 
 from collections.abc import Callable, Mapping
 

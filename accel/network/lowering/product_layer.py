@@ -1,4 +1,4 @@
-"""Weights, bias, residual and epilogue of convolutions and matrix products."""
+"""The common parts of convolutions and matrix products."""
 
 from typing import Any
 

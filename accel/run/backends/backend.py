@@ -47,7 +47,7 @@ class Backend(Protocol):
 
         Args:
             program: with the timing of this run.
-            dram: changed.
+            dram: holds instructions and data. Changed.
             pads: changed, first by the program's presets.
             options: the lower of these and the program's limits hold.
 
