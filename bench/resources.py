@@ -3,7 +3,7 @@
     python bench/resources.py [CONFIG ...] [--seeds 5] [-o docs/reference/resources.md]
 
 The script needs the extra ``fpga`` (Yosys, nextpnr). A placement of ``ecp5`` takes 10 to 20 minutes, and is
-cached in ``build/fpga`` by hardware, without comments and line numbers, and seed.
+cached in ``build/fpga`` by hardware and seed.
 """
 
 import argparse

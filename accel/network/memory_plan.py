@@ -1,4 +1,4 @@
-"""Offsets for tensors with limited live ranges, so that they share memory."""
+"""Offsets for tensors with limited live ranges."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -364,7 +364,6 @@ def row_exchanges(
 
 
 def _even_ranges(count: int, most: int) -> list[range]:
-    """Divide ``range(count)`` into the fewest ranges of at most ``most``."""
     size = -(-count // -(-count // most))
     return [range(begin, min(begin + size, count)) for begin in range(0, count, size)]
 

@@ -4,8 +4,8 @@
 
 It follows the certificate's order once: every instruction is fetched, finds its tokens, and has a valid
 clock. No counter can overflow. Of any two accesses of different units to the same element or byte, at least
-one of them a write, the clock of the second includes the first. Cost is linear in instructions and touched
-elements, except for sorting. docs/explain/verification.md has the format, and the other facts to trust.
+one of them a write, the clock of the second includes the first. docs/explain/verification.md has the format,
+and the other facts to trust.
 """
 
 import hashlib

@@ -9,7 +9,7 @@ from accel.base.errors import ProgramError
 
 
 class DramAllocator:
-    """A window of ``size`` bytes. Allocated offsets keep the caller's remainder modulo ``step``.
+    """A window. Allocated offsets keep the caller's remainder modulo ``step``.
 
     An owner's finalizer may run during an allocation. So it only notes the offset, which the next request
     frees.

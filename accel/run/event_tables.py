@@ -1,4 +1,4 @@
-"""Tables of a run's instructions and events, with names instead of numbers."""
+"""Tables of a run's instructions and events."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""HTML pages that load nothing and permit only their own style and script."""
+"""HTML pages with only their own style and script."""
 
 import base64
 import hashlib
