@@ -6,7 +6,7 @@ from accel.base.interrupts import EXIT_INTERRUPTED, end_at_interrupt, ended_by_i
 
 
 def main() -> None:
-    """Entry point; ends the process with the exit code, 130 whenever it is interrupted."""
+    """End the process with the exit code, 130 if interrupted."""
     try:
         with ended_by_interrupt():
             from accel.base.child_processes import end_programs_on_termination  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Tensor expressions, schedules and intrinsic declarations, under the names that TVM's users know."""
+"""Tensor expressions, schedules and intrinsic declarations, under TVM's names."""
 
 from accel.compiler.expr.numpy_reference import evaluate
 from accel.compiler.expr.scalar_expressions import IterVar, cast, clip

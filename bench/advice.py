@@ -2,9 +2,8 @@
 
     python bench/advice.py [MODEL.onnx]...
 
-Runs are two layers, a matrix product, the network of digits and the given models. For each run, the script
-follows the best advice that changes only the timing, and the best advice that needs another compilation. The
-table is Markdown.
+Runs are two layers, a matrix product, the network of digits and the given models. Each follows the best
+advice that changes only the timing, and the best that needs another compilation. The table is Markdown.
 """
 
 import argparse
@@ -38,13 +37,11 @@ class Followed(NamedTuple):
 
 
 def best(found: AdviceReport) -> list[Advice]:
-    """Return the best advice that needs no compilation, and the best that needs one."""
     kinds = ([one for one in found.advice if one.recompiled is kind] for kind in (False, True))
     return [one for kind in kinds for one in kind[:1]]
 
 
 def of_program(name: str, workload: accel.Workload, config: accel.Config) -> Iterator[Followed]:
-    """Follow the best advice for a workload's program."""
     program = accel.build(workload, config)
     result = program.run(check=False)
     for one in best(advise(result)):
@@ -54,7 +51,6 @@ def of_program(name: str, workload: accel.Workload, config: accel.Config) -> Ite
 
 
 def of_network(name: str, network: Network) -> Iterator[Followed]:
-    """Follow the best advice for a network."""
     program = network.build(NETWORKS)
     result = program.run(check=False, record=True)
     for one in best(advise_network(program, result)):
@@ -65,7 +61,6 @@ def of_network(name: str, network: Network) -> Iterator[Followed]:
 
 
 def rows(models: list[Path]) -> Iterator[Followed]:
-    """Yield the rows of the table."""
     small = accel.machine("gemm8x8", **SMALL).config
     yield from of_program(
         "the product of 128 x 128 x 128 on small scratchpads", accel.gemm(128, 128, 128, shift=8), small

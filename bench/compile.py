@@ -2,9 +2,9 @@
 
     python bench/compile.py [--networks NAME ...] [--machines NAME ...] [--simulate] [--against FILE] [--json]
 
-Seconds are processor time. Each layer is compiled with the mapping ``plain``. ``--simulate`` also simulates
-the chosen plans and compares the cycles with the predicted ones. ``--against FILE`` reads the ``--json``
-output from before a change, and lists every layer whose cycles or bytes have changed.
+Seconds are processor time. Each layer has the mapping ``plain``. ``--simulate`` compares simulated cycles
+with predicted ones. ``--against FILE`` reads earlier ``--json`` output, and lists every layer whose cycles or
+bytes have changed.
 """
 
 import argparse
@@ -31,14 +31,13 @@ MORE_MACHINES: dict[str, dict[str, Any]] = {
 
 
 def machine_of(name: str) -> accel.Machine:
-    """Return a named machine, or one of :data:`MORE_MACHINES`."""
+    """Return a named machine or one of :data:`MORE_MACHINES`."""
     if name in MORE_MACHINES:
         return accel.machine("vta", **MORE_MACHINES[name])
     return accel.machine(name)
 
 
 def measure(network: str, name: str, *, simulate: bool) -> list[dict[str, Any]]:
-    """Measure all layers of a network on a machine."""
     machine, rows = machine_of(name), []
     config = machine.config
     for layer in layers_of(network, default_epilogue(config)):
@@ -69,8 +68,7 @@ def measure(network: str, name: str, *, simulate: bool) -> list[dict[str, Any]]:
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return seconds of layers and of networks, the share of planning, and errors of predictions, over all
-    rows."""
+    """Return seconds, the share of planning, and errors of predictions."""
     plans = [row["plan_seconds"] for row in rows]
     networks: dict[tuple[str, str], float] = {}
     for row in rows:
@@ -90,7 +88,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def changes(rows: list[dict[str, Any]], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the layers whose simulated cycles or bytes changed, as ratios, with the worst last."""
+    """Return changed layers as ratios of simulated cycles or bytes, the worst last."""
     old = {(row["network"], row["layer"], row["machine"]): row for row in before}
     found = []
     for row in rows:

@@ -23,7 +23,6 @@ _MOST = 3
 
 
 def measure(network: str, config: str) -> list[dict[str, Any]]:
-    """Measure the cycles and causes of each layer."""
     machine = accel.machine(config).config
     rows = []
     for layer in layers_of(network, default_epilogue(machine)):
@@ -51,7 +50,7 @@ def measure(network: str, config: str) -> list[dict[str, Any]]:
 
 
 def table(found: dict[str, list[dict[str, Any]]]) -> str:
-    """Return a row for each layer, with two columns for each machine."""
+    """Return a row for each layer, two columns for each machine."""
     configs = list(found)
     heads = ["layer", *(text for config in configs for text in (f"cycles on `{config}`", "critical path"))]
     lines = ["| " + " | ".join(heads) + " |", "|---|" + "---:|---|" * len(configs)]

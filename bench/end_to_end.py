@@ -2,10 +2,10 @@
 
     python bench/end_to_end.py [NETWORK ...] [--config NAME] [--format QDQ|QOperator] [--layers] [--json]
 
-The networks are ResNet-18 and MobileNet-v2 as published, on 224 x 224 pixels, with batch normalization
-folded. Weights are random, with the spread of trained ones: normal around zero, with a variance that keeps
-activations in range, times a factor for each channel. ONNX Runtime quantizes the networks, statically and
-per channel, and computes the scores that the machine has to equal. ``--model FILE.onnx`` keeps the model.
+The networks are ResNet-18 and MobileNet-v2 on 224 x 224 pixels, with batch normalization folded. Weights are
+normally distributed, with a variance that keeps activations in range, times a factor for each channel. ONNX
+Runtime quantizes the networks, statically and per channel, and computes the scores that the machine has to
+equal. ``--model FILE.onnx`` keeps the model.
 
 Seconds are processor time: ``read`` the file, ``compile`` it, and ``simulate`` a run with its cycles, the
 packing of constants and the host's nodes, without any comparison.
@@ -45,11 +45,7 @@ OPSET = 17
 
 
 class Builder:
-    """A float network under construction.
-
-    Args:
-        seed: seed of the weights.
-    """
+    """A float network under construction."""
 
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
@@ -57,18 +53,16 @@ class Builder:
         self._constants: dict[str, Array] = {}
 
     def add(self, kind: str, inputs: Sequence[str], **attributes: Any) -> str:
-        """Add a node with one result, and return the result's name."""
         name = f"{kind.lower()}_{len(self._nodes)}"
         self._nodes.append(helper.make_node(kind, list(inputs), [name], name=name, **attributes))
         return name
 
     def constant(self, name: str, values: Array) -> str:
-        """Add an initializer, and return its name."""
         self._constants[name] = values
         return name
 
     def _weights(self, shape: tuple[int, ...], gain: float) -> tuple[str, str]:
-        """Return weights with channels as their first axis, and a bias."""
+        """Return weights, channels first, and a bias."""
         number = len(self._nodes)
         factor = np.exp(self._rng.normal(0, CHANNEL_SPREAD, shape[0]))
         values = self._rng.normal(0, np.sqrt(gain / np.prod(shape[1:])), shape)
@@ -92,10 +86,6 @@ class Builder:
         """Add a convolution that keeps the size, except for its stride.
 
         Args:
-            data: name of the input.
-            shape: number of input and output channels.
-            kernel, stride: sizes along both axes.
-            group: number of channel groups.
             gain: variance of the result, divided by the mean square of the input.
         """
         weights = self._weights((shape[1], shape[0] // group, kernel, kernel), gain)
@@ -105,12 +95,11 @@ class Builder:
         )
 
     def classes(self, data: str, channels: int) -> str:
-        """Add the mean of each channel, and a score for each class."""
+        """Add a global average, and a score for each class."""
         flat = self.add("Flatten", [self.add("GlobalAveragePool", [data])])
         return self.add("Gemm", [flat, *self._weights((CLASSES, channels), 1)], transB=1)
 
     def model(self, name: str, size: int) -> Any:
-        """Return the model. Its output ``scores`` is the result of the last node."""
         self._nodes[-1].output[0] = "scores"
         graph = helper.make_graph(
             self._nodes,
@@ -123,12 +112,7 @@ class Builder:
 
 
 def resnet18(size: int = SIZE, seed: int = 0) -> Any:
-    """Return ResNet-18 in float.
-
-    Args:
-        size: height and width of the picture in pixels.
-        seed: seed of the weights.
-    """
+    """Return ResNet-18 in float, for pictures of ``size`` pixels squared."""
     net = Builder(seed)
     data = net.add("Relu", [net.conv("picture", (3, 64), 7, 2)])
     data = net.add("MaxPool", [data], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
@@ -145,12 +129,7 @@ def resnet18(size: int = SIZE, seed: int = 0) -> Any:
 
 
 def mobilenet_v2(size: int = SIZE, seed: int = 0) -> Any:
-    """Return MobileNet-v2 of width 1 in float.
-
-    Args:
-        size: height and width of the picture in pixels.
-        seed: seed of the weights.
-    """
+    """Return MobileNet-v2 of width 1 in float."""
     net = Builder(seed)
     bounds = [net.constant("zero", np.float32(0)), net.constant("six", np.float32(6))]
 
@@ -175,7 +154,7 @@ NETWORKS = {"resnet18": resnet18, "mobilenet_v2": mobilenet_v2}
 
 
 def picture(size: int, seed: int) -> Array:
-    """Return a picture of smooth areas and noise with mean 0 and deviation 1, shape (1, 3, size, size)."""
+    """Return smooth areas and noise with mean 0 and deviation 1, shape (1, 3, size, size)."""
     rng = np.random.default_rng(seed)
     coarse = rng.normal(size=(1, 3, -(-size // 16), -(-size // 16)))
     smooth = coarse.repeat(16, axis=2).repeat(16, axis=3)[:, :, :size, :size]
@@ -184,8 +163,6 @@ def picture(size: int, seed: int) -> Array:
 
 
 class _Pictures(CalibrationDataReader):  # type: ignore[misc]
-    """Pictures with which the quantizer calibrates."""
-
     def __init__(self, size: int) -> None:
         self._left: Iterator[dict[str, Array]] = (
             {"picture": picture(size, seed)} for seed in range(1, CALIBRATION + 1)
@@ -196,13 +173,7 @@ class _Pictures(CalibrationDataReader):  # type: ignore[misc]
 
 
 def quantized(model: Any, size: int, form: str) -> bytes:
-    """Quantize a float model with ONNX Runtime: int8 weights per channel, uint8 activations.
-
-    Args:
-        model: a ModelProto.
-        size: height and width of its pictures.
-        form: ``QDQ`` or ``QOperator``.
-    """
+    """Quantize with ONNX Runtime as ``QDQ`` or ``QOperator``: int8 weights per channel, uint8 activations."""
     logging.root.setLevel(logging.ERROR)  # its advice to preprocess is already followed
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "float.onnx"), Path(folder, "quantized.onnx")
@@ -220,14 +191,6 @@ def quantized(model: Any, size: int, form: str) -> bytes:
 
 
 def measure(name: str, content: bytes, config: str, size: int = SIZE) -> dict[str, Any]:
-    """Return one network's figures.
-
-    Args:
-        name: name of the network.
-        content: its quantized model.
-        config: name of the machine.
-        size: height and width of its pictures.
-    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"{name}.onnx")
         path.write_bytes(content)

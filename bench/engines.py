@@ -2,11 +2,10 @@
 
     python bench/engines.py [--engine NAME ...] [--repeat 3] [--json]
 
-The program is a convolution layer as a matrix product with bias, 3136 x 64 x 576 on ``vta``. Models are built
-before the first run, the first run is not timed, and tracing is off. The simulator computes timing and
-function. Amaranth's own simulator (pysim) runs only the first 3,000 cycles, once. The time of a run of one
-cycle, which fills the scratchpads, is subtracted. All other engines run several times, and the fastest run
-counts.
+The program is a matrix product with bias, 3136 x 64 x 576 on ``vta``. Models are built before the first run,
+which is not timed, and tracing is off. The simulator computes timing and function. Amaranth's own simulator
+(pysim) runs only the first 3,000 cycles, once. The time of one cycle, which fills the scratchpads, is
+subtracted. The fastest run of all other engines counts.
 """
 
 import argparse
@@ -36,7 +35,7 @@ def layer() -> accel.Program:
 
 
 def fastest(repeat: int, start: Callable[[], Any], run: Callable[[Any], int]) -> tuple[int, float]:
-    """Return the cycles and seconds of a run. The first run is not timed."""
+    """Return cycles and seconds of a run after a first one."""
     cycles = run(start())
     seconds = []
     for _ in range(repeat):
@@ -48,7 +47,6 @@ def fastest(repeat: int, start: Callable[[], Any], run: Callable[[Any], int]) ->
 
 
 def measure(engines: list[str], repeat: int) -> list[dict[str, Any]]:
-    """Return a row for the simulator and for each engine."""
     program = layer()
     config = program.config
     pads = Scratchpads.random(config, seed=0)

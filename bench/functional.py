@@ -1,5 +1,4 @@
-"""Measure how fast programs execute, in micro-ops per second, next to a plain C++ loop over the same
-micro-ops.
+"""Measure micro-ops per second, next to a plain C++ loop over the same micro-ops.
 
     python bench/functional.py [--vectors DIR] [--json] [--repeat 5]
 
@@ -10,8 +9,8 @@ micro-ops.
 | the vector with the most micro-ops | from another VTA compiler |
 
 Columns are seconds of functional execution, without and with the timing model. The C++ loop, compiled by
-``g++ -O2``, executes only the GEMM micro-ops, one after the other, without memory, ALU or checks. The fastest
-of several runs counts.
+``g++ -O2``, executes only the GEMM micro-ops, without memory, ALU or checks. The fastest of several runs
+counts.
 """
 
 import argparse
@@ -79,13 +78,11 @@ int main(int, char** argv) {
 
 
 def compiled() -> accel.Program:
-    """Return the layer, as our compiler emits it."""
     return accel.build(accel.gemm(*LAYER, shift=8), "vta")
 
 
 def patternless(count: int) -> accel.Program:
-    """Return a program with the same number of micro-ops and random indices, in which no two instructions are
-    equal."""
+    """Return a program with random indices, in which no two instructions are equal."""
     config = accel.machine("vta").config
     rng = np.random.default_rng(0)
     depths = (config.acc_depth, config.inp_depth, config.wgt_depth)
@@ -105,17 +102,15 @@ def patternless(count: int) -> accel.Program:
 
 
 def uop_count(program: accel.Program) -> int:
-    """Return the number of micro-ops that a program executes."""
     return sum(one.uop_count for one in program.instructions if isinstance(one, Loops))
 
 
 def largest(folder: str) -> Path:
-    """Return the vector with the most micro-ops."""
     return max(find_programs([Path(folder)]), key=lambda path: uop_count(load_any(path)))
 
 
 def gemm_indices(program: accel.Program) -> npt.NDArray[np.int32]:
-    """Return dst, src and wgt of every GEMM micro-op, in order."""
+    """Return dst, src and wgt of every GEMM micro-op."""
     memory = UopMemory(program.config, program.dram())
     found = [np.zeros((0, 3), dtype=np.int64)]
     for instruction in program.instructions:
@@ -129,7 +124,7 @@ def gemm_indices(program: accel.Program) -> npt.NDArray[np.int32]:
 
 
 def plain_loop(program: accel.Program, repeat: int) -> tuple[int, float] | None:
-    """Return the GEMM micro-ops and seconds of the C++ loop, or None without g++."""
+    """Return micro-ops and seconds, or None without g++."""
     if shutil.which("g++") is None:
         return None
     config, indices = program.config, gemm_indices(program)
@@ -149,7 +144,6 @@ def plain_loop(program: accel.Program, repeat: int) -> tuple[int, float] | None:
 
 
 def measure(name: str, program: accel.Program, repeat: int) -> dict[str, Any]:
-    """Return all figures of one program."""
     row: dict[str, Any] = {
         "name": name,
         "instructions": len(program.instructions),

@@ -2,11 +2,10 @@
 
     python bench/growth.py [--json] [--profile] [--largest N]
 
-Rows are matrix products N x N x N on ``gemm8x8`` with the default schedule, and a program of about 100,000
-instructions: a 256 x 256 x 256 product with one block per copy. Columns are seconds for compiling (with the
-choice of the schedule), the token check, the timing model and functional execution, in total and per
-instruction. ``--profile`` also prints the modules in which the time is spent, in percent of each step.
-Compare only rows of one run on one computer.
+Rows are matrix products N x N x N on ``gemm8x8`` with the default schedule, and about 100,000 instructions: a
+256 x 256 x 256 product with one block per copy. Columns are seconds for compiling, the token check, the
+timing model and functional execution, in total and per instruction. ``--profile`` prints the modules that
+take the time, in percent.
 """
 
 import argparse
@@ -34,7 +33,7 @@ _SHOWN = 5
 
 
 def one_block_per_copy(size: int, machine: accel.Machine) -> te.Schedule:
-    """Return the schedule of the published listing, which has the most instructions for its size."""
+    """Return the published schedule, which has the most instructions."""
     A, B = te.placeholder((size, size), name="A"), te.placeholder((size, size), name="B")
     k = te.reduce_axis((0, size), name="k")
     C = te.compute((size, size), lambda y, x: te.sum(A[k, y] * B[k, x], axis=k), name="C", dtype="int8")
@@ -49,8 +48,6 @@ def one_block_per_copy(size: int, machine: accel.Machine) -> te.Schedule:
 
 
 class _Clock:
-    """Return the seconds of each step, and a profile if one is wanted."""
-
     def __init__(self, profile: bool) -> None:
         self.seconds: dict[str, float] = {}
         self.profiles: dict[str, dict[str, float]] = {}
@@ -68,7 +65,6 @@ class _Clock:
 
 
 def _shares(stats: Any) -> dict[str, float]:
-    """Return the modules with the most time of their own, and their shares."""
     spent: Counter[str] = Counter()
     for (file, _, _), (_, _, own, _, _) in stats.stats.items():
         path = Path(file).resolve()
@@ -82,7 +78,6 @@ def _shares(stats: Any) -> dict[str, float]:
 
 
 def measure(name: str, compiled: Callable[[], accel.Program], profile: bool) -> dict[str, Any]:
-    """Measure each step of one program in seconds."""
     clock = _Clock(profile)
     program = clock.run("compile", compiled)
     instructions, config = program.instructions, program.config
@@ -105,7 +100,6 @@ def measure(name: str, compiled: Callable[[], accel.Program], profile: bool) -> 
 
 
 def rows(largest: int, profile: bool) -> list[dict[str, Any]]:
-    """Return all measurements."""
     machine = accel.machine("gemm8x8")
     found = []
     for size in SIZES:

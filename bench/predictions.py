@@ -2,8 +2,7 @@
 
     python bench/predictions.py [--plans N] [--json]
 
-For each product and machine, the script simulates the chosen plan and others, from the best to the worst
-that the model compared.
+For each product and machine, the script simulates the chosen plan and others, from best to worst.
 
 | column | meaning |
 |---|---|
@@ -42,7 +41,7 @@ CONFIGS = ("gemm8x8", "vta", "tiny")
 
 
 def spread(found: list[Candidate[GemmPlan]], count: int) -> list[Candidate[GemmPlan]]:
-    """Select the first plan, the best one for each number of threads, and others at even distances."""
+    """Select the first plan, the best for each number of threads, and others at even distances."""
     chosen = {0}
     for threads in {c.plan.threads for c in found}:
         chosen.add(next(n for n, c in enumerate(found) if c.plan.threads == threads))
@@ -51,7 +50,6 @@ def spread(found: list[Candidate[GemmPlan]], count: int) -> list[Candidate[GemmP
 
 
 def measure(config: str, M: int, N: int, K: int, options: dict[str, Any], plans: int) -> dict[str, Any]:
-    """Return predicted and simulated cycles for one product."""
     machine = accel.machine(config)
     workload = accel.gemm(M, N, K, **options)
     predicted, simulated = [], []
@@ -68,7 +66,7 @@ def errors(row: dict[str, Any]) -> np.ndarray:
 
 
 def rank_correlation(a: np.ndarray, b: np.ndarray) -> float:
-    """Return Spearman's rank correlation. Equal values share their mean rank."""
+    """Return Spearman's rank correlation."""
     return float(np.corrcoef(_ranks(a), _ranks(b))[0, 1])
 
 
@@ -78,7 +76,6 @@ def _ranks(values: np.ndarray) -> np.ndarray:
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """Summarize all plans of all products."""
     predicted = np.concatenate([row["predicted"] for row in rows])
     simulated = np.concatenate([row["simulated"] for row in rows])
     error = np.abs(predicted / simulated - 1)

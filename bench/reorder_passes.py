@@ -1,12 +1,11 @@
 """Measure the gain of each reorder pass: cycles with the pass off over cycles with all passes on.
 
-python bench/reorder_passes.py
-python bench/reorder_passes.py --machines vta vta-int8 --networks resnet18 --together PASS PASS
+    python bench/reorder_passes.py
+    python bench/reorder_passes.py --machines vta vta-int8 --networks resnet18 --together PASS PASS
 
-Machines are those of bench/roofline.py. Each layer is compiled with the schedule that the compiler
-chooses, once with all passes and once without each pass. A gain of 1.0 % means that programs without the pass
-take 1.0 % more cycles, in the geometric mean over layers. The mean over machines gives each machine the same
-weight.
+Machines are those of bench/roofline.py. Each layer is compiled once with all passes and once without each
+pass. A gain of 1.0 % means that programs without the pass take 1.0 % more cycles, in the geometric mean over
+layers. The mean over machines gives each machine the same weight.
 """
 
 import argparse
@@ -43,7 +42,7 @@ class Point:
 
     Attributes:
         cycles: with all passes.
-        without: by the name of a pass, the cycles without it.
+        without: the cycles without a pass, by name.
     """
 
     machine: str
@@ -56,7 +55,7 @@ class Point:
 def points(
     machines: Sequence[str], networks: Sequence[str], together: Sequence[str], every: int
 ) -> Iterator[Point]:
-    """Yield every layer, or every ``every``-th layer, of all networks on all machines."""
+    """Yield every ``every``-th layer of all networks on all machines."""
     for name in machines:
         base, changes = MACHINES[name]
         machine = accel.machine(base, **changes)
@@ -78,7 +77,6 @@ def points(
 
 
 def _cycles(workload: Workload, machine: Machine, together: Sequence[str]) -> tuple[int, dict[str, int]]:
-    """Return a layer's cycles with all passes, and without each pass."""
     choice = choose_mapping(workload, machine.config)
     schedule = choice.schedule(machine)
 
@@ -100,14 +98,13 @@ def gain(found: Sequence[Point], name: str) -> float:
 
 
 def mean_gain(found: Sequence[Point], name: str) -> float:
-    """Return the geometric mean of a pass's gains on all machines."""
     machines = dict.fromkeys(one.machine for one in found)
     gains = (gain([one for one in found if one.machine == machine], name) for machine in machines)
     return exp(sum(log(1 + one) for one in gains) / len(machines)) - 1
 
 
 def table(found: Sequence[Point]) -> str:
-    """Return gains in percent as Markdown: a row for each machine, and one for all."""
+    """Return gains in percent, with a row for each machine and for all."""
     names = list(found[0].without)
     lines = [f"| machine | layers | {' | '.join(names)} |", f"|---|---:|{'---:|' * len(names)}"]
     for machine in dict.fromkeys(one.machine for one in found):
@@ -129,7 +126,6 @@ def table(found: Sequence[Point]) -> str:
 
 
 def main() -> None:
-    """Measure, and print tables or write all points as JSON."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

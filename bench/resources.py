@@ -2,10 +2,8 @@
 
     python bench/resources.py [CONFIG ...] [--seeds 5] [-o docs/reference/resources.md]
 
-The script needs the extra ``fpga`` (Yosys, nextpnr). A placement of ``ecp5`` takes 10 to 20 minutes. It is
-kept
-in ``build/fpga`` under a key of the hardware, without comments and line numbers, and of the seed. A kept
-placement is not repeated.
+The script needs the extra ``fpga`` (Yosys, nextpnr). A placement of ``ecp5`` takes 10 to 20 minutes, and is
+cached in ``build/fpga`` by hardware and seed.
 """
 
 import argparse
@@ -46,20 +44,20 @@ Placed = dict[str, list[Placement]]
 
 
 def gops(config: Config, mhz: float) -> float:
-    """Return billions of operations per second, where each MAC counts as a product and a sum."""
+    """Return billions of operations per second, two for each MAC."""
     return 2 * config.batch * config.block_in * config.block_out * mhz / 1000
 
 
 def middle(placements: Sequence[Placement]) -> Placement:
-    """Return the placement with the median frequency, or the lower of the two in the middle."""
+    """Return the placement with the median frequency."""
     wanted = median_low(placement.mhz for placement in placements)
     return next(placement for placement in placements if placement.mhz == wanted)
 
 
 def signals(path: Sequence[Hop]) -> Iterator[tuple[float, str, tuple[str, ...]]]:
-    """Yield the signals of a path that have a source line: arrival time in ns, name and lines.
+    """Yield the signals of a path with source lines: arrival time in ns, name and lines.
 
-    Consecutive hops with the same name and lines, for example the bits of a carry chain, count once.
+    Consecutive hops with the same name and lines, such as a carry chain, count once.
     """
     arrived = 0.0
     before: tuple[str, tuple[str, ...]] | None = None
@@ -73,7 +71,7 @@ def signals(path: Sequence[Hop]) -> Iterator[tuple[float, str, tuple[str, ...]]]
 
 
 def shown(name: str) -> str:
-    """Return a signal's name without Yosys's suffixes for cells and indices of a memory's parts."""
+    """Remove Yosys's suffixes from a signal's name."""
     return re.sub(r"(\.\d+)+$", "", _CELLS.split(name)[0])
 
 
@@ -89,7 +87,6 @@ def _ruler(columns: int) -> list[str]:
 
 
 def whole_table(placed: Placed) -> str:
-    """Return the table with one row for each core."""
     head = ["configuration", *NAMES.values(), "MHz", "seeds", "GOPS"]
     rows = [head, _ruler(len(head))]
     for name, placements in placed.items():
@@ -106,7 +103,7 @@ def whole_table(placed: Placed) -> str:
 
 
 def path_table(placement: Placement) -> str:
-    """Return the slowest path by signal and source line, from the register or memory at its start."""
+    """Return the slowest path by signal and source line."""
     rows = [["ns", "signal", "declared in"], ["---:", "---", "---"]]
     if not placement.path[1].sources:  # the start has no line
         rows.append(["0.0", f"`{shown(placement.path[0].cell)}`", ""])
@@ -118,7 +115,7 @@ def path_table(placement: Placement) -> str:
 
 
 def parts_table(placement: Placement) -> str:
-    """Return resources by part, the largest first. Small parts share a row."""
+    """Return resources by part, the largest first."""
     parts = placement.parts
     large = [name for name in parts if any(parts[name][kind] >= LARGE[kind] for kind in RESOURCES)]
     rows = [["part", *NAMES.values()], _ruler(1 + len(NAMES))]
@@ -131,7 +128,7 @@ def parts_table(placement: Placement) -> str:
 
 
 def made(placements: Sequence[Placement]) -> str:
-    """Return how placements were made, with their frequencies."""
+    """Describe how placements were made."""
     ways: dict[str, list[str]] = {}
     for placement in placements:
         way = f"{placement.placer} placer, "
@@ -144,7 +141,6 @@ def made(placements: Sequence[Placement]) -> str:
 
 
 def section(placed: Placed, speed: int) -> str:
-    """Return all tables as Markdown."""
     routing = {
         name: sum(hop.ns for hop in middle(some).path if hop.kind == "routing")
         for name, some in placed.items()
@@ -165,7 +161,7 @@ def section(placed: Placed, speed: int) -> str:
 
 
 def with_section(page: str, text: str) -> str:
-    """Return a page with the text between its marks replaced.
+    """Replace the text between a page's marks.
 
     Raises:
         AccelError: the page has no such marks.
@@ -178,7 +174,6 @@ def with_section(page: str, text: str) -> str:
 
 
 def as_json(placed: Placed, speed: int) -> dict[str, Any]:
-    """Return all figures as JSON data."""
     return {
         "device": DEVICE,
         "speed": speed,
@@ -198,7 +193,7 @@ def as_json(placed: Placed, speed: int) -> dict[str, Any]:
 
 
 def place_all(designs: dict[str, Design], seeds: int, jobs: int) -> Placed:
-    """Place every design with seeds 1 to ``seeds``: all designs with one seed, then the next seed."""
+    """Place all designs with seed 1, then up to ``seeds``."""
     tasks = [(name, seed) for seed in range(1, seeds + 1) for name in designs]
     placed: Placed = {name: [] for name in designs}
     with _progress(len(tasks)) as (note, advance), ThreadPoolExecutor(jobs) as pool:
@@ -220,8 +215,7 @@ def place_all(designs: dict[str, Design], seeds: int, jobs: int) -> Placed:
 
 @contextmanager
 def _progress(total: int) -> Iterator[tuple[Callable[[str], None], Callable[[str], None]]]:
-    """Yield a function that shows the current state and one that counts a finished placement, with a bar on a
-    terminal."""
+    """Yield functions that show the state and count a finished placement."""
     if not sys.stderr.isatty():
         yield lambda _: None, lambda _: None
         return
@@ -237,7 +231,6 @@ def _progress(total: int) -> Iterator[tuple[Callable[[str], None], Callable[[str
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("configs", nargs="*", default=DEFAULT, metavar="CONFIG", help=", ".join(NAMED))
     parser.add_argument("--seeds", type=int, default=5, metavar="N", help="place with seeds 1 to N")

@@ -1,8 +1,7 @@
-"""Measure how close layers come to their lower bounds on many machines: geometric means, and the weakest
-layers.
+"""Measure how close layers come to their lower bounds on many machines.
 
-    python bench/roofline.py
-    python bench/roofline.py --networks resnet18 mobilenet --machines vta vta-int8 --json points.json
+python bench/roofline.py
+python bench/roofline.py --networks resnet18 mobilenet --machines vta vta-int8 --json points.json
 """
 
 import argparse
@@ -49,12 +48,9 @@ class Point:
     Attributes:
         cycles, plain_cycles: with the chosen mapping, and with ``plain``.
         roofline, plain_roofline: the bound from real products and bytes, divided by the cycles.
-        slots: the bound from the program's slots and the bytes of the mapped operator, divided by the cycles.
-        packed: as ``slots``, with the bytes of tensors as they lie in DRAM, including zeros that fill blocks
-        and
-            scales next to biases.
-        least: cycles that any program of the mapped operator needs
-            (:func:`~accel.compiler.mappings.cycle_bound.least_cycles`).
+        slots: the bound from slots and bytes of the mapped operator, divided by the cycles.
+        packed: as ``slots``, with bytes in DRAM, including zeros that fill blocks and scales next to biases.
+        least: cycles that any program of the mapped operator needs.
         reachable: the largest value of ``slots`` that ``least`` allows.
         short: whether that bound is below 40 read latencies.
     """
@@ -75,8 +71,7 @@ class Point:
 
 
 def points(machines: list[str], networks: list[str], mapping: str, measure: int | None) -> Iterator[Point]:
-    """Yield every layer on every machine, and print each to stderr at once. Equal layers of a network count
-    once."""
+    """Yield and print every layer on every machine. Equal layers of a network count once."""
     for machine in machines:
         base, changes = MACHINES[machine]
         config = accel.machine(base, **changes).config
@@ -120,8 +115,7 @@ def _point(
 
 
 def _packed_bytes(result: accel.Result) -> int:
-    """Return the bytes of a program's inputs and constants in DRAM, at most those that it loads: it may skip
-    rows."""
+    """Return the bytes of inputs and constants in DRAM, at most those that a program loads."""
     tensors = sum(one.nbytes for one in result.image.tensors if one.role != "output")
     others = ("uop", "out", "instructions")
     loaded = sum(nbytes for kind, nbytes in result.bytes_by_kind.items() if kind not in others)
@@ -129,12 +123,11 @@ def _packed_bytes(result: accel.Result) -> int:
 
 
 def mean(values: list[float]) -> float:
-    """Return the geometric mean."""
     return exp(sum(map(log, values)) / len(values))
 
 
 def table(found: list[Point]) -> str:
-    """Return Markdown tables: means for each machine, and the weakest layers."""
+    """Return means for each machine, and the weakest layers."""
     lines = [
         "| machine | layers | mapped | roofline, plain | roofline | slots and bytes | reachable "
         "| weakest layer |",

@@ -2,12 +2,11 @@
 
     python bench/small.py [--instructions 10000,100000,1000000] [--json]
 
-Each program is a matrix product on ``gemm8x8`` with one block of 8 x 8 per instruction: LOAD, LOAD and GEMM
-for each product of blocks, as from a compiler that merges no copies. Each size runs in its own process.
+Each program is a matrix product on ``gemm8x8`` with LOAD, LOAD and GEMM for each product of 8 x 8 blocks.
+Each size runs in its own process.
 
 Columns are processor seconds for decoding, the token check, timing, function and the report's figures, then
-microseconds per instruction in total and relative to the first size, and the most bytes of memory per
-instruction, without those of imports.
+microseconds per instruction in total and relative to the first size, and bytes of memory per instruction.
 """
 
 import argparse
@@ -33,11 +32,7 @@ SEED = 0
 
 
 def product(blocks: int) -> accel.Program:
-    """Return the product of two square square matrices that follow each other in DRAM.
-
-    Args:
-        blocks: blocks a side.
-    """
+    """Return the product of two square matrices of ``blocks`` a side, which follow each other in DRAM."""
     config = accel.machine("gemm8x8").config
     element = config.inp_element_bytes
     first = PAGE_BYTES // element
@@ -78,12 +73,11 @@ def product(blocks: int) -> accel.Program:
 
 
 def blocks_for(instructions: int) -> int:
-    """Return the blocks a side that give about this number of instructions."""
     return max(1, round((instructions / 3) ** (1 / 3)))
 
 
 def measure(instructions: int) -> dict[str, Any]:
-    """Return all figures of one size. The process must not have run anything else."""
+    """Return the figures of one size, in a fresh process."""
     measure_program(product(2))  # imports, and caches for the machine
     program = product(blocks_for(instructions))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -93,7 +87,6 @@ def measure(instructions: int) -> dict[str, Any]:
 
 
 def measure_program(program: accel.Program) -> dict[str, Any]:
-    """Return the seconds of each step."""
     config, address = program.config, program.config.mem_base + program.code_offset
     dram, pads = program.dram(), Scratchpads.random(program.config, SEED)
     marks = [time.process_time()]

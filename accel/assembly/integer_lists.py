@@ -1,4 +1,4 @@
-"""Lists of numbers as data statements hold them: ``1 -2 0x10``, ``0..7``, ``5*64``."""
+"""Lists of numbers in data statements: ``1 -2 0x10``, ``0..7``, ``5*64``."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -22,11 +22,7 @@ DATA = ("uop", *_DTYPES, "hex", "zero")
 
 
 def parse_integer(text: str, what: str = "a number") -> int:
-    """An integer in any base.
-
-    Raises:
-        ProgramError: it is none.
-    """
+    """Parse an integer in any base, or raise a ProgramError."""
     try:
         return int(text, 0)
     except ValueError:
@@ -34,10 +30,10 @@ def parse_integer(text: str, what: str = "a number") -> int:
 
 
 def parse_data(kind: str, words: Sequence[str], config: Config) -> bytes:
-    """The bytes that a data statement stands for.
+    """Convert a data statement to bytes.
 
     Raises:
-        ProgramError: no such kind, or a value that is none.
+        ProgramError: unknown kind, or wrong value.
     """
     if kind == "uop":
         return encode_uops([_triple(word) for word in words], config).astype("<u4").tobytes()
@@ -100,7 +96,7 @@ def _hex(words: Iterable[str]) -> bytes:
 
 
 def format_integers(values: npt.NDArray[Any]) -> str:
-    """Numbers that :func:`parse_data` reads back, equal ones in a row written once."""
+    """Format numbers for :func:`parse_data`, repeated ones once."""
     words: list[str] = []
     for value, group in groupby(values.tolist()):
         count = len(list(group))

@@ -1,4 +1,4 @@
-"""Names of DRAM addresses, tokens, and the stages of instructions."""
+"""Names of DRAM addresses, tokens, and stages."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from accel.image.provenance import Provenance
 
 
 def places(image: Image) -> dict[str, tuple[int, int]]:
-    """Offset and bytes of everything in DRAM that has a name: tensors and regions."""
+    """Return offset and bytes of tensors and regions."""
     found = {}
     for number, tensor in enumerate(image.tensors):
         found[tensor_label(tensor, image.tensors[:number])] = (tensor.offset, tensor.nbytes)
@@ -19,8 +19,7 @@ def places(image: Image) -> dict[str, tuple[int, int]]:
 
 
 class PlaceNames:
-    """Places in DRAM by name: the tensor, region or other part that holds them, and the distance from its
-    start."""
+    """DRAM addresses as a name and a distance."""
 
     def __init__(self, image: Image) -> None:
         self._config = image.config
@@ -39,7 +38,7 @@ class PlaceNames:
         return f"{name}+{distance}" if distance else name
 
     def place(self, transfer: Transfer) -> str | None:
-        """The name alone, or None if there is none, or nothing is moved."""
+        """Return the name, if any."""
         found = self._find(transfer)
         return None if found is None else found[0]
 
@@ -58,17 +57,17 @@ class PlaceNames:
 
 
 def tensor_label(tensor: ImageTensor, before: Sequence[ImageTensor]) -> str:
-    """The name by which a tensor's place goes; one that stands in DRAM again is ``A.2``."""
+    """Return a tensor's label. A second copy in DRAM is ``A.2``."""
     count = sum(other.name == tensor.name for other in before) + 1
     return tensor.name if count == 1 else f"{tensor.name}.{count}"
 
 
 def token_label(counter: Counter) -> str:
-    """A token counter as an arrow, ``load>compute``."""
+    """For example ``load>compute``."""
     return f"{counter.source.label}>{counter.target.label}"
 
 
 def stage_label(provenance: Provenance | None, index: int) -> str:
-    """Return the stage of an instruction as a prefix, or an empty text if it is unknown."""
+    """Return the stage of an instruction as a prefix, or nothing."""
     stage = "" if provenance is None else provenance[index].stage
     return f"{stage}: " if stage else ""

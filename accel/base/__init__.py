@@ -1,1 +1,1 @@
-"""Helpers that do not depend on the machine: arguments, errors, files."""
+"""Helpers that do not depend on the machine."""

@@ -1,7 +1,6 @@
-"""Checks and conversions of arguments: integers, booleans, arrays, paths.
+"""Checks and conversions of arguments.
 
-An integer is a Python or numpy integer, but not a boolean. A flag is a Python or numpy boolean. Both are
-returned as Python's own types, so that they can be saved as JSON.
+Integers (but not booleans) and flags may be numpy's. They are returned as Python's types, for JSON.
 """
 
 import operator
@@ -17,7 +16,7 @@ from accel.base.errors import AccelError, ProgramError, ShapeError
 
 
 def plain_integer(value: object) -> int | None:
-    """An integer as Python's own, or None if it is none."""
+    """Return a Python integer, if it is one."""
     if type(value) is int:  # by far most of them, and the quickest to tell
         return value
     if isinstance(value, bool | np.bool_) or not isinstance(value, SupportsIndex):
@@ -29,7 +28,7 @@ def plain_integer(value: object) -> int | None:
 
 
 def plain_integers(values: object) -> tuple[int, ...] | None:
-    """A sequence of integers, as Python's own, or None if it is none."""
+    """Return Python integers, if it is a sequence of integers."""
     if not isinstance(values, Sequence) and not (isinstance(values, np.ndarray) and values.ndim == 1):
         return None
     numbers = tuple(map(plain_integer, values))
@@ -44,16 +43,10 @@ def check_integer(
     most: int | None = None,
     error: type[AccelError] = ShapeError,
 ) -> int:
-    """Return an integer in a range as a Python integer.
-
-    Args:
-        name: used in the message.
-        value: the argument.
-        least, most: its bounds. Without ``most`` there is no upper bound.
-        error: the exception's type.
+    """Return an integer in a range.
 
     Raises:
-        AccelError: of the type ``error``. The value is not an integer or out of range.
+        AccelError: of the type ``error``, if no integer or out of range.
     """
     number = plain_integer(value)
     if number is None or number < least or (most is not None and number > most):
@@ -66,22 +59,14 @@ def check_integer(
 
 
 def check_flag(name: str, value: object) -> bool:
-    """A boolean, as Python's own.
-
-    Raises:
-        ShapeError: it is none.
-    """
+    """Return a Python boolean, or raise a ShapeError."""
     if not isinstance(value, bool | np.bool_):
         raise ShapeError(f"{name} is {value!r}; it must be True or False")
     return bool(value)
 
 
 def check_path(what: str, path: object) -> Path:
-    """A path.
-
-    Raises:
-        ProgramError: it is none, as the number of an open file.
-    """
+    """Return a path, or raise a ProgramError, for example for the number of an open file."""
     if not isinstance(path, str | os.PathLike):
         raise ProgramError(f"the path of the {what} is {path!r}; it must be a string or a path")
     if "\0" in os.fsdecode(path):
@@ -90,11 +75,7 @@ def check_path(what: str, path: object) -> Path:
 
 
 def check_mapping(what: str, given: object) -> dict[str, Any]:
-    """Return a mapping as a dictionary, empty if it is None.
-
-    Raises:
-        ShapeError: it is not a mapping.
-    """
+    """Return a dictionary, empty for None, or raise a ShapeError."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -103,7 +84,7 @@ def check_mapping(what: str, given: object) -> dict[str, Any]:
 
 
 def check_array(name: str, value: object, shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
-    """An array of a shape and dtype, as a plain one over the same memory.
+    """Return a plain array over the same memory.
 
     Raises:
         ShapeError: another type, dtype or shape, or a masked array.
@@ -117,12 +98,10 @@ def check_array(name: str, value: object, shape: tuple[int, ...], dtype: str) ->
 
 
 def plain_array(name: str, value: object, right: str) -> npt.NDArray[Any]:
-    """Return an array as a plain numpy array over the same memory.
+    """Return a plain array over the same memory.
 
     Args:
-        name: used in the message.
-        value: the argument.
-        right: the expected form, for the message.
+        right: the expected form in the message.
 
     Raises:
         ShapeError: it is not an array, or a masked one.

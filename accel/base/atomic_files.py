@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, never over what is still wanted; locks among processes."""
+"""Files that are written all or nothing, and locks among processes."""
 
 import os
 import secrets
@@ -12,12 +12,12 @@ from accel.base.errors import ProgramError
 
 
 def is_device(path: Path) -> bool:
-    """Whether a path is a device or a pipe, which is written as it is."""
+    """Whether a path is a device or a pipe, which is written directly."""
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a path that cannot be written, before any work is done for it.
+    """Refuse a path that cannot be written.
 
     Raises:
         ProgramError: its folder does not exist, it is a folder itself, or permission is missing.
@@ -34,11 +34,11 @@ def check_writable(path: Path) -> None:
 
 
 def check_distinct(outputs: Mapping[str, Path], inputs: Mapping[str, Path]) -> None:
-    """Refuse to write over a file that is read, or that is written too; links are seen through.
+    """Refuse to write a file that is also read or written. Follows links.
 
     Args:
-        outputs: files to be written, by the options that ask for them; devices and pipes may be shared.
-        inputs: files that are read, by the arguments that name them.
+        outputs: by option. Devices and pipes may be shared.
+        inputs: by argument.
 
     Raises:
         ProgramError: naming both arguments.
@@ -54,10 +54,10 @@ def check_distinct(outputs: Mapping[str, Path], inputs: Mapping[str, Path]) -> N
 
 
 def check_folder(path: Path) -> None:
-    """Check, before any work, that a path is a folder or that a folder can be made there.
+    """Check that a path is or can become a folder.
 
     Raises:
-        ProgramError: it is something else, or the folder that it would be in does not exist.
+        ProgramError: it is something else, or its parent does not exist.
     """
     if os.path.lexists(path) and not os.path.isdir(path):
         raise unwritable(path, "it is not a folder")
@@ -66,14 +66,7 @@ def check_folder(path: Path) -> None:
 
 
 def check_targets(outputs: Mapping[str, Path], inputs: Mapping[str, Path]) -> None:
-    """Refuse what cannot or must not be written, before any work is done for it.
-
-    Args:
-        outputs, inputs: as for :func:`check_distinct`.
-
-    Raises:
-        ProgramError: from :func:`check_distinct` or :func:`check_writable`.
-    """
+    """Combine :func:`check_distinct` and :func:`check_writable`, before any work."""
     check_distinct(outputs, inputs)
     for path in outputs.values():
         check_writable(path)
@@ -86,12 +79,12 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 def unwritable(path: Path, reason: str) -> ProgramError:
-    """The error of a file that cannot be written."""
+    """Return the error of a file that cannot be written."""
     return ProgramError(f"{str(path)!r} cannot be written: {reason}")
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all; a device or a pipe is written as it is.
+    """Write a file all or nothing, a device or a pipe directly.
 
     Raises:
         ProgramError: it cannot be written.
@@ -107,7 +100,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def write_folder(path: Path, files: Mapping[str, bytes], replaced: Collection[str] = ()) -> None:
-    """Write a folder whole or not at all.
+    """Write a folder all or nothing.
 
     Args:
         path: of the folder.
@@ -141,7 +134,7 @@ def write_folder(path: Path, files: Mapping[str, bytes], replaced: Collection[st
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write a new file, then put it in the place of the old one, whose mode it takes over."""
+    """Write a new file with the old one's mode, then rename it."""
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
     handle, temporary = _create(path.parent, 0o666 if mode is None else mode)
     try:
@@ -156,10 +149,8 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _create(folder: Path, mode: int) -> tuple[int, Path]:
-    """A new file, open for writing, and its path.
-
-    The kernel takes the umask off the mode: asking for the umask means changing it, for all threads.
-    """
+    """Create a file open for writing. The kernel applies the umask, which cannot be read without changing
+    it."""
     while True:
         path = folder / f".accel-{secrets.token_hex(8)}"
         try:
@@ -172,10 +163,7 @@ def _create(folder: Path, mode: int) -> tuple[int, Path]:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Lock a file among processes.
-
-    Args:
-        path: of the file. It is created if missing, and emptied.
+    """Lock a file among processes. It is created if missing, and emptied.
 
     Raises:
         OSError: it cannot be written.

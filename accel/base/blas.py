@@ -1,4 +1,4 @@
-"""The library behind numpy's matrix products."""
+"""The library of numpy's matrix products."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -11,17 +11,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def exact(function: F) -> F:
-    """Decorator for functions whose matrix products are of integers that floating point represents exactly.
+    """Suppress warnings of exact integer products in floating point.
 
-    None of them is invalid. The library may still report an invalid value, if it fills a vector register
-    with memory next to an array. These warnings are suppressed.
+    The library may report an invalid value if a vector register holds memory next to an array.
     """
     return np.errstate(invalid="ignore")(function)
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """Matrix products by one thread. Small ones are done as soon, and far sooner where others work, too:
-    threads that find no processor keep the others waiting."""
+    """Use one thread for matrix products. Small ones are as fast, and faster on a busy computer."""
     limited: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
     return limited
 

@@ -1,4 +1,4 @@
-"""Programs that this process runs, such as compilers; none of them outlives it."""
+"""Child processes, such as compilers, which do not outlive this one."""
 
 import math
 import os
@@ -33,19 +33,18 @@ def run_program(
     output: IO[bytes] | None = None,
     watch: Callable[[], None] | None = None,
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a program to its end. An exception ends the program and all programs that it has started.
+    """Run a program. An exception ends it and its children.
 
     Args:
-        command: program and arguments.
-        folder: the working folder; by default that of this process.
-        environment: environment variables; by default those of this process.
-        given: standard input; by default that of this process.
-        timeout: limit in seconds; by default none.
-        output: file for both output streams. By default they are captured.
-        watch: called every second while the program runs.
+        folder: by default that of this process.
+        environment: by default that of this process.
+        given: standard input, by default that of this process.
+        timeout: in seconds.
+        output: file for both streams, which are captured by default.
+        watch: called every second.
 
     Raises:
-        OSError: the program cannot be started.
+        OSError: it cannot be started.
         subprocess.TimeoutExpired: it exceeds the timeout.
     """
     with _lock:
@@ -78,7 +77,7 @@ def _finish(
     timeout: float | None,
     watch: Callable[[], None] | None,
 ) -> "subprocess.CompletedProcess[str]":
-    """Wait until a program ends, and call the watcher meanwhile."""
+    """Wait for a program, calling the watcher."""
     end = math.inf if timeout is None else time.monotonic() + timeout
     while True:
         seconds = min(end - time.monotonic(), math.inf if watch is None else _WATCH_SECONDS)
@@ -95,7 +94,7 @@ def _finish(
 
 
 def kill_programs() -> None:
-    """End every program that :func:`run_program` runs, in any thread."""
+    """End all programs of :func:`run_program`."""
     with _lock:
         for group in _groups:
             _kill(group)
@@ -109,9 +108,9 @@ def _kill(group: int) -> None:
 
 
 def end_programs_on_termination() -> None:
-    """From now on SIGTERM ends this process with exit code 143, after its programs.
+    """Let SIGTERM end this process with exit code 143, after its programs.
 
-    For the main thread of a command. If SIGTERM is ignored or handled already, nothing changes.
+    For the main thread, unless SIGTERM is ignored or handled already.
     """
     if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         return

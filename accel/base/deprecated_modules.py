@@ -1,8 +1,4 @@
-"""Documented modules that have moved: their old names still import, with a warning, for one release.
-
-The table is the whole of it; no file stands where a module was. An old name gives the very module that has
-the new one, so classes are the same by either.
-"""
+"""Documented modules that have moved: old names import the same module, with a warning, for one release."""
 
 import importlib
 import sys
@@ -94,7 +90,7 @@ MOVED = {
 
 
 class _Alias(Loader):
-    """Gives the module of the new name, as it is."""
+    """Returns the module of the new name."""
 
     def __init__(self, target: str) -> None:
         self._target = target
@@ -106,13 +102,10 @@ class _Alias(Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing is left to run; the import system has given the module the old name's spec."""
         module.__spec__ = self._spec
 
 
 class _Finder(MetaPathFinder):
-    """Finds old names."""
-
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
@@ -125,18 +118,16 @@ class _Finder(MetaPathFinder):
 
 
 def install() -> None:
-    """Have old names found; first of all, or a moved folder's modules would be loaded a second time."""
+    """Find old names before the import system does, which would load modules a second time."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
 
 
 def reexport(folder: str, *modules: str) -> Callable[[str], object]:
-    """Return the ``__getattr__`` of a folder with the name of a former documented module. It finds the
-    former module's names.
+    """Return the ``__getattr__`` of a folder named like a former module, for its names.
 
     Args:
-        folder: the folder's name.
-        modules: the module's new names, inside it.
+        modules: new modules in the folder.
     """
 
     def find(name: str) -> object:
@@ -151,12 +142,7 @@ def reexport(folder: str, *modules: str) -> Callable[[str], object]:
 
 
 def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], object]:
-    """Return the ``__getattr__`` of a module whose documented names have changed: old names still work.
-
-    Args:
-        module: its name.
-        names: old name to new name.
-    """
+    """Return the ``__getattr__`` of a module for its old names."""
 
     def find(name: str) -> object:
         if name not in names:
@@ -169,11 +155,7 @@ def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], object]:
 
 
 def renamed_attributes(names: Mapping[str, str]) -> Callable[[Any, str], object]:
-    """Return the ``__getattr__`` of a class whose documented attributes have changed: old names still read.
-
-    Args:
-        names: old name to new name.
-    """
+    """Return the ``__getattr__`` of a class for its old attributes."""
 
     def find(self: Any, name: str) -> object:
         cls = type(self).__name__
@@ -187,8 +169,7 @@ def renamed_attributes(names: Mapping[str, str]) -> Callable[[Any, str], object]
 
 
 def _warn(old: str, new: str) -> None:
-    """Warn the importing code. The frames of the import system, after this function and its caller, do not
-    count."""
+    """Warn the importing code, skipping frames of the import system."""
     warnings.warn(
         f"{old} is now {new}; the old name goes with the next release", DeprecationWarning, stacklevel=3
     )

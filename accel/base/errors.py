@@ -1,8 +1,7 @@
 """Every error that accel raises on purpose.
 
-A message reads ``<subject> is <value>; <what holds or would be right>``. Bad input is the caller's
-(exit code 2 on the command line); :class:`ProgramFault` and its subclasses say that the program
-itself is at fault (exit code 1).
+A message reads ``<subject> is <value>; <what holds or would be right>``. Bad input ends commands with exit
+code 2, :class:`ProgramFault` and its subclasses with exit code 1.
 """
 
 import difflib
@@ -17,19 +16,19 @@ class AccelError(Exception):
 
 
 class ConfigError(AccelError):
-    """A machine configuration that does not exist or does not hold together."""
+    """A machine configuration that does not exist or is inconsistent."""
 
 
 class ShapeError(AccelError):
-    """A tensor whose shape, dtype or presence does not fit, or a workload that no machine can hold."""
+    """A tensor with a wrong shape or dtype, or a workload that no machine can hold."""
 
 
 class ScheduleError(AccelError):
-    """A schedule step that does not apply to the stage or axis it names."""
+    """A schedule step that does not apply."""
 
 
 class TensorizeError(ScheduleError):
-    """A loop nest that does not unify with the intrinsic it is to be replaced by."""
+    """A loop nest that does not unify with its intrinsic."""
 
 
 class ProgramError(AccelError):
@@ -37,11 +36,11 @@ class ProgramError(AccelError):
 
 
 class GraphError(AccelError):
-    """A network that cannot be read, that does not hold together, or that has operators nobody here knows."""
+    """A network that cannot be read, is inconsistent, or has unknown operators."""
 
 
 class SweepError(AccelError):
-    """A sweep that is described wrongly, or that cannot be carried out here."""
+    """A sweep with a wrong description, or that cannot run here."""
 
 
 class EngineError(AccelError):
@@ -49,13 +48,13 @@ class EngineError(AccelError):
 
 
 class HardwareError(AccelError):
-    """The hardware itself is wrong: it broke a rule of the bus, refused a setting, or did not end."""
+    """The hardware broke a rule of the bus, refused a setting, or did not end."""
 
     exit_code = 1
 
 
 class ProgramFault(AccelError):
-    """The program was understood and is wrong."""
+    """The program is wrong."""
 
     exit_code = 1
 
@@ -63,9 +62,8 @@ class ProgramFault(AccelError):
 class MachineError(ProgramFault):
     """The machine stopped on one of its error causes.
 
-    ``cause`` is the :class:`~accel.core.fault_causes.Cause`, ``index`` the number of the instruction in
-    the program and ``cycle`` the cycle of the error (None where no time is simulated). ``result`` is the
-    :class:`~accel.run.result.Result` up to the error.
+    ``cause`` is the :class:`~accel.core.fault_causes.Cause`, ``index`` the number of the instruction and
+    ``cycle`` the cycle, if simulated. ``result`` is the :class:`~accel.run.result.Result` up to the error.
     """
 
     result: Any = None
@@ -91,11 +89,11 @@ class LimitExceeded(MachineError):
 
 
 class RunStopped(MachineError):
-    """The run was stopped from outside before it had ended."""
+    """The run was stopped from outside."""
 
 
 class BusTimeout(MachineError):
-    """Memory neither took nor answered anything for as long as the caller allowed."""
+    """Memory made no transfer for as long as the caller allowed."""
 
 
 class RaceError(ProgramFault):
@@ -119,8 +117,7 @@ _FEW_MORE = 4
 
 
 def nearest(name: object, valid: Iterable[str]) -> str:
-    """``"did you mean 'x'?"`` for the closest of ``valid``, or a list where none is close, of all if they are
-    few."""
+    """Return ``"did you mean 'x'?"`` for the closest of ``valid``, or a list."""
     names = sorted(valid)
     close = difflib.get_close_matches(name, names, n=1) if isinstance(name, str) else []
     if close:

@@ -8,6 +8,6 @@ import numpy.typing as npt
 
 def distinct(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the distinct values of a one-dimensional array, in order. numpy's ``unique`` imports masked
-    arrays, which takes a tenth of the time of a short command."""
+    arrays, which is slow."""
     ordered = np.sort(values)
     return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))[: len(ordered)]]

@@ -1,4 +1,4 @@
-"""The fused multiply-add of float32, which numpy does not have."""
+"""The fused multiply-add of float32."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,12 +7,12 @@ import numpy.typing as npt
 def fma(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> npt.NDArray[np.float32]:
     """``a * b + c`` of float32 with one rounding.
 
-    The product is exact in float64. The sum is rounded to odd there, so that rounding it again, to float32,
-    is right: Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using
-    rounding to odd", 2008.
+    The product is exact in float64. The sum is rounded to odd there, so that rounding it to float32 is right:
+    Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to
+    odd", 2008.
 
     Args:
-        a, b, c: float32, finite, of shapes that numpy broadcasts.
+        a, b, c: float32, finite.
     """
     product = np.asarray(a, dtype=np.float64) * np.asarray(b, dtype=np.float64)
     addend = np.asarray(c, dtype=np.float64)

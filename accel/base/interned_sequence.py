@@ -1,7 +1,7 @@
 """The items of a long sequence, each object once.
 
-A decoded program has one object for equal words, and many of its instructions are equal. A property of
-an item is computed once for each object, and indexing turns it into an array for the whole sequence.
+A decoded program has one object for equal words. A property is computed once for each object, and indexing
+turns it into an array for the whole sequence.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,14 +14,11 @@ ItemT = TypeVar("ItemT")
 
 
 class Distinct(Generic[ItemT]):
-    """A sequence by its distinct items, such as a program by its instructions.
-
-    Args:
-        items: the sequence.
+    """A sequence by its distinct items.
 
     Attributes:
-        every: each object once, in the order in which they first appear.
-        places: which of them each item of the sequence is, intp[items].
+        every: distinct objects, in order of appearance.
+        places: their index for each item, intp[items].
     """
 
     def __init__(self, items: Sequence[ItemT]) -> None:
@@ -33,13 +30,11 @@ class Distinct(Generic[ItemT]):
 
     @classmethod
     def of(cls, items: "Sequence[ItemT] | Distinct[ItemT]") -> "Distinct[ItemT]":
-        """Return a sequence as an interned one."""
         return items if isinstance(items, Distinct) else cls(items)
 
     @classmethod
     def chosen(cls, items: Sequence[ItemT], places: npt.NDArray[np.intp]) -> "Distinct[ItemT]":
-        """The sequence of ``items[place]`` for each of the places; ``every`` is in the order in which they
-        first appear, and without those that do not."""
+        """Return the sequence of ``items[place]`` for each place."""
         first = np.full(len(items), len(places), dtype=np.intp)
         np.minimum.at(first, places, np.arange(len(places)))
         order = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(places))]
@@ -51,7 +46,6 @@ class Distinct(Generic[ItemT]):
         return found
 
     def followed_by(self, item: ItemT) -> "Distinct[ItemT]":
-        """The sequence with one more item."""
         return Distinct.chosen([*self.every, item], np.append(self.places, len(self.every)))
 
     def __len__(self) -> int:
@@ -61,9 +55,9 @@ class Distinct(Generic[ItemT]):
         return map(self.every.__getitem__, self.places.tolist())
 
     def column(self, value: Callable[[ItemT], Any], dtype: npt.DTypeLike = np.int64) -> npt.NDArray[Any]:
-        """``value(item)`` for every item of the sequence, dtype[items]."""
+        """Return ``value(item)`` for every item, dtype[items]."""
         return np.array([value(one) for one in self.every], dtype=dtype)[self.places]
 
     def where(self, holds: Callable[[ItemT], bool]) -> npt.NDArray[np.intp]:
-        """Places in the sequence of the items for which ``holds(item)``, in order."""
+        """Return indices of items for which ``holds(item)``, in order."""
         return np.flatnonzero(self.column(holds, np.bool_))

@@ -1,4 +1,4 @@
-"""Interrupts, where no code of ours could answer to one."""
+"""Interrupts where no code could handle one."""
 
 import os
 import signal
@@ -10,13 +10,12 @@ EXIT_INTERRUPTED = 130
 
 
 def end_at_interrupt() -> None:
-    """From now on an interrupt ends the process immediately, without output, with exit code 130.
+    """Let an interrupt end the process immediately, without output, with exit code 130.
 
-    It also makes CPython forget an earlier interrupt. If one strikes inside ``exec`` of a string, as
-    ``dataclass`` uses it, CPython ends the process with that signal later, even if the exception was caught.
-    Each ``exec`` of a string resets this state.
+    It also makes CPython forget an earlier interrupt inside ``exec`` of a string, as in ``dataclass``.
+    Otherwise CPython ends the process later, even if the exception was caught.
 
-    For the main thread only; elsewhere, and where interrupts are ignored, nothing changes.
+    For the main thread, unless interrupts are ignored.
     """
     exec("")  # noqa: S102
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
@@ -28,8 +27,7 @@ def end_at_interrupt() -> None:
 
 @contextmanager
 def ended_by_interrupt() -> Iterator[None]:
-    """As :func:`end_at_interrupt`, while modules are imported: an exception that is raised in the middle of
-    an import may be printed, or taken for a module that is missing."""
+    """Do so while modules are imported, where an exception may be printed, or taken for a missing module."""
     before = signal.getsignal(signal.SIGINT)
     end_at_interrupt()
     try:

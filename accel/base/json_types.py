@@ -13,17 +13,17 @@ _WORDS = {None: "null", True: "true", False: "false"}
 
 
 def kind_name(kind: type) -> str:
-    """Names of the types of values."""
+    """Return a type's name."""
     return _KINDS[kind]
 
 
 def kind_of(value: object) -> str:
-    """Return the type of a value, for example ``a list``. null, true and false are types of their own."""
+    """Return for example ``a list``. null, true and false are types of their own."""
     if value is None or isinstance(value, bool):
         return _WORDS[value]
     return next((name for kind, name in _KINDS.items() if isinstance(value, kind)), "something else")
 
 
 def shown(value: object) -> str:
-    """A value in a few characters."""
+    """Abbreviate a value."""
     return _WORDS[value] if value is None or isinstance(value, bool) else reprlib.repr(value)

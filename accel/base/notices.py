@@ -1,4 +1,4 @@
-"""Notices of slow steps, for example of a compilation that takes half a minute. Commands show them."""
+"""Notices of slow steps, which commands show."""
 
 import sys
 from collections.abc import Callable
@@ -13,6 +13,6 @@ def notice(text: str) -> None:
 
 
 def show_notices_on_terminal() -> None:
-    """From now on show notices on stderr if it is a terminal, and none otherwise."""
+    """Show notices on stderr if it is a terminal."""
     global _show  # noqa: PLW0603  # one setting of the process
     _show = (lambda text: print(f"accel: {text}", file=sys.stderr)) if sys.stderr.isatty() else None

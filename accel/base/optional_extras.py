@@ -1,4 +1,4 @@
-"""The distribution's name, its extras, and the message for a missing one."""
+"""The distribution's extras, and the message for a missing one."""
 
 import shlex
 import sys
@@ -32,11 +32,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]  # a strict editable installation
 
 
 def checkout(package: Path = _PACKAGE) -> Path | None:
-    """The checkout that the running package belongs to, or None if it was copied elsewhere to be installed.
-
-    Args:
-        package: the folder of ``accel/__init__.py``.
-    """
+    """Return the checkout of the running package, or None if it is installed elsewhere."""
     root = package.resolve().parent
     try:
         text = (root / "pyproject.toml").read_text(encoding="utf-8")
@@ -46,10 +42,9 @@ def checkout(package: Path = _PACKAGE) -> Path | None:
 
 
 def install_command(extra: Extra) -> str:
-    """The command that adds an extra to the running interpreter's environment.
+    """Return the command that adds an extra to this environment.
 
-    It installs from a checkout, since nothing is published: from the one that runs, or from one that the
-    user has to name.
+    It installs from a checkout, which the user may have to name.
     """
     root = checkout()
     source = f"{CHECKOUT}[{extra}]" if root is None else f"{root}[{extra}]"
@@ -59,10 +54,9 @@ def install_command(extra: Extra) -> str:
 
 
 def not_installed(need: str, extra: Extra) -> str:
-    """``plots need matplotlib, which is not installed; python -m pip install ... brings it``.
+    """Return ``plots need matplotlib, which is not installed; python -m pip install ... brings it``.
 
     Args:
-        need: who needs what: ``plots need matplotlib``.
-        extra: the extra that brings it.
+        need: for example ``plots need matplotlib``.
     """
     return f"{need}, which is not installed; {install_command(extra)} brings it"

@@ -1,26 +1,20 @@
-"""Names that nothing else has."""
+"""Unique names."""
 
 from collections.abc import Iterable
 
 
 class Names:
-    """Used names, and a generator of new ones.
-
-    Args:
-        taken: names that :meth:`fresh` does not return.
-    """
+    """Used names, and a generator of new ones."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
         self._numbers: dict[str, int] = {}
 
     def reserve(self, names: Iterable[str]) -> None:
-        """Names that :meth:`fresh` is not to give either."""
         self._taken.update(names)
 
     def fresh(self, name: str) -> str:
-        """The name, or if it is taken the first of ``name_2``, ``name_3`` ... that is not; it is taken then.
-        Cost does not grow with how often a name was asked for."""
+        """Return the name, or the first unused of ``name_2``, ``name_3`` ..., in constant time."""
         found, number = name, self._numbers.get(name, 1)
         while found in self._taken:
             number += 1

@@ -1,3 +1,3 @@
-"""The version of the package; its public API follows semantic versioning."""
+"""The version of the package, by semantic versioning."""
 
 __version__ = "0.1.0"

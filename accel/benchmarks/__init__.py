@@ -1,4 +1,4 @@
-"""Layers of well-known networks, their measurement on a machine, and tables of the figures."""
+"""Measurements of layers of well-known networks."""
 
 from accel.benchmarks.benchmark_networks import EPILOGUES, NETWORKS, Layer, default_epilogue, layers_of
 from accel.benchmarks.measure_layers import Row, Task, measure, report, total

@@ -1,4 +1,4 @@
-"""Layers of well-known networks, and matrix products, with which a machine is measured.
+"""Layers of well-known networks, and matrix products.
 
 The epilogue ``shift`` is a bias, a shift, and saturation to 0..127. ``scale`` is that of networks quantized
 for int8: a bias, a scale per channel, a zero point, and saturation.
@@ -41,13 +41,11 @@ def default_epilogue(config: Config) -> Epilogue:
 
 @dataclass(frozen=True, kw_only=True)
 class Layer:
-    """A workload, and its number of occurrences in a network.
+    """A workload, and its repetitions.
 
     Attributes:
         operator: see :data:`~accel.compiler.operators.operator_registry.WORKLOADS`.
-        quantized: the requantization, for the epilogue ``scale``.
-        entry: whether its input comes from the host, which may pack it for the layer. Other inputs have the
-            layout of the previous layer.
+        entry: whether the host packs its input. Other inputs have the layout of the previous layer.
     """
 
     name: str
@@ -68,10 +66,10 @@ class Layer:
         return dict(self.parameters) | ({} if self.quantized is None else self.quantized.to_dict())
 
     def scaled(self) -> "Layer":
-        """Return the same layer with the epilogue ``scale``.
+        """Use the epilogue ``scale``.
 
         Scales differ by channel and depend on the layer's name only. Results of random operands spread over
-        int8, and zero points are typical of activations after a ReLU.
+        int8.
         """
         if self.operator in _POOLS:
             return self._scaled_pool()
@@ -118,7 +116,7 @@ def _conv(
     groups: int = 1,
     entry: bool = False,
 ) -> Layer:
-    """Return a convolution of H x H inputs, padded so that the kernel's centre visits every pixel."""
+    """Return a convolution of H x H inputs with centred kernels."""
     parameters = {
         "N": 1,
         "IC": IC,
@@ -164,7 +162,7 @@ def _separable(number: str, H: int, IC: int, OC: int, stride: int, repeats: int 
 def _bottlenecks(number: int, H: int, IC: int, width: int, stride: int, count: int) -> Iterator[Layer]:
     """Yield a stage of ResNet-50: 1x1 down, 3x3, 1x1 up to four times the width, and a shortcut.
 
-    The 3x3 of the first block has the stride, as in current implementations.
+    The 3x3 of the first block has the stride.
     """
     out, inner = 4 * width, H // stride
     yield _conv(f"s{number} first", H, IC, width, 1, 1, 1)
@@ -177,7 +175,7 @@ def _bottlenecks(number: int, H: int, IC: int, width: int, stride: int, count: i
 
 
 def _inverted() -> Iterator[Layer]:
-    """Yield the blocks of MobileNet-v2: 1x1 up, depthwise, 1x1 down. Equal layers are merged."""
+    """Yield the blocks of MobileNet-v2: 1x1 up, depthwise, 1x1 down."""
     H, IC = 112, 32
     counted: Counter[tuple[int, int, int, int, int, int]] = Counter()
     for expansion, OC, repeats, first in MOBILENET_V2:

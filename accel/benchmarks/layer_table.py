@@ -12,10 +12,7 @@ UNKNOWN = "-"
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A column of the table.
-
-    ``cell`` returns the cell of a layer that has figures, and ``whole`` that of the network.
-    """
+    """A column, with functions for the cells of layers and of the network."""
 
     heading: str
     cell: Callable[[Row], str]
@@ -88,7 +85,7 @@ COLUMNS = (
 
 
 def table_lines(rows: Sequence[Row], columns: Sequence[Column] = COLUMNS) -> list[list[str]]:
-    """Return the cells of each layer and, if no layer is at fault, of the network."""
+    """Return the cells of each layer and, without faults, of the network."""
     found = [
         [
             column.cell(row) if row["cycles"] is not None or column in (NAME, REPEATS) else UNKNOWN

@@ -13,9 +13,9 @@ _FULL_SHARE = 0.9
 
 
 def markdown_page(found: dict[str, Any], config: Config, arguments: str) -> str:
-    """Return the page of a :func:`~accel.benchmarks.measure_layers.report` without layers at fault.
+    """Return the page of a :func:`~accel.benchmarks.measure_layers.report` without faults.
 
-    ``arguments`` are those of the ``accel bench`` command that measures the figures.
+    ``arguments`` are those of ``accel bench``.
     """
     rows = found["layers"]
     products = all(row["operator"] == "gemm" for row in rows)
@@ -45,7 +45,7 @@ def _markdown(columns: Sequence[Column], rows: Sequence[Row]) -> str:
 
 
 def shape_text(row: Row) -> str:
-    """Return a layer's sizes, as ``56 x 56 x 64 to 128, 3 x 3 / 2``."""
+    """For example ``56 x 56 x 64 to 128, 3 x 3 / 2``."""
     sizes = row["parameters"]
     if row["operator"] == "dense":
         return f"{sizes['IC']} to {sizes['OC']}"

@@ -1,4 +1,4 @@
-"""Measure the layers of a network in three modes, and compare the results with numpy.
+"""Measure the layers of a network in three modes.
 
 ``chosen`` is the default schedule with the compiler's number of virtual threads. ``v1`` has one virtual
 thread, so one buffer set. ``serial`` runs the program of ``v1`` in serial mode.
@@ -39,8 +39,8 @@ class Task:
     """A layer on a machine.
 
     Attributes:
-        mapping: None chooses as in a network: for a layer whose input comes from the host ``auto``,
-            restricted to mappings that keep the output's layout, and ``plain`` for all others.
+        mapping: None chooses as in a network: for input from the host ``auto`` with the output's layout,
+            otherwise ``plain``.
     """
 
     layer: Layer
@@ -49,7 +49,6 @@ class Task:
     mapping: str | None = None
 
     def build(self, vthreads: int | None = None, mapping: str | None = None) -> Program:
-        """Compile the layer. None is the compiler's choice."""
         own_mapping = self.mapping or (AUTO if self.layer.entry else PLAIN)
         return build(
             self.layer.workload(),
@@ -63,8 +62,8 @@ class Task:
 def measure(task: Task) -> Row:
     """Return the figures of a layer.
 
-    ``modes`` has cycles, utilization and mismatches of each mode. All other figures are those of ``chosen``,
-    with the keys of :meth:`~accel.run.result.Result.to_dict`. ``error`` is set if any mode fails.
+    ``modes`` has cycles, utilization and mismatches of each mode. Other figures are those of ``chosen``, by
+    keys of :meth:`~accel.run.result.Result.to_dict`. ``error`` is set if any mode fails.
 
     Raises:
         AccelError: the layer does not fit the machine.
@@ -107,7 +106,7 @@ def _figures(results: Mapping[str, Result]) -> Row:
 
 
 def total(rows: Sequence[Row], key: str) -> Any:
-    """Sum a figure over a network, each layer as often as it occurs, or None if a layer lacks it."""
+    """Sum a figure over a network with repetitions, or return None if a layer lacks it."""
     if any(row[key] is None for row in rows):
         return None
     return sum(row["repeats"] * row[key] for row in rows)

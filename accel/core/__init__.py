@@ -1,2 +1,1 @@
-"""The definition of the machine: configuration, instruction set, registers, timing rules, tokens and
-faults."""
+"""The definition of the machine: configuration, instruction set, registers, timing, tokens and faults."""

@@ -1,4 +1,4 @@
-"""Generate the manual of machines: ``accel configs --markdown``, ``docs/reference/configuration.md``."""
+"""Generate ``accel configs --markdown``, ``docs/reference/configuration.md``."""
 
 from collections.abc import Callable
 
@@ -98,7 +98,7 @@ def _range(spec: Spec) -> str:
 
 
 def _amount(value: int, spec: Spec) -> str:
-    """Format a value. Multiples of 1024 bytes are written as KiB, MiB, GiB or TiB."""
+    """Write multiples of 1024 bytes as KiB, MiB, GiB or TiB."""
     if spec.unit == "bytes" and value:
         for shift, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
             if value % (1 << shift) == 0:
@@ -118,6 +118,5 @@ def _machine_table() -> str:
 
 
 def _value(config: Config, name: str, spec: Spec) -> str:
-    """The field's value; a dash if the machine lacks the field."""
     has_field = name in config.fields or name == "post"
     return _amount(getattr(config, name), spec) if has_field else "-"

@@ -1,4 +1,4 @@
-"""Events and cycle counters that simulator and hardware both report about a run."""
+"""Events and cycle counters of simulator and hardware."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -30,7 +30,7 @@ class EventKind(IntEnum):
 
 
 class Event(NamedTuple):
-    """One event. Sorted events are in the order of cycle, unit, kind."""
+    """One event. The order is cycle, unit, kind."""
 
     cycle: int
     unit: Unit
@@ -45,13 +45,13 @@ class UnitCycles:
     """Cycles of one unit by state. The four counts add up to the cycles of the run.
 
     Attributes:
-        busy: load and store unit: a beat or pad word moves. Compute unit: a micro-op's slot, a beat or a
-            pad word. Fetch unit: an instruction is dispatched.
-        memory_stall: an instruction is in flight, but nothing moves. Fetch unit: the next instruction has
-            not arrived.
+        busy: load and store unit: a beat or pad word moves. Compute unit: a micro-op's slot, a beat or a pad
+            word. Fetch unit: an instruction is dispatched.
+        memory_stall: an instruction is in flight, but nothing moves. Fetch unit: the next instruction has not
+            yet arrived.
         token_stall: nothing is in flight and the next instruction lacks a token; in the compute unit no
-            micro-op is issued. Fetch unit: the next instruction waits for room in a queue or, in serial
-            mode, for the previous instruction.
+            micro-op is issued. Fetch unit: the next instruction waits for room in a queue or, in serial mode,
+            for the previous instruction.
         idle: all other cycles.
     """
 
@@ -75,34 +75,30 @@ a report. A run with more records reports only cycles and counters."""
 
 
 class Timing(Protocol):
-    """The timing of a run, from the simulator or from the hardware."""
+    """The timing of a run."""
 
     @property
-    def cycles(self) -> int:
-        """Length of the run."""
+    def cycles(self) -> int: ...
 
     @property
-    def unit_cycles(self) -> dict[Unit, UnitCycles]:
-        """Cycles of each unit by state."""
+    def unit_cycles(self) -> dict[Unit, UnitCycles]: ...
 
     @property
     def record_count(self) -> int | None:
-        """Number of dispatches, starts, retirements, granted bursts and completed bursts, or None if they
-        were not recorded."""
+        """Number of dispatches, starts, retirements, and bursts, if recorded."""
 
     def events(self) -> list[Event] | None:
-        """Return all events, sorted, or None if they were not recorded or there are more than
-        :data:`MAX_RECORDS` records."""
+        """Return sorted events, or None if not recorded, or with more than :data:`MAX_RECORDS` records."""
 
     def retirements(self) -> list[tuple[int, int]] | None:
-        """Return index and cycle of each instruction that retired, or None if events were not recorded."""
+        """Return index and cycle of each retirement, or None if not recorded."""
 
 
 def listed_events(timing: Timing) -> list[Event]:
     """Return the events of a run.
 
     Raises:
-        AccelError: events were not recorded, or there are too many to list.
+        AccelError: events were not recorded, or are too many.
     """
     events = timing.events()
     if events is None and timing.record_count is None:

@@ -1,8 +1,7 @@
 """The causes that stop a run, and the checks of single instructions.
 
 Simulators, token check and hardware share this list. The fetch unit checks the shape of the program. Each
-unit checks its next instruction with :func:`instruction_fault` when it is about to start, before anything
-moves. Micro-op indices are checked one micro-op at a time.
+unit checks its next instruction before anything moves, and micro-op indices one at a time.
 """
 
 import warnings
@@ -56,7 +55,6 @@ class Cause(IntEnum):
     """Cause of a run's early end. The numbers are those of the cause register.
 
     Attributes:
-        doc: meaning.
         post: whether only machines with ``post=1`` report it.
     """
 
@@ -119,7 +117,7 @@ INDEX_CAUSES = {name: Cause[f"{name.upper()}_INDEX"] for name in field_specs(Mic
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """A cause and a message that describes the error."""
+    """A cause and a message."""
 
     cause: Cause
     message: str
@@ -130,7 +128,7 @@ EMPTY_PROGRAM = Fault(cause=Cause.NO_FINISH, message="the program is empty; it m
 
 
 def fault_error(fault: Fault, index: int, cycle: int | None = None) -> MachineError:
-    """Return the exception for a fault of an instruction."""
+    """Return the exception for a fault."""
     when = "" if cycle is None else f" (cycle {cycle})"
     if fault.cause is Cause.DEADLOCK:
         return DeadlockError(f"{fault.message}{when}", cause=fault.cause, index=index, cycle=cycle)
@@ -156,7 +154,7 @@ def timeout_fault(bus_timeout: int) -> Fault:
 
 
 def overflow_fault(counter: str, config: Config) -> Fault:
-    """Return the fault of a push into a full token counter. ``counter`` names the units at its ends."""
+    """Return the fault of a push into a full token counter."""
     message = (
         f"the counter of tokens from {counter} overflows; "
         f"token_bits={config.token_bits} holds {config.token_limit}"
@@ -165,8 +163,7 @@ def overflow_fault(counter: str, config: Config) -> Fault:
 
 
 def fetch_fault(instruction: Instruction, index: int, count: int, config: Config) -> Fault | None:
-    """Return the fault that the fetch unit reports for instruction ``index`` of ``count``, or None if there
-    is none."""
+    """Return the fetch unit's fault for an instruction, if any."""
     if isinstance(instruction, Unknown):
         known = [f"{cls.OPCODE.name} {opcode}" for opcode, cls in sorted(classes_of(config).items())]
         return Fault(
@@ -188,8 +185,7 @@ def fetch_fault(instruction: Instruction, index: int, count: int, config: Config
 
 
 def fetch_faults(program: Distinct[Instruction], config: Config) -> dict[int, Fault]:
-    """Return the faults that the fetch unit reports for a program, by index, in order. An empty program
-    has no entry, see :data:`EMPTY_PROGRAM`."""
+    """Return the fetch unit's faults by index, in order. For an empty program see :data:`EMPTY_PROGRAM`."""
     count = len(program)
     special = program.where(lambda one: isinstance(one, Unknown | Finish)).tolist()
     found = {}
@@ -201,7 +197,7 @@ def fetch_faults(program: Distinct[Instruction], config: Config) -> dict[int, Fa
 
 
 def instruction_fault(instruction: Instruction, config: Config) -> Fault | None:
-    """Return the fault that its unit reports for an instruction before it starts, or None if there is none.
+    """Return the fault of an instruction before it starts, if any.
 
     The checks, in this order:
 
@@ -210,7 +206,7 @@ def instruction_fault(instruction: Instruction, config: Config) -> Fault | None:
     - GEMM, MAC, ALU: ALU operation, reserved flag, micro-op range
     - SET: memory id, zero point, taps, shift
 
-    :func:`residual_fault` and :func:`taps_fault` follow. They depend on earlier instructions.
+    :func:`residual_fault` and :func:`taps_fault` follow, which depend on earlier instructions.
     """
     if (instruction.pop_prev or instruction.push_prev) and instruction.unit.previous is None:
         return _neighbour_fault(instruction, "previous")
@@ -226,11 +222,7 @@ def instruction_fault(instruction: Instruction, config: Config) -> Fault | None:
 
 
 def instruction_faults(instructions: Sequence[Instruction], config: Config) -> list[Fault | None]:
-    """Return the fault of each instruction of a program before it starts, or None where there is none.
-
-    An object that occurs several times is checked once by :func:`instruction_fault`. Then
-    :func:`residual_fault` and :func:`taps_fault` check each occurrence.
-    """
+    """Return the fault of each instruction before it starts, if any."""
     program = Distinct(instructions)
     alone = [instruction_fault(one, config) for one in program.every]
     found = list(map(alone.__getitem__, program.places.tolist()))
@@ -253,7 +245,7 @@ NOTHING_SET = SetAcc()
 
 
 def acc_settings(instructions: Sequence[Instruction]) -> list[SetAcc]:
-    """Return for each instruction the last SET.ACC before it, or :data:`NOTHING_SET` if there is none."""
+    """Return for each instruction the last SET.ACC before it, or :data:`NOTHING_SET`."""
     found = [NOTHING_SET] * len(instructions)
     sets = Distinct(instructions).where(lambda one: isinstance(one, SetAcc)).tolist()
     for index, following in pairwise([*sets, len(instructions)]):
@@ -264,7 +256,7 @@ def acc_settings(instructions: Sequence[Instruction]) -> list[SetAcc]:
 
 
 def taps_fault(instruction: Instruction, setting: SetAcc) -> Fault | None:
-    """Return the fault of a depthwise MAC for which SET.ACC has set no taps, or None otherwise."""
+    """Return the fault of a depthwise MAC without taps."""
     if not isinstance(instruction, Mac) or not instruction.depthwise or setting.taps:
         return None
     message = "a depthwise MAC has no taps; a SET.ACC before it must say how many"
@@ -272,7 +264,7 @@ def taps_fault(instruction: Instruction, setting: SetAcc) -> Fault | None:
 
 
 def residual_change(instruction: Instruction) -> int:
-    """Return the number of elements that an instruction adds to RES, negative if it takes elements."""
+    """Return the elements that an instruction adds to RES, perhaps negative."""
     if not isinstance(instruction, LoadRes | StoreAdd):
         return 0
     elements = instruction.x_size * instruction.y_size
@@ -280,13 +272,10 @@ def residual_change(instruction: Instruction) -> int:
 
 
 def residual_fault(instruction: Instruction, held: int, config: Config) -> Fault | None:
-    """Return the fault of an instruction that overfills RES or takes more than RES holds, or None
-    otherwise.
+    """Return the fault of an instruction that overfills RES or takes more than it holds.
 
     Args:
-        instruction: the instruction.
-        held: elements that earlier LOADs have loaded minus those that earlier STOREs have taken.
-        config: the machine.
+        held: elements loaded minus elements taken before.
     """
     after = held + residual_change(instruction)
     depth = RES.depth(config)
@@ -345,7 +334,6 @@ def _transfer_fault(instruction: Transfer, config: Config) -> Fault | None:
 
 
 def _reserved_fault(instruction: Transfer) -> Fault | None:
-    """Return the fault of a transfer that sets a reserved field."""
     if isinstance(instruction, LoadRes) and instruction.sram_base:
         message = f"the sram_base of {instruction.mnemonic} is {instruction.sram_base}; it must be zero"
         return Fault(cause=Cause.RESERVED, message=message)
@@ -356,10 +344,7 @@ def _reserved_fault(instruction: Transfer) -> Fault | None:
 
 
 def sram_ranges(instruction: Transfer) -> tuple[tuple[Scratchpad, int, int], ...]:
-    """Return the scratchpad ranges of a transfer, as scratchpad, first element and number of elements.
-
-    Elements of RES are left out, because they depend on earlier instructions.
-    """
+    """Return scratchpad, first element and number of elements of a transfer, except for RES."""
     route = instruction.route
     if route is None or isinstance(instruction, LoadRes):
         return ()
@@ -381,7 +366,7 @@ def _unknown_memory_message(instruction: Transfer, config: Config) -> str:
 
 
 def _joined_names(names: Sequence[str], last: str) -> str:
-    """Join names to a phrase, for example ``INP, ACC and OUT``."""
+    """For example ``INP, ACC and OUT``."""
     return f" {last} ".join([*filter(None, [", ".join(names[:-1])]), names[-1]])
 
 
@@ -397,8 +382,7 @@ def dram_element_bytes(instruction: Transfer, config: Config) -> int:
 
 
 def scratchpad(memory: int) -> str:
-    """Deprecated: return the name of the scratchpad of a VTA memory id. Use :attr:`Transfer.route`, which
-    also depends on the instruction."""
+    """Deprecated: return the scratchpad's name. Use :attr:`Transfer.route`."""
     warnings.warn(
         "accel.faults.scratchpad goes with the next release; an instruction's route says the same",
         DeprecationWarning,
@@ -408,7 +392,7 @@ def scratchpad(memory: int) -> str:
 
 
 def scratchpad_depth(memory: int, config: Config) -> int:
-    """Deprecated: return the depth of the scratchpad of a VTA memory id."""
+    """Deprecated: return the scratchpad's depth."""
     warnings.warn(
         "accel.faults.scratchpad_depth goes with the next release; Scratchpad.depth is the same",
         DeprecationWarning,
@@ -418,8 +402,7 @@ def scratchpad_depth(memory: int, config: Config) -> int:
 
 
 def dram_span(instruction: Transfer, config: Config) -> tuple[int, int]:
-    """Return the first byte that a transfer accesses and the byte after the last; equal if it accesses
-    none."""
+    """Return the first byte of a transfer and the byte after the last, equal if there is none."""
     route = instruction.route
     if route is None or not (instruction.x_size and instruction.y_size):
         return config.mem_base, config.mem_base
@@ -454,8 +437,7 @@ def _loops_fault(instruction: Loops, config: Config) -> Fault | None:
 
 
 def most_taps(step: int, config: Config) -> int:
-    """Return the most taps that SET.ACC allows with a step: each tap needs a bank of inp and a column of
-    wgt."""
+    """Return the most taps that a step allows: each tap needs a bank of inp and a column of wgt."""
     return min(config.tap_banks // gcd(step, config.tap_banks), config.block_in)
 
 

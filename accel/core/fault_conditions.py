@@ -1,4 +1,4 @@
-"""The conditions under which each instruction reports each cause, in words, for the manual."""
+"""Each instruction's causes in words, for the manual."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -35,10 +35,10 @@ class Condition(NamedTuple):
 
 
 def conditions_of(cls: type[Instruction]) -> list[Condition]:
-    """Return the conditions of an instruction class, in the order in which they are checked.
+    """Return the conditions of an instruction class in the order of checks.
 
     Left out are causes that do not depend on the instruction: ``limit``, ``deadlock``, ``stopped``,
-    ``timeout``, and ``no-finish``, which any last instruction other than FINISH reports.
+    ``timeout``, and ``no-finish``.
     """
     found = [*_neighbour_conditions(cls)]
     if issubclass(cls, Finish):

@@ -1,7 +1,6 @@
 """The elements that each instruction reads and writes.
 
-The compiler inserts tokens by these access sets, the token check proves the tokens sufficient, and tests
-compare the sets with the addresses that execution accesses.
+The compiler inserts tokens by these access sets, and the token check proves the tokens sufficient.
 """
 
 from collections.abc import Iterable, Sequence
@@ -49,12 +48,12 @@ class Touch(NamedTuple):
 
 
 def index_count(touches: Iterable[Touch]) -> int:
-    """Return the number of indices that access sets store in arrays. Ranges store none."""
+    """Return the number of indices stored in arrays."""
     return sum(len(one.elements) for one in touches if not isinstance(one.elements, slice))
 
 
 def coarse(touches: Iterable[Touch]) -> tuple[Touch, ...]:
-    """Return the access sets with index arrays replaced by ranges, from the lowest index to the highest."""
+    """Replace index arrays by ranges from lowest to highest."""
     return tuple(
         one
         if isinstance(one.elements, slice)
@@ -77,7 +76,7 @@ COLUMNS = {name: column for column, name in enumerate(field_specs(MicroOp))}
 
 
 class LoopShape(NamedTuple):
-    """The numbers that determine the indices of a GEMM, MAC or ALU instruction, by column of micro-ops."""
+    """The loops' numbers, by column of micro-ops."""
 
     iter_out: int
     iter_in: int
@@ -93,12 +92,10 @@ class LoopShape(NamedTuple):
 
 
 def loop_shape(instruction: Loops, config: Config, setting: SetAcc = NOTHING_SET) -> LoopShape:
-    """Return iterations, factors and used operands of a GEMM, MAC or ALU instruction.
+    """Return iterations, factors and used operands.
 
     Args:
-        instruction: an instruction without a fault of its own.
-        config: the machine.
-        setting: the last SET.ACC before it. A depthwise MAC needs its taps.
+        setting: the last SET.ACC, with the taps of a depthwise MAC.
     """
     factors, used, depths = [0] * 6, [False] * 3, [0] * 3
     tapped = False
@@ -121,10 +118,10 @@ def loop_shape(instruction: Loops, config: Config, setting: SetAcc = NOTHING_SET
 
 
 def reached(uops: UopArray, shape: LoopShape, operand: int) -> npt.NDArray[np.intp]:
-    """Return the sorted distinct indices of one operand (0 dst, 1 src, 2 wgt) over all iterations.
+    """Return the sorted distinct indices of one operand (0 dst, 1 src, 2 wgt).
 
-    Time and memory grow with the scratchpad's depth, not with the number of micro-ops or iterations. The
-    index ``depth`` represents all indices outside the scratchpad.
+    Time and memory grow with the scratchpad's depth, not with the iterations. The index ``depth`` represents
+    all indices outside the scratchpad.
     """
     depth = shape.depths[operand]
     found = np.zeros(depth + 1, dtype=bool)
@@ -143,8 +140,7 @@ def reached(uops: UopArray, shape: LoopShape, operand: int) -> npt.NDArray[np.in
 
 
 def _add_shifted(found: npt.NDArray[np.bool_], shift: int) -> None:
-    """Also mark the elements ``shift`` after each marked element. The last element represents all later
-    ones."""
+    """Also mark the elements ``shift`` after marked ones. The last element stands for all later ones."""
     last = len(found) - 1
     found[last] |= found[last - shift :].any()
     found[shift:last] |= found[: last - shift].copy()
@@ -153,13 +149,12 @@ def _add_shifted(found: npt.NDArray[np.bool_], shift: int) -> None:
 def index_fault(
     instruction: Loops, uops: UopArray, config: Config, setting: SetAcc = NOTHING_SET
 ) -> tuple[int, Fault] | None:
-    """Return the first micro-op in order of execution whose dst, src or wgt index is out of range.
+    """Return the first micro-op in order of execution with an index out of range.
 
-    Of several taps, the last is reported. Operands that the instruction does not use are not checked.
+    Of several taps, the last is reported. Unused operands are not checked.
 
     Returns:
-        The number of the micro-op in order of execution and the fault, or None if all indices are in
-        range.
+        The micro-op's number in order of execution and the fault, or None.
     """
     if not instruction.uop_count:
         return None
@@ -183,7 +178,7 @@ def index_fault(
 
 
 def _highest(uops: UopArray, shape: LoopShape, operand: int) -> int:
-    """Return the highest index of one operand over all iterations. Factors are not negative."""
+    """Return the highest index over all iterations."""
     out, inner = shape.factors[2 * operand], shape.factors[2 * operand + 1]
     return (
         int(_last_taps(uops, shape, operand).max()) + out * (shape.iter_out - 1) + inner * (shape.iter_in - 1)
@@ -191,14 +186,14 @@ def _highest(uops: UopArray, shape: LoopShape, operand: int) -> int:
 
 
 def _last_taps(uops: UopArray, shape: LoopShape, operand: int) -> npt.NDArray[np.int64]:
-    """Return the indices of one operand in the micro-ops; of several taps, the last one's."""
+    """Return the indices of one operand, of several taps the last one's."""
     column: npt.NDArray[np.int64] = uops[:, operand]
     reach = (shape.taps - 1) * shape.step if operand == COLUMNS["src"] else 0
     return column + reach if reach else column
 
 
 def _first_beyond(column: npt.NDArray[np.int64], shape: LoopShape, operand: int) -> tuple[int, int]:
-    """Return number and index of the first micro-op beyond the depth. Factors are not negative."""
+    """Return number and index of the first micro-op beyond the depth."""
     depth = shape.depths[operand]
     out, inner = shape.factors[2 * operand], shape.factors[2 * operand + 1]
     peak = int(column.max())
@@ -219,7 +214,7 @@ def as_elements(indices: npt.NDArray[np.intp]) -> Elements:
 
 
 class LoopAccess(NamedTuple):
-    """The access sets of a GEMM, MAC or ALU instruction, or the fault of its micro-ops."""
+    """The access sets of an instruction, or the fault of its micro-ops."""
 
     touches: tuple[Touch, ...]
     fault: tuple[int, Fault] | None
@@ -232,8 +227,7 @@ MAX_CACHED_INDICES = 1 << 23
 
 
 class AccessSets:
-    """Access sets of the instructions of one configuration. Equal GEMM, MAC and ALU instructions are
-    computed once."""
+    """Access sets of instructions. Equal ones are computed once."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -241,12 +235,7 @@ class AccessSets:
         self._cached_indices = 0
 
     def transfer(self, instruction: Transfer) -> tuple[Touch, ...]:
-        """Return the scratchpad elements that a LOAD writes or a STORE reads, or none if the memory id is
-        unknown.
-
-        Elements of RES are left out. They depend on earlier instructions, and only the store unit accesses
-        them.
-        """
+        """Return the accessed scratchpad elements, except for RES."""
         return tuple(
             Touch(pad.name, instruction.FILLS, slice(begin, begin + elements))
             for pad, begin, elements in sram_ranges(instruction)
@@ -256,12 +245,11 @@ class AccessSets:
     def loops(
         self, instruction: Loops, words: npt.NDArray[np.uint32], setting: SetAcc = NOTHING_SET
     ) -> LoopAccess:
-        """Return the scratchpad elements that a GEMM, MAC or ALU instruction accesses.
+        """Return the accessed scratchpad elements.
 
         Args:
-            instruction: an instruction with ``uop_count > 0``.
-            words: the encoded micro-ops ``[uop_begin, uop_end)``.
-            setting: the last SET.ACC before it, from :func:`~accel.core.fault_causes.acc_settings`.
+            instruction: with ``uop_count > 0``.
+            words: micro-ops ``[uop_begin, uop_end)``.
         """
         tapped = any(operand.tapped_by(instruction) for operand in instruction.OPERANDS)
         key = without_tokens(instruction), words.tobytes(), without_tokens(setting) if tapped else None
@@ -296,14 +284,13 @@ class AccessSets:
 def element_classes(
     sets: Sequence[Elements], classes: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], list[npt.NDArray[np.int64]]]:
-    """Partition elements into classes, so that every set of elements is a union of classes.
+    """Partition elements into classes, so that every set is a union of classes.
 
     Args:
-        sets: sets of elements of one memory.
-        classes: a partition that the result must refine, as class numbers from 0, int64[elements].
+        classes: a partition to refine, as class numbers from 0, int64[elements].
 
     Returns:
-        The class of each element, numbered from 0, int64[elements], and the sorted classes of each set.
+        The class of each element, int64[elements], and the sorted classes of each set.
     """
     classes = classes.copy()
     fresh = int(classes.max(initial=0)) + 1
@@ -316,10 +303,9 @@ def element_classes(
 
 
 def residual_touches(instructions: Sequence[Instruction], config: Config) -> dict[int, Touch]:
-    """Return the elements of RES that each LOAD writes and each STORE takes, by instruction index.
+    """Return the elements of RES that instructions write or take, by index.
 
-    The k-th element that a run loads, in program order, is at index k modulo the depth. Instructions with
-    a fault access none.
+    The k-th loaded element is at index k modulo the depth. Instructions with a fault access none.
     """
     found: dict[int, Touch] = {}
     if not config.post:
@@ -338,7 +324,7 @@ def residual_touches(instructions: Sequence[Instruction], config: Config) -> dic
 
 
 def dram_rows(instruction: Instruction, config: Config) -> DramRows | None:
-    """Return the DRAM bytes that a LOAD reads or a STORE writes, or None if it accesses none."""
+    """Return the DRAM bytes of a LOAD or STORE, if any."""
     if not isinstance(instruction, Transfer):
         return None
     start, stop = dram_span(instruction, config)

@@ -1,4 +1,4 @@
-"""Generate the manual of the instruction set: ``accel isa``, ``docs/reference/isa.md``."""
+"""Generate ``accel isa``, ``docs/reference/isa.md``."""
 
 import inspect
 from collections.abc import Iterable
@@ -114,12 +114,11 @@ def isa_manual(config: Config) -> str:
 
 
 def _generation_note(post: bool) -> list[str]:
-    """A sentence for instructions that only some machines have."""
     return ["Only machines of the second generation, with `post=1`, have it."] if post else []
 
 
 def cause_table(causes: Iterable[Cause]) -> str:
-    """Return a table of causes with numbers and meanings, for the manuals of instructions and registers."""
+    """Return a table of causes."""
     rows = ((f"{c.value}", f"`{c.label}`", c.doc + ("; only where post=1" if c.post else "")) for c in causes)
     return table(("number", "cause", "meaning"), rows)
 
@@ -129,7 +128,6 @@ def _description(cls: type[Any]) -> str:
 
 
 def _memory_table(config: Config) -> str:
-    """A table of memory ids."""
     rows = []
     moved = [
         (memory, mover, route) for mover in TRANSFERS for memory, route in routes_of(mover, config).items()

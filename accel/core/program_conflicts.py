@@ -1,9 +1,8 @@
-"""Find the instructions of a program that conflict, with array operations on the whole program.
+"""Find the conflicting instructions of a program.
 
-Two accesses to an element conflict if at least one writes. The elements of each memory are partitioned
-into classes that no instruction distinguishes. Accesses are sorted by class, then by program order. The
-last access of each unit and kind before a given one is then a running maximum. The compiler needs it to
-insert tokens, and the token check to prove them sufficient.
+Two accesses to an element conflict if at least one writes. The elements of each memory are partitioned into
+classes that no instruction distinguishes. Accesses are sorted by class, then by program order, so that the
+last access of each unit and kind before a given one is a running maximum.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,11 +39,7 @@ class Accesses(NamedTuple):
 
 
 class Touches:
-    """The elements that the instructions of a program touch, collected step by step.
-
-    Attributes:
-        complete: whether all accesses are known. They are not where micro-ops are unknown or have a fault.
-    """
+    """The elements that a program touches."""
 
     def __init__(self) -> None:
         self.complete = True
@@ -53,7 +48,6 @@ class Touches:
         self._found: dict[str, list[tuple[Numbers, bool, int]]] = {}
 
     def add(self, instructions: Numbers, touches: Sequence[Touch]) -> None:
-        """Record that these instructions, given by index, have these touches."""
         for memory, write, elements in touches:
             if isinstance(elements, slice):
                 if elements.start >= elements.stop:
@@ -68,7 +62,6 @@ class Touches:
             self._found.setdefault(memory, []).append((instructions, write, number))
 
     def of(self, memory: str) -> Accesses:
-        """Return all accesses to one memory."""
         found = self._found.get(memory, [])
         counts = [len(instructions) for instructions, _, _ in found]
         instructions = np.concatenate([np.zeros(0, dtype=np.int32), *(one for one, _, _ in found)])
@@ -79,28 +72,20 @@ class Touches:
 
 
 class UopSource(Protocol):
-    """The micro-op memory while the program is traversed in order."""
+    """The micro-op memory, in program order."""
 
-    def load(self, instruction: Transfer, /) -> None:
-        """Execute a LOAD of micro-ops."""
+    def load(self, instruction: Transfer, /) -> None: ...
 
     def words(self, instruction: Loops, /) -> npt.NDArray[np.uint32] | None:
-        """Return the encoded micro-ops of an instruction, or None if one of them is unknown."""
+        """Return encoded micro-ops, or None if one is unknown."""
 
 
 def scratchpad_touches(
     program: Distinct[Instruction], config: Config, uops: UopSource, max_indices: int | None = None
 ) -> Touches:
-    """Return the scratchpad elements that the instructions touch. For the micro-op memory, only LOADs are
-    included.
+    """Return the touched scratchpad elements, of the micro-op memory only by LOADs.
 
-    Args:
-        program: the instructions. None has a fault of its own, except those that :class:`Touches` may
-            leave out.
-        config: the machine.
-        uops: the micro-op memory.
-        max_indices: stop and return an incomplete result if the access sets have more indices; None: no
-            limit.
+    The result is incomplete with more than ``max_indices`` indices.
     """
     found = Touches()
     sets = AccessSets(config)
@@ -153,13 +138,12 @@ def scratchpad_touches(
 
 
 def _positions_by_number(numbers: npt.NDArray[np.integer], count: int) -> list[Numbers]:
-    """Return for each number below ``count`` its sorted positions in ``numbers``."""
     order = np.argsort(numbers, kind="stable").astype(np.int32)
     return np.split(order, np.cumsum(np.bincount(numbers, minlength=count))[:-1]) if count else []
 
 
 class Rows(NamedTuple):
-    """Accesses to classes of elements, sorted by class, then by program order."""
+    """Accesses to classes, sorted by class, then by program order."""
 
     classes: Numbers
     instructions: Numbers
@@ -167,17 +151,16 @@ class Rows(NamedTuple):
 
 
 def row_count(accesses: Accesses, sets: Sequence[npt.NDArray[np.integer]]) -> int:
-    """Return the number of rows: one for each class of each access."""
+    """Count one row for each class of each access."""
     sizes = np.array([len(one) for one in sets], dtype=np.int64)
     return int(sizes[accesses.which].sum())
 
 
 def rows_of(accesses: Accesses, sets: Sequence[npt.NDArray[np.integer]]) -> Iterator[Rows]:
-    """Generate the rows of some classes at a time: one row for each class of each access.
+    """Generate the rows of some classes at a time.
 
     Args:
-        accesses: accesses to one memory.
-        sets: the sorted classes of each of its sets.
+        sets: sorted classes of each set.
     """
     sizes = np.array([len(one) for one in sets], dtype=np.int64)
     classes = np.concatenate([np.zeros(0, dtype=np.int32), *sets]).astype(np.int32)
@@ -194,14 +177,7 @@ def rows_of(accesses: Accesses, sets: Sequence[npt.NDArray[np.integer]]) -> Iter
 
 
 def _rows(accesses: Accesses, classes: Numbers, sizes: Ints, lowest: int) -> Rows:
-    """Return the rows of some classes.
-
-    Args:
-        accesses: accesses to one memory.
-        classes: the classes of each set, concatenated.
-        sizes: number of classes of each set.
-        lowest: the lowest class.
-    """
+    """Return the rows of some classes, concatenated over the sets."""
     counts = sizes[accesses.which]
     begins = (np.cumsum(sizes) - sizes)[accesses.which]
     total = int(counts.sum())
@@ -214,19 +190,15 @@ def _rows(accesses: Accesses, classes: Numbers, sizes: Ints, lowest: int) -> Row
 
 
 def _narrowed(values: Numbers) -> npt.NDArray[np.integer]:
-    """Convert values from 0 on to 16 bits if they fit, because sorting is then several times faster."""
+    """Convert values from 0 on to 16 bits if they fit, for faster sorting."""
     return values.astype(np.uint16) if values.max(initial=0) < 1 << 16 else values
 
 
 class Order:
     """The units and positions of a program's instructions.
 
-    Args:
-        program: the instructions.
-
     Attributes:
         units: unit of each instruction, int8[n].
-        members: by unit, the indices of its instructions.
         positions: position of each instruction among those of its unit, int32[n].
     """
 
@@ -241,15 +213,11 @@ class Order:
 class Conflicts:
     """The earlier instructions that each instruction of a program conflicts with.
 
-    Args:
-        order: units and positions of the instructions.
-
     Attributes:
-        needed: by unit, for each instruction of another unit, how many instructions of that unit must have
-            executed: the position of the last conflicting one plus 1, int32[n]. 0 if there is none.
-        written: the same number for LOADs of the store unit and its own earlier STOREs, in memories where
-            the unit may race with itself.
-        read: the same number for STOREs and the store unit's own earlier LOADs.
+        needed: by unit, for each instruction of another unit, the position of the last conflicting
+            instruction plus 1, or 0, int32[n].
+        written: the same for LOADs of the store unit and its own earlier STOREs.
+        read: the same for STOREs and its own earlier LOADs.
     """
 
     def __init__(self, order: Order) -> None:
@@ -260,12 +228,7 @@ class Conflicts:
         self.read = np.zeros(count, dtype=np.int32)
 
     def add(self, rows: Rows, *, own: bool = False) -> None:
-        """Add the accesses of some classes. They must be complete.
-
-        Args:
-            rows: the accesses.
-            own: whether the store unit may race with itself in this memory.
-        """
+        """Add all accesses of some classes."""
         units, positions = self._order.units[rows.instructions], self._order.positions[rows.instructions]
         base = (rows.classes - rows.classes.min(initial=0)) * np.int64(len(self._order.units) + 1)
         for unit in WORKERS:
@@ -282,5 +245,4 @@ class Conflicts:
 
 
 def _raise_needs(found: Numbers, rows: Rows, last: Ints, where: npt.NDArray[np.bool_]) -> None:
-    """Raise ``found`` of the selected rows' instructions to ``last``."""
     np.maximum.at(found, rows.instructions[where], last[where].astype(np.int32))

@@ -1,5 +1,4 @@
-"""Generate the manual of the control registers and their C header: ``accel registers``,
-``docs/reference/registers.md``."""
+"""Generate ``accel registers``, ``docs/reference/registers.md``, and the C header."""
 
 from accel.core.fault_causes import Cause
 from accel.core.isa_manual import cause_table

@@ -1,4 +1,4 @@
-"""The control registers. Address decoder, drivers, manual and C header follow from this declaration."""
+"""The control registers. Decoder, drivers, manual and C header follow from this declaration."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ ADDRESS_BITS = 12
 
 
 class Access(Enum):
-    """Access of software to a register."""
+    """Access of software."""
 
     CONSTANT = "constant"
     """Read only. Fixed when the hardware is built."""
@@ -38,7 +38,7 @@ class Access(Enum):
 
     @property
     def writable(self) -> bool:
-        """Whether a write may be answered with OKAY."""
+        """Whether the answer to a write is OKAY."""
         return self not in (Access.CONSTANT, Access.STATUS, Access.COUNTER)
 
 
@@ -56,13 +56,8 @@ class Register:
     """One register of one or two 32-bit words, low word first.
 
     Attributes:
-        name: name in drivers, manual and header.
         offset: byte address of the low word.
         width: bits that can be non-zero.
-        access: access of software.
-        doc: meaning.
-        reset: value after a reset.
-        bits: named bits.
         post: whether only machines with ``post=1`` have the register.
     """
 
@@ -98,7 +93,6 @@ _ADDRESS_CONDITION = "a multiple of 16, and the whole program must lie in the DR
 
 
 def _configuration_rows(*, post: bool) -> Iterator[tuple[str, int, Access, str]]:
-    """The configuration fields of all machines, or those that only machines with ``post=1`` have."""
     for name, spec in SPECS.items():
         if name not in RUN_FIELDS and spec.post == post:
             only = "; only where post=1" if post else ""
@@ -117,7 +111,7 @@ def _counter_rows() -> Iterator[tuple[str, int, Access, str]]:
 def _assign_addresses(
     offset: int, rows: Iterable[tuple[str, int, Access, str]], *, post: bool = False
 ) -> Iterator[Register]:
-    """Assign consecutive addresses. Registers of two words start at multiples of eight."""
+    """Assign consecutive addresses, two words at multiples of eight."""
     for name, width, access, doc in rows:
         step = 2 * WORD_BYTES if width > 8 * WORD_BYTES else WORD_BYTES
         offset = -(-offset // step) * step
@@ -297,7 +291,7 @@ def registers_of(config: Config) -> dict[str, Register]:
 
 
 def constants(config: Config) -> dict[str, int]:
-    """Return the values of a machine's constant registers."""
+    """Return the values of constant registers."""
     values = {"id": ID, "version": MAP_VERSION}
     return values | {
         name: getattr(config.hardware, name)
@@ -307,7 +301,7 @@ def constants(config: Config) -> dict[str, int]:
 
 
 def word_writes(values: Mapping[str, int]) -> list[tuple[int, int]]:
-    """Return address and word of each write that sets registers to these values."""
+    """Return address and word of each write for these values."""
     writes = []
     for name, value in values.items():
         register = REGISTERS[name]
@@ -317,14 +311,14 @@ def word_writes(values: Mapping[str, int]) -> list[tuple[int, int]]:
 
 
 def word_addresses(names: Iterable[str]) -> list[int]:
-    """Return the addresses of the words of some registers, in order."""
+    """Return the addresses of registers' words."""
     return [
         REGISTERS[name].offset + WORD_BYTES * word for name in names for word in range(REGISTERS[name].words)
     ]
 
 
 def joined(names: Iterable[str], words: Sequence[int]) -> dict[str, int]:
-    """Combine words, read at the addresses from :func:`word_addresses`, to the values of the registers."""
+    """Combine words from :func:`word_addresses` to values of registers."""
     rest = iter(words)
     values = {}
     for name in names:

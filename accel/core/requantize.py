@@ -2,15 +2,13 @@
 
 ``y = clamp(rne(float32(x) * scale) + zero, low, high)``, where ``x = acc + bias`` wraps at 32 bits and
 ``rne`` rounds to the nearest integer, half to even. ONNX Runtime, LiteRT's reference kernels and Gemmini
-compute the same. The steps, with the scale as ``multiplier * 2**-exponent``, need no floating-point unit:
+compute the same. The steps need no floating-point unit:
 
 1. Round ``|x|`` to its 24 leading bits, half to even: the conversion to float32.
 2. Multiply by the multiplier and round to 24 leading bits, half to even: the product in float32.
 3. Shift right by the remaining exponent, half to even. Restore the sign, add the zero point, clamp.
 
 For example, x = 1001 and scale = 0.125 = 2**23 * 2**-26 give the product 125.125, which rounds to 125.
-
-Simulator and hardware take every width from this module.
 """
 
 from dataclasses import dataclass
@@ -56,9 +54,8 @@ class Scale:
     def of(cls, value: float | np.float32) -> "Scale":
         """Convert a positive float32.
 
-        Scales too small to bring any int32 to 1/2 always give zero. Scales of 2**24 or more exceed all
-        bounds for every sum except zero. Both are replaced by the nearest scale that can be represented,
-        which gives the same results.
+        Scales too small to bring any int32 to 1/2 give zero, and scales from 2**24 on exceed all bounds. Both
+        become the nearest scale that can be represented, with the same results.
 
         Raises:
             ConfigError: not a positive finite number, or not exactly a float32.
@@ -80,27 +77,25 @@ class Scale:
 
     @property
     def word(self) -> int:
-        """The scale as PAR stores it: 32 bits, the exponent above the multiplier."""
+        """The 32 bits in PAR, the exponent above the multiplier."""
         return self.exponent << MULTIPLIER_BITS | self.multiplier
 
     @property
     def value(self) -> float:
-        """The scale as a floating-point number."""
         return self.multiplier * 2.0**-self.exponent
 
 
 def multipliers_and_exponents(
     words: npt.NDArray[np.integer[Any]],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Split words as :attr:`Scale.word` into multipliers and exponents. The words may be int32 or uint32."""
+    """Split int32 or uint32 words into multipliers and exponents."""
     wide = words.astype(np.int64)
     multipliers = wide & ((1 << MULTIPLIER_BITS) - 1)
     return multipliers, wide >> MULTIPLIER_BITS & ((1 << EXPONENT_BITS) - 1)
 
 
 def round_shift(value: npt.NDArray[np.int64], shift: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return ``value / 2**shift``, rounded to the nearest integer, half to even, elementwise. For example,
-    5 / 2 gives 2.
+    """Return ``value / 2**shift``, rounded half to even: 5 / 2 gives 2.
 
     Args:
         value: int64, at least 0.
@@ -129,9 +124,7 @@ def requantize(
     Args:
         sums: int32.
         bias: int32; the addition wraps.
-        multiplier, exponent: parts of the scale. With n leading zeros in the multiplier, the product is
-            rounded to n bits fewer.
-        zero: zero point of the result.
+        multiplier, exponent: parts of the scale. Each leading zero of the multiplier costs the product a bit.
         low, high: bounds of the result. If ``low > high`` the result is ``high``.
     """
     total = np.asarray(sums, dtype=np.int64) + np.asarray(bias, dtype=np.int64)
@@ -153,14 +146,14 @@ def requantize(
 
 
 def _bit_length(value: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the bit lengths of integers below 2**53, elementwise."""
+    """Return the bit lengths of integers below 2**53."""
     return np.frexp(value.astype(np.float64))[1].astype(np.int64)
 
 
 def float_requantize(
     sums: npt.ArrayLike, bias: npt.ArrayLike, scale: npt.ArrayLike, *, zero: int, low: int, high: int
 ) -> npt.NDArray[Any]:
-    """Requantize with floating-point arithmetic, as a reference for :func:`requantize`."""
+    """Requantize with floating-point arithmetic, as a reference."""
     x = np.asarray(sums, dtype=np.int32) + np.asarray(bias, dtype=np.int32)
     with np.errstate(over="ignore", under="ignore"):
         y = np.rint(x.astype(np.float32) * np.asarray(scale, dtype=np.float32)).astype(np.float64)
@@ -186,12 +179,7 @@ def add(
 
     Args:
         left, right: int8 or uint8 values.
-        multipliers: multipliers of left and right, unsigned.
         shift: 0 to 41.
-        offset: signed.
-        zeros: zero points of left and right.
-        zero: zero point of the result.
-        low, high: bounds of the result. If ``low > high`` the result is ``high``.
     """
     first = (np.asarray(left, dtype=np.int64) - zeros[0]) * multipliers[0]
     second = (np.asarray(right, dtype=np.int64) - zeros[1]) * multipliers[1]

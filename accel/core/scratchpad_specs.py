@@ -1,9 +1,4 @@
-"""The scratchpads of the machine: shape of an element, depth, and the unit that fills each one.
-
-Each scratchpad is declared once. LOAD and STORE declare which scratchpad a memory id selects, as a
-:class:`Route`. GEMM, MAC and ALU declare the scratchpads of their operands, as a list of
-:class:`~accel.core.isa.operands.Operand`.
-"""
+"""The scratchpads of the machine, each declared once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,8 +11,7 @@ from accel.core.units import Unit
 
 
 class Geometry(Protocol):
-    """The configuration fields that shape elements. The capacity of each scratchpad is the field
-    ``<name>_bytes``."""
+    """The fields that shape elements. Capacities are the fields ``<name>_bytes``."""
 
     @property
     def batch(self) -> int: ...
@@ -37,12 +31,10 @@ class Scratchpad:
     """One scratchpad.
 
     Attributes:
-        name: name in ports, access sets, assembly and configuration fields.
+        name: in ports, access sets, assembly and configuration.
         dtype: numpy name of a value's type.
-        axes: extents of an element, as names of configuration fields or as numbers, or empty if an
-            element is one value.
-        filled_by: the unit that executes LOADs into the scratchpad.
-        post_bits: bits of a value in the scratchpad where ``post=1``, if more than in DRAM; otherwise 0.
+        axes: extents of an element, as configuration fields or numbers, or empty for one value.
+        post_bits: bits of a value where ``post=1``, if more than in DRAM, else 0.
         post: whether only machines with ``post=1`` have the scratchpad.
     """
 
@@ -54,44 +46,43 @@ class Scratchpad:
     post: bool = False
 
     def shape(self, config: Geometry) -> tuple[int, ...]:
-        """Return the shape of an element, for example ``(1, 16)`` for inp on ``vta``."""
+        """For example ``(1, 16)`` for inp on ``vta``."""
         return tuple(axis if isinstance(axis, int) else int(getattr(config, axis)) for axis in self.axes)
 
     def values(self, config: Geometry) -> int:
-        """Return the number of values in an element."""
+        """Values in an element."""
         found = 1
         for axis in self.axes:
             found *= axis if isinstance(axis, int) else getattr(config, axis)
         return found
 
     def element_bytes(self, config: Geometry) -> int:
-        """Return the bytes of an element in DRAM. The capacity of the scratchpad counts them too."""
+        """Bytes of an element in DRAM, and of the capacity."""
         return self.values(config) * bits_of(self.dtype) // 8
 
     def lane_bits(self, config: Geometry) -> int:
-        """Return the bits of a value in the scratchpad. It is signed unless ``dtype`` is unsigned."""
+        """Bits of a value, signed unless ``dtype`` is unsigned."""
         return max(bits_of(self.dtype), self.post_bits if config.post else 0)
 
     def word_bits(self, config: Geometry) -> int:
-        """Return the bits of an element in the scratchpad."""
+        """Bits of an element in the scratchpad."""
         return self.values(config) * self.lane_bits(config)
 
     def held_dtype(self, config: Geometry) -> str:
-        """Return the numpy type with which software represents a value of the scratchpad, for example
-        ``int16`` for 9 bits."""
+        """Software's numpy type of a value, for example ``int16`` for 9 bits."""
         bits = self.lane_bits(config)
         return self.dtype if bits == bits_of(self.dtype) else f"int{1 << (bits - 1).bit_length()}"
 
     def held_bytes(self, config: Geometry) -> int:
-        """Return the bytes of an element in software's representation."""
+        """Bytes of an element of ``held_dtype``."""
         return self.values(config) * bits_of(self.held_dtype(config)) // 8
 
     def depth(self, config: Geometry) -> int:
-        """Return the number of elements."""
+        """Number of elements."""
         return int(getattr(config, f"{self.name}_bytes")) // self.element_bytes(config)
 
     def address_bits(self, config: Geometry) -> int:
-        """Return the bits of an element's index."""
+        """Bits of an element's index."""
         return (self.depth(config) - 1).bit_length()
 
     def __str__(self) -> str:
@@ -100,7 +91,7 @@ class Scratchpad:
 
 @cache
 def bits_of(dtype: str) -> int:
-    """Return the bits of a value of a numpy type, for example 8 for ``int8``."""
+    """Return the bits of a numpy type, for example 8 for ``int8``."""
     return int(dtype.lstrip("uint"))
 
 
@@ -132,16 +123,12 @@ def scratchpads_of(config: Geometry) -> dict[str, Scratchpad]:
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """The meaning of a memory id in a LOAD or STORE: a scratchpad, and the form of its elements in DRAM.
+    """The meaning of a memory id: a scratchpad, and the form of its elements in DRAM.
 
     Attributes:
-        memory: the id, with its name in this instruction.
-        scratchpad: scratchpad that is written or read.
-        dtype: numpy name of a value's type in DRAM.
-        unit: unit that executes the transfer.
-        doc: conversion of the values, in words, or empty if there is none.
-        set_by: memory id of the SET that sets the signedness and the zero point of the values where
-            ``post=1``, or None if there is none.
+        dtype: numpy type of a value in DRAM.
+        doc: conversion of the values, in words.
+        set_by: memory id of the SET that sets signedness and zero point where ``post=1``, if any.
     """
 
     memory: IntEnum
@@ -153,21 +140,20 @@ class Route:
 
     @property
     def name(self) -> str:
-        """Name of the memory id in mnemonics."""
+        """Name in mnemonics."""
         return self.memory.name
 
     @property
     def verbatim(self) -> bool:
-        """Whether values in DRAM have the scratchpad's type. A SET may still subtract a zero point."""
+        """Whether DRAM has the scratchpad's type, perhaps with a zero point."""
         return self.dtype == self.scratchpad.dtype
 
     def copies(self, config: Geometry) -> bool:
-        """Return whether elements have the same bytes in DRAM and in software's representation of the
-        scratchpad."""
+        """Whether elements have the same bytes in DRAM and in software."""
         return self.dtype == self.scratchpad.held_dtype(config)
 
     def element_bytes(self, config: Geometry) -> int:
-        """Return the bytes of an element in DRAM. ``dram_base`` and ``x_stride`` count such elements."""
+        """Bytes of an element in DRAM, the unit of ``dram_base`` and ``x_stride``."""
         return self.scratchpad.values(config) * bits_of(self.dtype) // 8
 
 
@@ -184,8 +170,7 @@ def filled(
     doc: str = "",
     set_by: IntEnum | None = None,
 ) -> Route:
-    """Return the route of a LOAD, which the unit of the scratchpad executes. The default ``dtype`` is the
-    scratchpad's."""
+    """Return the route of a LOAD. The default ``dtype`` is the scratchpad's."""
     return Route(
         memory=memory,
         scratchpad=scratchpad,

@@ -1,8 +1,7 @@
 """The numbers of the timing contract that follow from one instruction and the configuration.
 
-Simulator and hardware take every latency from the configuration or from this module. A cycle number names
-the cycle in which something happens. A token or queue entry that is pushed in cycle t can be used in t +
-1.
+Simulator and hardware take every latency from here. A cycle number names the cycle in which something
+happens. A token or queue entry that is pushed in cycle t can be used in t + 1.
 """
 
 from functools import lru_cache
@@ -32,8 +31,7 @@ accumulators, beat."""
 
 
 def dispatch_depth(config: Config) -> int:
-    """Cycles from the dispatch of an instruction to the first cycle in which it may start:
-    ``dispatch_stages``, and one for the queue."""
+    """Cycles from dispatch to the earliest start: ``dispatch_stages``, and one for the queue."""
     return config.dispatch_stages + 1
 
 
@@ -49,23 +47,21 @@ def compute_depth(config: Config) -> int:
 
 
 def uop_slots(instruction: Instruction, config: Config) -> int:
-    """Slots of each micro-op of an instruction. The last one decides the cycle of the index check and of
-    the write."""
+    """Slots of each micro-op. Index check and write follow the last one."""
     multiplies = isinstance(instruction, Alu) and instruction.alu_op == AluOp.MUL
     return config.mul_slots if multiplies else 1
 
 
 def busy_slots(instruction: Loops, config: Config) -> int:
-    """Slots of all micro-ops of an instruction. The next instruction starts after them, and at least one
-    cycle later."""
+    """Slots of all micro-ops. The next instruction starts after them, and at least one cycle later."""
     return instruction.uop_count * uop_slots(instruction, config)
 
 
 def store_depth(config: Config) -> int:
     """Cycles from the grant of a write burst to its first beat on the bus.
 
-    The store unit reads the accumulators in this time. With ``post=1`` the beats of every STORE also pass
-    through the requantization pipeline, so that beats stay in order.
+    The store unit reads the accumulators in this time. With ``post=1`` the beats of every STORE pass through
+    the requantization pipeline, to stay in order.
     """
     return _STORE_STAGES + (config.post_stages if config.post else 0)
 
@@ -117,12 +113,12 @@ def _beats_of_rows(
 
 
 def burst_beats(rows: DramRows, config: Config) -> tuple[int, ...]:
-    """Return the beats of each burst of a transfer, in order. Rows are never merged."""
+    """Return the beats of each burst. Rows are never merged."""
     return _beats_of_rows(rows.start % PAGE_BYTES, rows.rows, rows.row_bytes, rows.stride, config)
 
 
 def transfer_bursts(rows: DramRows, config: Config) -> list[Burst]:
-    """Return the bursts of a transfer, in order."""
+    """Return the bursts of a transfer."""
     found: list[Burst] = []
     for row in range(rows.rows):
         found.extend(split_bursts(rows.start + row * rows.stride, rows.row_bytes, config))
@@ -137,10 +133,9 @@ class FetchBurst(NamedTuple):
 
 
 def fetch_bursts(address: int, count: int, config: Config) -> list[FetchBurst]:
-    """Return the bursts in which the fetch unit reads ``count`` instructions from ``address``, a multiple
-    of 16.
+    """Return the bursts that read ``count`` instructions from ``address``, a multiple of 16.
 
-    The fetch unit requests chunks of ``fetch_chunk`` instructions. Each chunk is split like a row.
+    Chunks of ``fetch_chunk`` instructions are split like rows.
     """
     bus = config.bus_bytes
     bursts = []

@@ -1,7 +1,7 @@
 """Token counters, and the orders of execution that tokens and queues allow.
 
-Units are sequential processes that communicate only through token counters and bounded queues. So whether
-a program deadlocks does not depend on timing, and one order of execution decides it.
+Units communicate only through token counters and bounded queues. So whether a program deadlocks does not
+depend on timing, and one order of execution decides it.
 """
 
 from collections import deque
@@ -21,8 +21,7 @@ WORKERS = (Unit.LOAD, Unit.COMPUTE, Unit.STORE)
 
 
 class Counter(IntEnum):
-    """The four token counters. Tokens toward the store unit are RAW tokens, tokens toward the load unit
-    are WAR tokens."""
+    """The four token counters: RAW toward the store unit, WAR toward the load unit."""
 
     LOAD_TO_COMPUTE = 0
     COMPUTE_TO_LOAD = 1
@@ -57,8 +56,7 @@ _COUNTERS = {ends: counter for counter, ends in _ENDS.items()}
 
 
 def _counters(unit: Unit, previous: bool, following: bool, *, push: bool) -> tuple[Counter, ...]:
-    """Return the counters that a unit pushes or pops. A flag toward a neighbour that does not exist has no
-    counter."""
+    """Return the counters that a unit pushes or pops. Flags toward missing neighbours have none."""
     neighbours = [
         n for n, flag in ((unit.previous, previous), (unit.next, following)) if flag and n is not None
     ]
@@ -74,29 +72,22 @@ _PUSHES = {
 
 
 def pops(instruction: Instruction) -> tuple[Counter, ...]:
-    """Return the counters that the instruction pops when it starts."""
+    """Return the counters that an instruction pops at its start."""
     return _POPS[instruction.unit, bool(instruction.pop_prev), bool(instruction.pop_next)]
 
 
 def pushes(instruction: Instruction) -> tuple[Counter, ...]:
-    """Return the counters that the instruction pushes when it retires."""
+    """Return the counters that an instruction pushes at retirement."""
     return _PUSHES[instruction.unit, bool(instruction.push_prev), bool(instruction.push_next)]
 
 
 class TokenFlow:
-    """The token counts of a program that executes one instruction after the other, in program order.
-
-    Args:
-        program: the instructions.
-        tokens: the counters before the run.
+    """The token counts of a program that executes in program order.
 
     Attributes:
-        pops: by counter, the indices of the instructions that pop it, in order, intp[k].
-        pushes: by counter, the indices of the instructions that push it, in order, intp[k].
-        in_order: whether the program can execute in program order, that is, every token exists when it is
-            popped. Always choosing the earliest instruction that can execute then gives program order, for
-            all queue depths.
-        left_over: the counters at the end.
+        pops: by counter, the indices of instructions, intp[k].
+        in_order: whether every token exists when it is popped. Always choosing the earliest instruction that
+            can execute then gives program order, for all queue depths.
     """
 
     def __init__(self, program: Distinct[Instruction], tokens: Sequence[int]) -> None:
@@ -112,8 +103,8 @@ class TokenFlow:
         )
 
     def pushers(self, counter: Counter) -> npt.NDArray[np.intp]:
-        """Return for each pop of a counter the index of the instruction that pushes its token. The index
-        is -1 if the token existed before the run, and the largest intp if nothing pushes it."""
+        """Return for each pop the index of the instruction that pushes its token: -1 if it existed before the
+        run, the largest intp if nothing pushes it."""
         popped, pushed, before = self.pops[counter], self.pushes[counter], self._before[counter]
         found = np.full(len(popped), np.iinfo(np.intp).max, dtype=np.intp)
         found[:before] = -1
@@ -121,7 +112,7 @@ class TokenFlow:
         return found
 
     def highest(self, counter: Counter) -> int:
-        """Return the largest value of a counter right after a push, or 0 if nothing is pushed."""
+        """Return the largest value after a push, or 0."""
         pushed = self.pushes[counter]
         popped = np.searchsorted(self.pops[counter], pushed)
         held = self._before[counter] + np.arange(1, len(pushed) + 1) - popped
@@ -131,7 +122,6 @@ class TokenFlow:
 def _by_counter(
     program: Distinct[Instruction], found: Sequence[tuple[Counter, ...]]
 ) -> list[npt.NDArray[np.intp]]:
-    """Return by counter the indices of the instructions whose entry in ``found`` contains it."""
     has = np.zeros((len(Counter), len(found)), dtype=bool)
     for number, counters in enumerate(found):
         for counter in counters:
@@ -140,7 +130,7 @@ def _by_counter(
 
 
 def is_carrier(instruction: Instruction) -> bool:
-    """Return whether an instruction only pops and pushes tokens."""
+    """Whether an instruction only pops and pushes tokens."""
     if isinstance(instruction, Loops):
         empty = not instruction.uop_count
     else:
@@ -149,7 +139,7 @@ def is_carrier(instruction: Instruction) -> bool:
 
 
 def queue_depth(unit: Unit, config: Config) -> int:
-    """Return the depth of a unit's instruction queue."""
+    """Return the depth of an instruction queue."""
     return int(getattr(config, f"{unit.label}_queue"))
 
 
@@ -173,14 +163,11 @@ class Waiting:
 
 
 class Stepper:
-    """The state of a program between two instructions: which have executed, and which can execute next.
+    """The state of a program between two instructions.
 
     Args:
-        instructions: the program.
         config: queue depths and serial mode, used if ``bounded``.
-        tokens: counters at the start, or zero by default.
-        bounded: obey in-order fetch with the configured queue depths and serial mode. Otherwise queues are
-            unlimited, which admits every order that the tokens allow.
+        bounded: obey in-order fetch, queue depths and serial mode. Otherwise only tokens restrict the order.
     """
 
     def __init__(
@@ -211,12 +198,11 @@ class Stepper:
         return self.executed == len(self.units)
 
     def heads(self) -> list[int]:
-        """Return the indices of the instructions that can execute next, at most one per unit, in program
-        order."""
+        """Return the indices of instructions that can execute next, at most one per unit, in order."""
         return sorted(q[0] for q in self._queues.values() if q and self._may_run(q[0]))
 
     def first(self) -> int | None:
-        """Return the index of the earliest instruction that can execute next, or None if there is none."""
+        """Return the earliest of :meth:`heads`, if any."""
         best: int | None = None
         for queue in self._queues.values():
             if queue and (best is None or queue[0] < best) and self._may_run(queue[0]):
@@ -224,7 +210,7 @@ class Stepper:
         return best
 
     def run(self, index: int) -> None:
-        """Execute instruction ``index``, which must be one of :meth:`heads`."""
+        """Execute one of :meth:`heads`."""
         for counter in self.pops[index]:
             self.tokens[counter] -= 1
         for counter in self.pushes[index]:
@@ -236,11 +222,11 @@ class Stepper:
         self._fetch()
 
     def block(self, unit: Unit) -> None:
-        """Stop a unit. Its next instruction has failed and stays at the head of its queue."""
+        """Stop a unit whose next instruction has failed."""
         self._blocked = self._blocked | {unit}
 
     def waiting(self) -> list[Waiting]:
-        """Return the units that lack a token, for a report when no instruction can execute."""
+        """Return the units that lack a token."""
         found = []
         for unit, queue in self._queues.items():
             if not queue:
@@ -253,7 +239,6 @@ class Stepper:
         return found
 
     def copy(self) -> "Stepper":
-        """Return an independent copy, to explore several orders."""
         twin = object.__new__(Stepper)
         twin.__dict__.update(self.__dict__)
         twin.tokens = list(self.tokens)
@@ -287,14 +272,13 @@ class Stepper:
 
 
 def deadlock_place(waiting: Sequence[Waiting]) -> tuple[Unit, int]:
-    """Return the unit and the instruction at which a deadlock is reported: the first waiting unit in the
-    order load, compute, store."""
+    """Return the reported unit and instruction: the first that waits in the order load, compute, store."""
     first = min(waiting, key=lambda w: w.unit, default=None)
     return (Unit.FETCH, 0) if first is None else (first.unit, first.index)
 
 
 def stuck(instructions: Sequence[Instruction], config: Config, tokens: Sequence[int]) -> list[Waiting]:
-    """Execute a program until no instruction can execute. Return the units that then lack a token."""
+    """Return the units that finally lack a token."""
     stepper = Stepper(instructions, config, tokens=tokens)
     while (index := stepper.first()) is not None:
         stepper.run(index)
@@ -302,7 +286,7 @@ def stuck(instructions: Sequence[Instruction], config: Config, tokens: Sequence[
 
 
 def explain_deadlock(waiting: Sequence[Waiting]) -> str:
-    """Describe a deadlock in words, with one clause per waiting unit."""
+    """Describe a deadlock, with a clause per waiting unit."""
     if not waiting:
         return "deadlock: fetch cannot hand out the next instruction and no unit has work"
     return "deadlock: " + "; ".join(str(w) for w in waiting)

@@ -1,4 +1,4 @@
-"""The states of a unit in a cycle, each with one label, one column name and one colour for all views."""
+"""The states of a unit in a cycle, with labels and colours for all views."""
 
 from enum import IntEnum
 
@@ -13,17 +13,15 @@ class State(IntEnum):
 
     @property
     def label(self) -> str:
-        """Text for charts, tables and legends."""
         return ("busy", "waits for memory", "waits for token", "idle")[self]
 
     @property
     def figure(self) -> str:
-        """Name of the attribute of :class:`~accel.core.events.UnitCycles`. After a unit's name it is the
-        column of a sweep's table, for example ``load_busy``."""
+        """The attribute of :class:`~accel.core.events.UnitCycles`. After a unit's name, the column of a
+        sweep: ``load_busy``."""
         return ("busy", "memory_stall", "token_stall", "idle")[self]
 
     @property
     def color(self) -> str:
-        """Colour on a light background, from the palette of Okabe and Ito, which colour-blind readers can
-        distinguish."""
+        """Colour of Okabe and Ito's palette, which colour-blind readers can distinguish."""
         return ("#0072b2", "#e69f00", "#cc79a7", "#bbbbbb")[self]

@@ -1,4 +1,4 @@
-"""The debugger: run a program instruction by instruction or cycle by cycle, and inspect memory and units."""
+"""The debugger: run a program step by step, and inspect memory and units."""
 
 from accel.debug.debugger import Debugger, Halt
 from accel.debug.debugger_commands import Session

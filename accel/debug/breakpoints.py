@@ -1,4 +1,4 @@
-"""Breakpoints: conditions at which the debugger stops a run."""
+"""Breakpoints of the debugger."""
 
 import re
 from collections.abc import Sequence
@@ -13,8 +13,7 @@ from accel.image.image import Image
 
 @dataclass(frozen=True, kw_only=True)
 class Breakpoint:
-    """One condition: the start of an instruction, a cycle, a push or pop of a token, or an access to
-    memory."""
+    """The start of an instruction, a cycle, a push or pop of a token, or an access to memory."""
 
     index: int | None = None
     cycle: int | None = None

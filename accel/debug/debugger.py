@@ -1,8 +1,7 @@
-"""A simulated run that can be stopped in any cycle, to inspect units and memory.
+"""A simulated run that can be stopped in any cycle.
 
-The run is simulated once. Moving forward applies its events to a :class:`MachineState`, and the instructions
-to copies of DRAM and scratchpads, when they retire. If an error ended the run, memory at the end is the
-memory that the machine leaves.
+The run is simulated once. Moving forward applies its events to a :class:`MachineState`, and retired
+instructions to copies of DRAM and scratchpads.
 """
 
 from bisect import bisect_right
@@ -32,7 +31,7 @@ from accel.sim.timing.timing_model import DEFAULT_MAX_CYCLES
 
 @dataclass(frozen=True, kw_only=True)
 class Halt:
-    """The reason why the debugger has stopped."""
+    """Why the debugger has stopped."""
 
     cycle: int
     event: Event | None = None
@@ -44,21 +43,19 @@ class Halt:
 
 
 class Debugger:
-    """A run of a program, at its beginning.
+    """A run of a program.
 
     Args:
         program, inputs: see :meth:`~accel.run.program.Program.run`.
         backend: ``sim``, or ``functional``, whose "cycles" count instructions.
-        seed, max_cycles, max_uops: see :class:`~accel.run.run_options.RunOptions`.
 
     Raises:
-        AccelError: an unknown backend, or more events than are listed.
+        AccelError: unknown backend, or too many events.
 
     Attributes:
-        cycle: the current cycle, whose events have happened; -1 before the first one.
-        state: queues, instructions in flight and tokens after that cycle.
-        store_memories: the use of PAR and RES after that cycle.
-        breakpoints: by number.
+        cycle: the current cycle, whose events have happened, from -1.
+        state: queues, instructions in flight and tokens.
+        store_memories: PAR and RES.
     """
 
     def __init__(
@@ -130,15 +127,11 @@ class Debugger:
     # --- moving ----------------------------------------------------------------------------------
 
     def step(self) -> Halt:
-        """Continue until an instruction has retired, a breakpoint is hit, or the run ends."""
+        """Continue until a retirement, a breakpoint, or the end of the run."""
         return self._advance(None, one=True)
 
     def run_to(self, cycle: int | None = None) -> Halt:
-        """Continue until a cycle has happened, a breakpoint is hit, or the run ends.
-
-        Args:
-            cycle: None for the end of the run.
-        """
+        """Continue until a cycle, a breakpoint, or the end of the run, if None."""
         return self._advance(cycle, one=False)
 
     def events_between(self, before: int, last: int) -> list[Event]:
@@ -242,7 +235,7 @@ class Debugger:
     # --- inspecting ------------------------------------------------------------------------------
 
     def read(self, location: MemoryLocation) -> npt.NDArray[Any]:
-        """Return the current contents of a location: micro-ops as rows dst, src, wgt, DRAM as bytes."""
+        """Return contents: micro-ops as rows dst, src, wgt, DRAM as bytes."""
         if location.memory == "dram":
             return self.dram.read(
                 self.program.config.mem_base + location.first, location.stop - location.first
@@ -251,7 +244,7 @@ class Debugger:
         return decode_uops(array, self.program.config) if location.memory == "uop" else array
 
     def tensor(self, name: str) -> npt.NDArray[Any] | None:
-        """Return the current values of a tensor in DRAM, unpacked. None if there is no such tensor."""
+        """Return a tensor in DRAM, unpacked, if it exists."""
         base = self.program.config.mem_base
         for tensor in self.program.tensors:
             if tensor.name == name:
@@ -259,11 +252,7 @@ class Debugger:
         return None
 
     def instruction(self, index: int) -> Instruction:
-        """Return an instruction by its index.
-
-        Raises:
-            AccelError: there is none.
-        """
+        """Return an instruction, or raise an AccelError."""
         if not 0 <= index < len(self.instructions):
             raise AccelError(f"instruction {index} does not exist; the program has {len(self.instructions)}")
         return self.instructions[index]

@@ -1,4 +1,4 @@
-"""The debugger's commands: a line of text each, answered by lines of text."""
+"""The debugger's commands."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -41,8 +41,8 @@ class Session:
     """A debugger that executes commands in text form.
 
     Attributes:
-        done: whether ``quit`` was given.
-        failed: whether the run has ended with an error.
+        done: after ``quit``.
+        failed: the run has ended with an error.
     """
 
     def __init__(self, debugger: Debugger) -> None:
@@ -69,10 +69,10 @@ class Session:
         }
 
     def run(self, line: str) -> str:
-        """Execute a command and return its output. Every line ends with a newline.
+        """Execute a command and return its output.
 
         Raises:
-            AccelError: there is no such command, or it cannot be executed.
+            AccelError: unknown command, or failure.
         """
         words = line.partition("#")[0].split()
         if not words:

@@ -1,4 +1,4 @@
-"""The state of the machine's units at one time of a run, derived from the events before."""
+"""The state of the machine's units, derived from events."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -16,9 +16,8 @@ class UnitState:
     """The state of a unit that executes instructions.
 
     Attributes:
-        queue: dispatched instructions that have not started.
-        running: started instructions that have not retired.
-        unstarted: all instructions that have not started, including those in the queue.
+        queue: dispatched instructions.
+        unstarted: instructions before their start, including the queue.
     """
 
     queue: deque[int] = field(default_factory=deque)
@@ -27,12 +26,11 @@ class UnitState:
 
 
 class MachineState:
-    """Queues, instructions in flight and token counters. It must receive the events of a run in order.
+    """Queues, instructions in flight and token counters. It receives events in order.
 
     Args:
-        instructions: the program.
-        tokens: the counters before the run.
-        has_queues: whether there are events of queues. Otherwise an instruction is dispatched when it starts.
+        tokens: before the run.
+        has_queues: otherwise instructions are dispatched when they start.
     """
 
     def __init__(self, instructions: Sequence[Instruction], tokens: Tokens, *, has_queues: bool) -> None:
@@ -77,7 +75,7 @@ class MachineState:
         return state.unstarted[0] if state.unstarted else None
 
     def missing_tokens(self, index: int) -> list[tuple[Counter, int | None]]:
-        """Return the tokens that an instruction still waits for, each with the instruction that sends it."""
+        """Return awaited tokens with their senders."""
         found = []
         for counter in pops(self.instructions[index]):
             if not self.tokens[counter]:
@@ -88,7 +86,7 @@ class MachineState:
 
 
 def functional_events(instructions: Sequence[Instruction], run: FunctionalRun) -> Iterator[Event]:
-    """Yield a functional execution as events: the n-th instruction starts and retires in "cycle" n."""
+    """Yield events: the n-th instruction starts and retires in "cycle" n."""
     for cycle, index in enumerate(run.order):
         instruction = instructions[index]
         unit = instruction.unit

@@ -13,7 +13,7 @@ _PLACE = re.compile(r"(\w[\w.]*)(?:\[([^\]:]*)(?:(:)([^\]]*))?\])?")
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryLocation:
-    """Elements ``[first, stop)`` of a scratchpad, or bytes of DRAM, counted from the start of the window."""
+    """Elements ``[first, stop)`` of a scratchpad, or bytes of the DRAM window."""
 
     memory: str
     first: int
@@ -29,7 +29,7 @@ def parse_location(text: str, image: Image) -> MemoryLocation:
     """Parse a location.
 
     Raises:
-        AccelError: the text names no location, or one beyond the memory.
+        AccelError: no location, or beyond the memory.
     """
     match = _PLACE.fullmatch(text.strip())
     if match is None:

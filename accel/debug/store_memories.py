@@ -1,4 +1,4 @@
-"""The use of PAR and RES, the memories of the store unit, at one time of a run."""
+"""The use of PAR and RES."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,12 +12,7 @@ from accel.core.timing_rules import burst_beats
 
 
 class StoreUnitMemories:
-    """Tracks the store unit of a machine with ``post=1``. It must receive the events of a run in order.
-
-    Args:
-        instructions: the program.
-        config: the machine.
-    """
+    """Tracks the store unit of a machine with ``post=1``, from events in order."""
 
     def __init__(self, instructions: Sequence[Instruction], config: Config) -> None:
         self._instructions = instructions
@@ -53,7 +48,7 @@ class StoreUnitMemories:
             self._freed += max(0, -change)
 
     def waits(self, index: int) -> Iterator[str]:
-        """Describe each thing other than tokens that the unit's next instruction waits for."""
+        """Describe waits of the next instruction other than for tokens."""
         one = self._instructions[index]
         if not isinstance(one, Transfer) or self._faults[index] is not None:
             return

@@ -1,1 +1,1 @@
-"""Packages: the files that firmware needs to run a network or a program."""
+"""Packages: files for firmware to run a network or a program."""

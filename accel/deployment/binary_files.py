@@ -1,4 +1,4 @@
-"""The binary files of a package, and the memory segments that they fill."""
+"""The binary files of a package, and their memory segments."""
 
 import zlib
 from collections.abc import Iterator
@@ -18,11 +18,10 @@ class Segment:
     """A range of memory with constant content.
 
     Attributes:
-        stream: number of the stream whose window contains it.
+        stream: number of the stream.
         offset: bytes from the package's base.
-        file: number of the file that holds the content.
-        file_offset: byte offset of the content in the file.
-        content: the bytes.
+        file: number of the file.
+        file_offset: bytes from the file's start.
     """
 
     stream: int
@@ -33,13 +32,13 @@ class Segment:
 
     @property
     def crc(self) -> int:
-        """Return the CRC-32 of zlib."""
+        """The CRC-32 of zlib."""
         return zlib.crc32(self.content)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Content:
-    """The files by name, in the order of their numbers, and the segments in the order of memory."""
+    """Files by name, in the order of numbers, and segments in the order of memory."""
 
     files: dict[str, bytes]
     segments: tuple[Segment, ...]

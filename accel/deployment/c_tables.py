@@ -1,4 +1,4 @@
-"""The tables of a package as C: a header with sizes and numbers, and a source that the driver interprets."""
+"""The tables of a package as C."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,10 +42,7 @@ def header(deployment: Deployment, content: Content, *, embedded: bool, example:
     """Return the C header.
 
     Args:
-        deployment: the package's steps.
-        content: its binary files.
-        embedded: the binary files are also available as C.
-        example: an example run is available.
+        embedded: with binary files as C.
     """
     name, upper = deployment.name, deployment.name.upper()
     lines = [
@@ -147,12 +144,7 @@ def data_source(deployment: Deployment, content: Content) -> str:
 
 
 def example_source(deployment: Deployment, arrays: Mapping[str, Array]) -> str:
-    """Return an example run as C.
-
-    Args:
-        deployment: the package's steps.
-        arrays: the run's inputs and outputs by name.
-    """
+    """Return an example run as C."""
     name = deployment.name
     lines = [f"/* A run of the package {name}; written by `accel package`. */", f'#include "{name}.h"']
     for role, tensors in (("input", deployment.inputs), ("output", deployment.outputs)):
@@ -345,7 +337,7 @@ class _Source:
 
 
 def _wrapped(declaration: str, values: Iterable[str]) -> list[str]:
-    """Return the definition of an array, in lines of readable length."""
+    """Wrap an array's definition."""
     lines = [f"{declaration} = {{"]
     line = "   "
     for value in values:
@@ -357,7 +349,7 @@ def _wrapped(declaration: str, values: Iterable[str]) -> list[str]:
 
 
 def _float(value: float) -> str:
-    """Return a float32 in a form that C reads back exactly."""
+    """Format a float32 that C reads back exactly."""
     if math.isnan(value):
         return "(0.0f / 0.0f)"
     return f"{value.hex()}f" if math.isfinite(value) else f"({'-' if value < 0 else ''}1.0f / 0.0f)"

@@ -1,4 +1,4 @@
-"""A deployment's arrays, programs and steps, added one by one."""
+"""A builder of deployments."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -41,7 +41,7 @@ MAX_RANK = 16
 
 
 class DeploymentBuilder:
-    """Collects the arrays and steps of a deployment. Arrays have names."""
+    """Collects the named arrays and steps of a deployment."""
 
     def __init__(self, name: str, config: Config, inputs: Sequence[Tensor]) -> None:
         self._name = name
@@ -56,13 +56,13 @@ class DeploymentBuilder:
         return name in self._arrays
 
     def new(self, name: str, tensor: Tensor, *, output: int | None = None) -> None:
-        """Add an array: in the workspace, or an output with its number."""
+        """Add an array of the workspace, or an output with its number."""
         assert name not in self._arrays
         place, at = ("workspace", 0) if output is None else ("output", output)
         self._arrays[name] = _array(tensor, place, at)
 
     def fresh(self, like: str, shape: tuple[int, ...], dtype: str) -> str:
-        """Add an array in the workspace, and return its name."""
+        """Add an array in the workspace."""
         name, number = like, 1
         while name in self._arrays:
             number += 1
@@ -78,14 +78,13 @@ class DeploymentBuilder:
         *,
         other: str | None = None,
     ) -> None:
-        """Add a step."""
         self._steps.append((detail, source, other, target))
 
     def stream(self, program: Program, cycles: int, layers: Sequence[str] = ()) -> int:
-        """Add a program of the machine after proving its tokens, and return its number.
+        """Prove and add a program, and return its number.
 
         Raises:
-            ProgramError: the program cannot run repeatedly from any state of the machine.
+            ProgramError: it cannot run repeatedly.
             ProgramFault: it may deadlock or race.
         """
         _check_repeatable(program)
@@ -94,7 +93,7 @@ class DeploymentBuilder:
         return len(self._streams) - 1
 
     def pack(self, tensor: ImageTensor, stream: int, source: str) -> None:
-        """Copy an array to memory, converted as the tensor requires."""
+        """Copy an array to memory."""
         _check_rank(tensor)
         if tensor.preparation is not None:
             one = tensor.preparation
@@ -116,12 +115,11 @@ class DeploymentBuilder:
         self.step(Pack(tensor=tensor, stream=stream), source)
 
     def unpack(self, tensor: ImageTensor, stream: int, target: str) -> None:
-        """Copy memory to an array."""
         _check_rank(tensor)
         self.step(Unpack(tensor=tensor, stream=stream), target=target)
 
     def result(self) -> Deployment:
-        """Return the deployment, with an offset for each array of the workspace."""
+        """Return the deployment, with offsets in the workspace."""
         used: dict[str, list[int]] = {}
         for at, (_, *names) in enumerate(self._steps):
             for name in names:
@@ -176,11 +174,7 @@ def _check_rank(tensor: ImageTensor) -> None:
 
 
 def _check_repeatable(program: Program) -> None:
-    """Refuse a program that would not give the same result in every run.
-
-    Raises:
-        ProgramError: it starts from a given state of the machine, or overwrites its own constants.
-    """
+    """Raise a ProgramError for a program that needs a given state, or overwrites its constants."""
     start = program.start
     if start.contents or start.tokens != Start().tokens:
         raise ProgramError(

@@ -1,4 +1,4 @@
-"""From a compiled network or program to the steps of its package."""
+"""From a network or program to the steps of its package."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -30,13 +30,10 @@ def deploy_network(program: NetworkProgram, name: str, *, cut: bool = False) -> 
     """Return the deployment of a network.
 
     Args:
-        program: the network.
-        name: the package's name.
-        cut: leave out nodes that the driver lacks, and all nodes that depend on them. Their operands become
-            outputs.
+        cut: leave out nodes that the driver lacks, and dependent nodes. Their operands become outputs.
 
     Raises:
-        GraphError: there are such nodes, or, with ``cut``, a program of the machine depends on one.
+        GraphError: there are such nodes, or, with ``cut``, the machine depends on one.
         ProgramError: a program cannot be packaged.
     """
     graph = program.graph
@@ -50,13 +47,9 @@ def deploy_network(program: NetworkProgram, name: str, *, cut: bool = False) -> 
 def deploy_program(program: Program, name: str) -> Deployment:
     """Return the deployment of a single program.
 
-    Args:
-        program: a program with inputs and outputs.
-        name: the package's name.
-
     Raises:
-        ProgramError: the program cannot be packaged.
-        ProgramFault: the program may deadlock or race.
+        ProgramError: it cannot be packaged.
+        ProgramFault: it may deadlock or race.
     """
     names = list(dict.fromkeys(one.name for one in program.tensors if one.role == "input"))
     known = {one.name: _like(one) for one in program.tensors}
@@ -76,11 +69,7 @@ def deploy_program(program: Program, name: str) -> Deployment:
 
 
 def example_run(program: NetworkProgram | Program) -> dict[str, Array]:
-    """Return random inputs and the outputs of a run by name.
-
-    Args:
-        program: runs on the functional simulator.
-    """
+    """Return random inputs and outputs of the functional simulator."""
     inputs = program.random_inputs()
     if isinstance(program, NetworkProgram):
         found = program.run(inputs, backend="functional", check=False)
@@ -96,10 +85,10 @@ def _like(tensor: ImageTensor) -> Tensor:
 
 
 def _left_out(program: NetworkProgram, *, cut: bool) -> dict[str, str]:
-    """Return the nodes that are not part of the package, with the reason for each.
+    """Return the nodes outside of the package, with reasons.
 
     Raises:
-        GraphError: there are some and ``cut`` is not set, or the machine depends on one.
+        GraphError: some without ``cut``, or the machine depends on one.
     """
     graph = program.graph
     reasons = {
@@ -160,8 +149,6 @@ def _available(program: NetworkProgram) -> set[str]:
 
 
 class _Network:
-    """Creates the steps of a network."""
-
     def __init__(self, graph: Graph, building: DeploymentBuilder, outputs: Sequence[str]) -> None:
         self._graph = graph
         self._building = building
@@ -175,7 +162,7 @@ class _Network:
         return name
 
     def carry_out(self, steps: Sequence[Chain | NetworkPart], left_out: Iterable[str]) -> None:
-        """Create all steps, and copy outputs that have no array of their own."""
+        """Create all steps, and copy other outputs."""
         skipped = set(left_out)
         nodes = [
             node
@@ -205,7 +192,7 @@ class _Network:
                 self._copy(name)
 
     def _owners(self) -> dict[str, str]:
-        """Return for each tensor that is written directly to an output that output's number."""
+        """Return the number of the output that each tensor is directly written to."""
         given = {*self._graph.inputs, *self._graph.constants}
         found: dict[str, str] = {}
         for name in self._outputs:
@@ -226,7 +213,7 @@ class _Network:
         return output or name
 
     def _read(self, name: str) -> str:
-        """Return the array with a tensor's values. A constant's values are filled in."""
+        """Return the array of a tensor, filled in for a constant."""
         root = self._root(name)
         if root in self._graph.constants and root not in self._building:
             tensor = self._graph.tensors[root]
@@ -286,7 +273,6 @@ class _Network:
         return target
 
     def _copy(self, name: str) -> None:
-        """Copy an input, a constant or another output to an output."""
         tensor = self._graph.tensors[name]
         source = self._read(name)
         called = f"{name} (output)"  # an input may also be an output

@@ -1,6 +1,6 @@
-"""The steps of a package: pack, run and unpack, and the host's computations between them.
+"""The steps of a package: pack, run, unpack, and the host's computations.
 
-Manifest, C tables and files are generated from a deployment, which itself contains no text.
+Manifest, C tables and files are generated from a deployment.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,15 +22,13 @@ WORKSPACE_STEP = 8
 
 @dataclass(frozen=True, kw_only=True)
 class HostArray:
-    """An array on the host in row-major order: an input, an output or an intermediate one.
+    """An array on the host in row-major order.
 
     Attributes:
-        name: any readable name. Inputs and outputs have the model's names.
+        name: inputs and outputs have the model's names.
         dtype: ``int8``, ``uint8``, ``int32`` or ``float32``.
-        shape: sizes.
         place: ``input``, ``output`` or ``workspace``.
         at: number of the input or output, or byte offset in the workspace.
-        quantization: scale and zero point, if known.
     """
 
     name: str
@@ -42,12 +40,10 @@ class HostArray:
 
     @property
     def size(self) -> int:
-        """Number of values."""
         return prod(self.shape)
 
     @property
     def nbytes(self) -> int:
-        """Size in bytes."""
         return self.size * np.dtype(self.dtype).itemsize
 
 
@@ -56,10 +52,8 @@ class Stream:
     """A program of the machine and the position of its window.
 
     Attributes:
-        image: the program with its constants.
         offset: bytes from the package's base to its window, a multiple of 4096.
-        cycles: simulated cycles.
-        layers: names of the network's layers that it contains.
+        layers: its layers.
     """
 
     image: Image
@@ -78,12 +72,7 @@ class Stream:
 
 @dataclass(frozen=True, kw_only=True)
 class Pack:
-    """Copies a plain array to memory in a tensor's layout.
-
-    Attributes:
-        tensor: a tensor of the stream.
-        stream: number of the stream.
-    """
+    """Copies a plain array to memory in a tensor's layout."""
 
     tensor: ImageTensor
     stream: int
@@ -100,7 +89,7 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Unpack:
-    """Copies memory to a plain array, with attributes as in :class:`Pack`."""
+    """Copies memory to a plain array."""
 
     tensor: ImageTensor
     stream: int
@@ -112,10 +101,7 @@ class Scaled:
     """Converts float32 to integers (``quantize``) or back (``dequantize``).
 
     Attributes:
-        kind: ``quantize`` or ``dequantize``.
-        dtype: type of the integers.
-        shape: shape of both arrays.
-        quantization: scales and zero points of the integers.
+        quantization: of the integers.
     """
 
     kind: str
@@ -125,19 +111,14 @@ class Scaled:
 
     @property
     def inner(self) -> int:
-        """Number of consecutive values with the same scale."""
+        """Consecutive values with the same scale."""
         axis = self.quantization.axis
         return prod(self.shape) if axis is None else prod(self.shape[axis + 1 :])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Show:
-    """Rearranges an array as a view defines.
-
-    Attributes:
-        dtype: type of the values.
-        view: the view.
-    """
+    """Rearranges an array as a view defines."""
 
     dtype: str
     view: View
@@ -149,10 +130,7 @@ class Move:
     """Copies values. Starts and strides count values.
 
     Attributes:
-        value_bytes: size of a value.
-        sizes: numbers of iterations of the loops.
-        source_strides, target_strides: strides of each loop.
-        source_start, target_start: index of the first value.
+        source_start, target_start: first value.
     """
 
     value_bytes: int
@@ -170,8 +148,6 @@ class Fill:
 
     Attributes:
         values: the pattern, little-endian.
-        value_bytes: size of a value.
-        nbytes: size of the array.
     """
 
     values: bytes
@@ -186,7 +162,6 @@ class Lookup:
 
     Attributes:
         table: 256 results, indexed by the operand's bits.
-        size: number of values.
     """
 
     table: bytes
@@ -210,10 +185,7 @@ class Binary:
 
     Attributes:
         operation: the driver's name in lower case.
-        dtype: type of the three arrays.
-        sizes: shape of the result.
-        source_strides, other_strides: strides of both operands along each axis, in values.
-        zeros: zero points of both operands.
+        source_strides, other_strides: strides in values.
         factors: ``a``, ``b`` and ``c``.
     """
 
@@ -232,12 +204,8 @@ class Means:
     """Computes means over windows.
 
     Attributes:
-        dtype: type of both arrays.
-        planes: product of the sizes before the spatial axes.
-        sizes, outputs: spatial sizes of operand and result.
-        windows: the windows.
-        count_padding: whether padding counts as values.
-        source, target: scale and zero point of integers.
+        sizes, outputs: spatial sizes.
+        source, target: of integers.
     """
 
     dtype: str
@@ -270,8 +238,7 @@ class Step:
     """One step of a deployment.
 
     Attributes:
-        detail: the operation.
-        source, other, target: numbers of arrays, or None if unused.
+        source, other, target: numbers of arrays, or None.
     """
 
     detail: Detail
@@ -285,13 +252,8 @@ class Deployment:
     """Everything that a package does.
 
     Attributes:
-        name: prefix of C symbols, an identifier in lower case.
-        config: the configuration.
-        streams: in the order of memory.
-        arrays: inputs, outputs and arrays of the workspace.
-        steps: in order.
-        workspace_bytes: size of the workspace.
-        left_out: nodes of the network that are not part of the package, by name, with the reason.
+        name: lower-case prefix of C symbols.
+        left_out: reasons by node outside of the package.
     """
 
     name: str
@@ -304,12 +266,10 @@ class Deployment:
 
     @property
     def inputs(self) -> tuple[HostArray, ...]:
-        """Inputs in the order of their numbers."""
         return self._at("input")
 
     @property
     def outputs(self) -> tuple[HostArray, ...]:
-        """Outputs in the order of their numbers."""
         return self._at("output")
 
     def _at(self, place: str) -> tuple[HostArray, ...]:
@@ -318,7 +278,7 @@ class Deployment:
 
     @property
     def memory_bytes(self) -> int:
-        """Size of all windows together."""
+        """Size of all windows."""
         return sum(stream.window_bytes for stream in self.streams)
 
 
@@ -331,13 +291,13 @@ def row_major(shape: Shape) -> Shape:
 
 
 def broadcast_strides(shape: Shape, sizes: Shape) -> Shape:
-    """Return the strides of an array along the axes of the shape that it is broadcast to, in values."""
+    """Return the strides of a broadcast array, in values."""
     whole = (*(1,) * (len(sizes) - len(shape)), *shape)
     return tuple(0 if size == 1 else step for size, step in zip(whole, row_major(whole), strict=True))
 
 
 def copied(array: Array, dtype: str) -> bytes:
-    """Return a constant's values as little-endian bytes."""
+    """Return little-endian bytes."""
     return np.ascontiguousarray(array, dtype=np.dtype(dtype).newbyteorder("<")).tobytes()
 
 
@@ -347,7 +307,7 @@ def value_bytes(dtype: str) -> int:
 
 
 def one_value(value: float, dtype: str) -> bytes:
-    """Return one value as little-endian bytes."""
+    """Return a value as little-endian bytes."""
     return copied(np.array([value]), dtype)
 
 

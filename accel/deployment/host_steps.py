@@ -1,4 +1,4 @@
-"""Nodes on the host as steps of the driver. Nodes that the driver lacks are refused with the reason."""
+"""Nodes on the host as steps of the driver."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -39,34 +39,33 @@ _SAME = Quantization(scale=(1.0,), zero=(0,))
 
 @dataclass
 class HostSteps:
-    """The steps of a node, on arrays named after tensors.
+    """The steps of a node.
 
     Attributes:
         steps: detail, sources and target of each.
-        temporaries: intermediate arrays: name, and a tensor of the same shape and dtype.
+        temporaries: names, with a tensor of the same shape and dtype.
     """
 
     steps: list[tuple[Detail, tuple[str, ...], str]] = field(default_factory=list)
     temporaries: dict[str, Tensor] = field(default_factory=dict)
 
     def add(self, detail: Detail, *arrays: str) -> None:
-        """Add a step. The last array is the target."""
+        """Add a step, with the target last."""
         *sources, target = arrays
         self.steps.append((detail, tuple(sources), target))
 
     def temporary(self, name: str, like: Tensor, dtype: str) -> str:
-        """Add an intermediate array with a tensor's shape."""
         self.temporaries[name] = Tensor(name=name, shape=like.shape, dtype=dtype)
         return name
 
 
 def moves_nothing(node: Node) -> bool:
-    """Return whether a node's result is its operand under another name or in another shape."""
+    """Whether only name or shape change."""
     return isinstance(node.operator, movement_operators.Identity | movement_operators.Reshape)
 
 
 def lacks(graph: Graph, node: Node) -> str | None:
-    """Return why the driver lacks a node, or None if it has it."""
+    """Return why the driver lacks a node, if it does."""
     operator, operands, out = node.operator, graph.operands(node), graph.tensors[node.output]
     if isinstance(operator, elementwise_operators.Softmax):
         axes = sorted(operator.axes)
@@ -99,7 +98,7 @@ def lacks(graph: Graph, node: Node) -> str | None:
 
 
 def host_steps(graph: Graph, node: Node) -> HostSteps:
-    """Return a node as steps. It must neither satisfy :func:`moves_nothing` nor :func:`lacks`."""
+    """Return the steps of a node without :func:`moves_nothing` and :func:`lacks`."""
     found = HostSteps()
     if isinstance(node.operator, _TABLES):
         _table(graph, node, found)

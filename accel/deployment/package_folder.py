@@ -1,4 +1,4 @@
-"""A package as a folder: binary files, manifest, driver and tables in C."""
+"""A package as a folder."""
 
 import json
 from collections.abc import Mapping
@@ -33,9 +33,8 @@ def package_files(
     """Return the files of a package by name.
 
     Args:
-        deployment: the package's steps.
         embed: also add the binary files as C.
-        example: also add a run's inputs and outputs, by name, as C.
+        example: also add a run's inputs and outputs as C.
     """
     name, content = deployment.name, content_of(deployment)
     texts = {one: (_DRIVER / one).read_text(encoding="utf-8") for one in DRIVER_FILES}
@@ -59,17 +58,11 @@ def write_package(
     example: Mapping[str, Array] | None = None,
     force: bool = False,
 ) -> dict[str, bytes]:
-    """Write a package completely or, if there is an error, not at all.
+    """Write a package, all or nothing, and return its files.
 
     Args:
-        deployment: the package's steps.
         path: the folder, which must be new or empty.
-        embed: also add the binary files as C.
-        example: also add a run's inputs and outputs, by name, as C.
         force: replace an existing package.
-
-    Returns:
-        The files by name.
 
     Raises:
         ProgramError: the folder cannot be written or holds something else.
@@ -80,11 +73,7 @@ def write_package(
 
 
 def check_folder(path: Path, *, force: bool) -> None:
-    """Refuse a folder that :func:`write_package` would refuse, before any work is done.
-
-    Raises:
-        ProgramError: as :func:`write_package`.
-    """
+    """Refuse a folder that :func:`write_package` would refuse."""
     if path.is_dir() and not force and any(path.iterdir()):
         raise ProgramError(
             f"folder {str(path)!r} is not empty; give another one, or --force to replace a package"
@@ -92,7 +81,7 @@ def check_folder(path: Path, *, force: bool) -> None:
 
 
 def replaceable(path: Path) -> set[str]:
-    """Return the names of the files of an existing package, or none if there is none."""
+    """Return the files of an existing package, if any."""
     try:
         data: Any = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
         return {MANIFEST, *data["files"]} if data["format"] == FORMAT else set()

@@ -1,4 +1,4 @@
-"""The manifest of a package: everything as plain data, for programs that are not written in C."""
+"""The manifest of a package as plain data."""
 
 from collections.abc import Mapping
 from hashlib import sha256
@@ -35,8 +35,7 @@ MANIFEST = "manifest.json"
 
 
 def identity(config: Config) -> dict[str, int]:
-    """Return the required values of a machine's constant registers by name: register map and geometry. Timing
-    may differ."""
+    """Return the required constant registers: register map and geometry. Timing may differ."""
     return {
         name: value
         for name, value in constants(config).items()
@@ -45,13 +44,7 @@ def identity(config: Config) -> dict[str, int]:
 
 
 def manifest(deployment: Deployment, content: Content, files: Mapping[str, bytes]) -> dict[str, Any]:
-    """Return the manifest.
-
-    Args:
-        deployment: the package's steps.
-        content: its binary files.
-        files: all files except the manifest, by name.
-    """
+    """Return the manifest."""
     names = list(content.files)
     config = deployment.config
     return {

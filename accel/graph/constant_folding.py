@@ -1,4 +1,4 @@
-"""Constant folding: evaluate nodes whose operands are all constants."""
+"""Constant folding."""
 
 from accel.graph.graph import Graph, build_graph
 from accel.graph.graph_evaluation import evaluate_node

@@ -1,4 +1,4 @@
-"""Operators that compute each value of the result from one value of each operand, and Softmax and Mean."""
+"""Operators that compute each value from one value of each operand, and Softmax and Mean."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from accel.graph.quantize_values import all_values, dequantize, look_up, quantiz
 
 
 class _Unary(Operator):
-    """An operator with one operand, whose shape the result has."""
+    """An operator whose result has the operand's shape."""
 
     def shape(self, operands: Sequence[Tensor]) -> Shape:
         return operands[0].shape
@@ -68,7 +68,7 @@ class Requantize(_Unary):
 
 @dataclass(frozen=True, kw_only=True)
 class Reinterpret(_Unary):
-    """The same integers with another quantization, for files whose operators disagree about a tensor."""
+    """The same integers with another quantization."""
 
     def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
         return arrays[0]
@@ -91,9 +91,8 @@ class Clip(_Unary):
     """Bounds of values.
 
     Attributes:
-        low, high: of the values as the tensor stores them, or None for no bound. For int8 and uint8
-            these are integers including the zero point: a ReLU of a tensor with zero point 12 has
-            ``low=12``.
+        low, high: stored values, or None for no bound. A ReLU of an int8 or uint8 tensor with zero point 12
+            has ``low=12``.
     """
 
     low: float | None = None
@@ -123,11 +122,11 @@ class Clip(_Unary):
 class Function(_Unary):
     """A function of one variable.
 
-    On int8 and uint8 it is a table of Dequantize, function and Quantize for all 256 values.
+    On int8 and uint8 it is a table of 256 values.
 
     Attributes:
         function: a key of :data:`~accel.graph.float_functions.FUNCTIONS`.
-        parameters: names and values of those that differ from the defaults.
+        parameters: by name, without defaults.
     """
 
     function: str
@@ -149,7 +148,7 @@ class Function(_Unary):
             require_per_tensor(self, *operands, out)
 
     def table(self, operand: Tensor, out: Tensor) -> Array:
-        """Return the results of all 256 values of the operand, in ascending order of the values."""
+        """Return the results of all 256 values, ascending."""
         numbers = dequantize(all_values(operand.dtype), operand)
         return quantize(apply_function(self.function, dict(self.parameters), numbers), out)
 
@@ -161,10 +160,10 @@ class Function(_Unary):
 
 @dataclass(frozen=True, kw_only=True)
 class Table(_Unary):
-    """A function of one int8 or uint8 value, as a list of its results.
+    """A function of one int8 or uint8 value.
 
     Attributes:
-        values: results of all 256 values of the operand, in ascending order of the values.
+        values: results of all 256 values, ascending.
     """
 
     values: tuple[int, ...]
@@ -182,7 +181,7 @@ class Table(_Unary):
 
 @dataclass(frozen=True, kw_only=True)
 class _Broadcasting(Operator):
-    """An operator with two operands, which broadcast."""
+    """An operator with broadcasting."""
 
     COUNT: ClassVar[tuple[int, int]] = (2, 2)
 
@@ -199,12 +198,12 @@ class _Broadcasting(Operator):
 class Add(_Broadcasting):
     """A sum.
 
-    int8 and uint8: ``sat(rne(fma(a, ra, fma(b, rb, c))))`` with ``ra = sa / sy``, ``rb = sb / sy`` and
-    ``c = zy - fma(ra, za, rb * zb)``, as ONNX Runtime's QLinearAdd. If the three tensors do not have one
-    dtype, ONNX Runtime has no such operator: it dequantizes the operands, adds in float32 and quantizes.
+    int8 and uint8: ``sat(rne(fma(a, ra, fma(b, rb, c))))`` with ``ra = sa / sy``, ``rb = sb / sy`` and ``c =
+    zy - fma(ra, za, rb * zb)``, as ONNX Runtime's QLinearAdd. With several dtypes, ONNX Runtime dequantizes,
+    adds in float32 and quantizes.
 
     Attributes:
-        in_float32: dequantize, add and quantize although all tensors have one dtype.
+        in_float32: do so with one dtype, too.
     """
 
     in_float32: bool = False
@@ -216,7 +215,7 @@ class Add(_Broadcasting):
             require_per_tensor(self, *operands, out)
 
     def adds_float32(self, operands: Sequence[Tensor], out: Tensor) -> bool:
-        """Whether quantized operands are dequantized, added in float32 and quantized again."""
+        """Whether quantized operands are added in float32."""
         return self.in_float32 or any(one.dtype != out.dtype for one in operands)
 
     def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
@@ -230,11 +229,9 @@ class Add(_Broadcasting):
 
     @staticmethod
     def ordered(operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor, *, swapped: bool) -> Array:
-        """Compute the sum with either order of its multiply-adds. ONNX Runtime's order depends on the
-        processor.
+        """Compute the sum with either order of multiply-adds. ONNX Runtime's depends on the processor.
 
         Args:
-            operands, arrays, out: as for :meth:`evaluate`, all int8 or all uint8.
             swapped: whether the inner multiply-add is that of the first operand.
         """
         order = (1, 0) if swapped else (0, 1)
@@ -245,7 +242,7 @@ class Add(_Broadcasting):
 
     @staticmethod
     def factors(operands: Sequence[Tensor], out: Tensor) -> tuple[float, float, float]:
-        """Return ``ra``, ``rb`` and ``c`` in float32, for operands in the order of their multiply-adds."""
+        """Return ``ra``, ``rb`` and ``c`` for operands in the order of multiply-adds."""
         (one, one_zero), (other, other_zero) = (tensor.scale_and_zero for tensor in operands)
         scale, zero = out.scale_and_zero
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -257,7 +254,7 @@ class Add(_Broadcasting):
 def swaps_operands(operands: Sequence[Tensor], out: Tensor) -> bool:
     """Whether ONNX Runtime swaps the operands of an addition.
 
-    It does so if the first operand has a size of 1 along the last axis in which the result has more.
+    It does if the first operand has size 1 along the last axis in which the result has more.
     """
     shapes = [(1,) * (len(out.shape) - len(one.shape)) + one.shape for one in operands]
     varying = [axis for axis, size in enumerate(out.shape) if size > 1]
@@ -266,11 +263,11 @@ def swaps_operands(operands: Sequence[Tensor], out: Tensor) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Mul(_Broadcasting):
-    """A product. int8 and uint8: ``sat(rne((a - za) * (b - zb) * ((sa * sb) / sy) + zy))`` in float32, with a
+    """A product. int8 and uint8: ``sat(rne((a - za) * (b - zb) * ((sa * sb) / sy) + zy))`` in float32,
     rounding after each operation, as ONNX Runtime's QLinearMul.
 
     Attributes:
-        in_float32: dequantize the operands, multiply in float32 and quantize instead.
+        in_float32: dequantize, multiply and quantize instead.
     """
 
     in_float32: bool = False
@@ -293,7 +290,7 @@ class Mul(_Broadcasting):
 
     @staticmethod
     def factor(operands: Sequence[Tensor], out: Tensor) -> np.float32:
-        """Return the factor of products of integers: ``(sa * sb) / sy``."""
+        """``(sa * sb) / sy``."""
         left, right = (one.scale_and_zero[0] for one in operands)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             return np.float32(left * right / out.scale_and_zero[0])
@@ -301,10 +298,10 @@ class Mul(_Broadcasting):
 
 @dataclass(frozen=True, kw_only=True)
 class Binary(_Broadcasting):
-    """Another function of two float32 operands. Min and Max also compare integers, whose scales play no part.
+    """Another function of two float32 operands. Min and Max also compare integers.
 
     Attributes:
-        function: its name in ONNX: Sub, Div, Min, Max, Pow or PRelu.
+        function: Sub, Div, Min, Max, Pow or PRelu.
     """
 
     function: str
@@ -340,12 +337,7 @@ class Binary(_Broadcasting):
 
 @dataclass(frozen=True, kw_only=True)
 class Softmax(_Unary):
-    """``exp(x) / sum of exp(x)``. int8 and uint8: of the dequantized values; equal to ONNX Runtime's result
-    within 1.
-
-    Attributes:
-        axes: over which it sums.
-    """
+    """``exp(x) / sum of exp(x)``. int8 and uint8: of dequantized values, within 1 of ONNX Runtime."""
 
     axes: tuple[int, ...]
 
@@ -367,11 +359,7 @@ class Softmax(_Unary):
 
 @dataclass(frozen=True, kw_only=True)
 class Mean(Operator):
-    """The mean of float32 values. The axes remain, with a size of 1.
-
-    Attributes:
-        axes: over which it averages.
-    """
+    """The mean of float32 values over axes, which keep size 1."""
 
     axes: tuple[int, ...]
 

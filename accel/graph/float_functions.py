@@ -1,4 +1,4 @@
-"""Functions of one float32 variable, by their names in ONNX."""
+"""Functions of one float32 variable, by ONNX name."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -83,7 +83,7 @@ FUNCTIONS: Mapping[str, tuple[_Function, Mapping[str, float]]] = {
 
 
 def apply_function(function: str, parameters: Mapping[str, float], values: Values) -> Values:
-    """Return a function's results in float32. Outside of its domain they are NaN or infinite."""
+    """Return results in float32, NaN or infinite outside of the domain."""
     compute, defaults = FUNCTIONS[function]
     with np.errstate(all="ignore"):
         return np.asarray(compute(values, **{**defaults, **parameters})).astype(np.float32)

@@ -1,8 +1,8 @@
 """QDQ regions that ONNX Runtime computes in float32 although they begin and end with integers.
 
 With all graph optimizations and ``session.qdqisint8allowed=1``, ONNX Runtime replaces Dequantize, Add and
-Quantize by QLinearAdd (likewise Mul by QLinearMul and AveragePool by QLinearAveragePool) only if they follow
-one another directly. Two rewrites bring them together beforehand:
+Quantize by QLinearAdd (likewise Mul and AveragePool) only if they follow one another directly. Two rewrites
+bring them together:
 
 1. A Dequantize moves down, and a Quantize up, through Reshape, Transpose, Slice and MaxPool. Neither moves
    through Flatten, Pad, Concat or Split. Identity is removed.
@@ -14,8 +14,7 @@ become QLinearAdd if the Quantize covers 0 to 5.9. If it covers -1 to 7, the Add
 two differ by 1 for up to 11 of 65,536 pairs of values with random scales, and for thousands of pairs with
 scales such as 0.05 and 0.1, where many sums lie halfway between two integers.
 
-Found by experiment with onnxruntime 1.32. The tests compare these rules with the onnxruntime that is
-installed.
+Found by experiment with onnxruntime 1.32.
 """
 
 from collections.abc import Collection, Sequence
@@ -35,20 +34,20 @@ _PASSED = (Identity, Reshape, Transpose, Slice, MaxPool)
 
 
 def passes_dequantize(node: Node, opaque: Collection[str]) -> bool:
-    """Whether ONNX Runtime moves a Dequantize from a node's operand to its result, or a Quantize back.
+    """Whether ONNX Runtime moves a Dequantize or Quantize through a node.
 
     Args:
-        opaque: results of nodes of the file that ONNX Runtime does not treat as their graph operators. For
-            example, ONNX's Flatten is a Reshape in the graph.
+        opaque: results of nodes that ONNX Runtime treats otherwise than their graph operators, for example
+            Flatten, a Reshape in the graph.
     """
     return isinstance(node.operator, _PASSED) and node.output not in opaque
 
 
 def ends_in_float32(steps: Sequence[Node], out: Tensor, opaque: Collection[str]) -> bool:
-    """Whether ONNX Runtime leaves the operator before ``steps`` in float32.
+    """Whether the operator before ``steps`` stays in float32.
 
     Args:
-        steps: the nodes between the operator and the Quantize, in order.
+        steps: nodes between the operator and the Quantize.
     """
     count = len(steps)
     while count and passes_dequantize(steps[count - 1], opaque):
@@ -69,6 +68,6 @@ def integer_bounds(clip: Clip, tensor: Tensor) -> Clip:
 
 
 def bounds_nothing(clip: Clip, tensor: Tensor) -> bool:
-    """Whether bounds of integers include all values of the tensor's dtype."""
+    """Whether integer bounds include the whole dtype."""
     bounds = np.iinfo(tensor.dtype)
     return clip.low in {None, bounds.min} and clip.high in {None, bounds.max}

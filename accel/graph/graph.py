@@ -1,4 +1,4 @@
-"""Graphs: tensors, constants, and nodes in an order of execution."""
+"""Graphs: tensors, constants, and sorted nodes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,14 +18,7 @@ MAX_BYTES = 1 << 33
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """An operator between tensors.
-
-    Attributes:
-        name: unique in the graph.
-        operator: with its attributes.
-        inputs: names of tensors.
-        output: name of a tensor.
-    """
+    """An operator between tensors, by name."""
 
     name: str
     operator: Operator
@@ -38,12 +31,8 @@ class Graph:
     """A network.
 
     Attributes:
-        name: of the network.
-        tensors: by name.
-        constants: arrays by name of the tensor, C-contiguous, in the tensor's shape and dtype.
-        nodes: each after the nodes whose results it reads.
-        inputs: names of the tensors that a run is given.
-        outputs: names of the tensors that a run returns.
+        constants: C-contiguous arrays, in the tensor's shape and dtype.
+        nodes: each after its producers.
     """
 
     name: str
@@ -61,7 +50,7 @@ class Graph:
         return [self.tensors[name] for name in node.inputs]
 
     def consumers(self) -> dict[str, list[Node]]:
-        """Return for each tensor the nodes that read it. A node that reads it twice is there twice."""
+        """Return each tensor's readers, a node once per operand."""
         found: dict[str, list[Node]] = {name: [] for name in self.tensors}
         for node in self.nodes:
             for name in node.inputs:
@@ -80,12 +69,11 @@ def build_graph(
     inputs: Sequence[str],
     outputs: Sequence[str],
 ) -> Graph:
-    """Return a valid graph, with sorted nodes, and without nodes and tensors that no output depends on.
+    """Return a valid graph, with sorted nodes, and without unneeded nodes and tensors.
 
     Raises:
-        GraphError: a cycle, a tensor without a producer or with two, an operator whose operands do not fit,
-        an
-            unknown output, or a graph that is too large.
+        GraphError: a cycle, a tensor with no or two producers, operands that do not fit, an unknown output,
+            or a too large graph.
     """
     known: dict[str, Tensor] = {}
     for tensor in tensors:
@@ -116,14 +104,10 @@ def build_graph(
 
 
 def sort_nodes(nodes: Iterable[Node], given: Iterable[str]) -> list[Node]:
-    """Sort nodes so that each follows the nodes whose results it reads.
-
-    Args:
-        nodes: in any order. If they are sorted already, the order remains.
-        given: names of the tensors that no node computes.
+    """Sort nodes so that each follows its producers. A sorted order remains.
 
     Raises:
-        GraphError: there is a cycle, or a tensor has no source or two sources.
+        GraphError: a cycle, or a tensor with no or two sources.
     """
     unsorted = list(nodes)
     if len(unsorted) > MAX_NODES:

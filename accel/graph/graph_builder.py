@@ -1,4 +1,4 @@
-"""A builder that adds tensors, constants and nodes to a graph one by one."""
+"""A builder of graphs."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,10 +14,10 @@ from accel.graph.pooling_operators import MaxPool
 
 
 class Builder:
-    """A graph under construction; each node is added after its operands.
+    """A graph under construction.
 
-    Operators determine the shapes. A tensor's quantization is known from the node that computes it. If that
-    node only moves values, the first node that reads the tensor determines it.
+    Operators determine the shapes. The node that computes a tensor determines its quantization, or the first
+    reader if that node only moves values.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Builder:
         self._names.reserve(names)
 
     def fresh(self, name: str) -> str:
-        """Return an unused name that begins with ``name``."""
+        """Return an unused name."""
         return self._names.fresh(name)
 
     def input(self, tensor: Tensor) -> None:
@@ -44,7 +44,7 @@ class Builder:
         """Declare a constant, and return its name.
 
         Raises:
-            GraphError: a dtype or shape that graphs do not support, or a name that exists.
+            GraphError: unsupported dtype or shape, or existing name.
         """
         self._add(Tensor(name=name, shape=values.shape, dtype=values.dtype.name, quantization=quantization))
         self.constants[name] = values
@@ -63,10 +63,9 @@ class Builder:
         """Add a node, and return the name of its result.
 
         Args:
-            dtype: of the result; by default that of the first operand.
-            quantization: of the result. Operators that only move values use that of the first operand
-                instead.
-            name: of the node; by default that of the result.
+            dtype: by default the first operand's.
+            quantization: of the result. Moves keep the first operand's.
+            name: by default the result's.
 
         Raises:
             GraphError: the operands do not fit the operator.
@@ -101,7 +100,7 @@ class Builder:
         return output
 
     def fold(self, output: str) -> bool:
-        """Replace a node by a constant if its operands are constants. Return whether they are."""
+        """Replace a node by a constant if possible."""
         node = self.nodes[output]
         if not all(name in self.constants for name in node.inputs):
             return False
@@ -113,10 +112,10 @@ class Builder:
         return True
 
     def require_quantization(self, name: str, quantization: Quantization) -> str:
-        """Return the tensor that has the integers of ``name`` and a given quantization.
+        """Return the integers of ``name`` with a quantization.
 
-        A tensor without quantization gets this one, and so do the tensors that its values were moved from. A
-        tensor with another quantization gets a :class:`~accel.graph.elementwise_operators.Reinterpret`.
+        A tensor without quantization gets this one, with all that its values were moved from. Another
+        quantization takes a :class:`~accel.graph.elementwise_operators.Reinterpret`.
 
         Raises:
             GraphError: the quantization does not fit the tensor.
@@ -145,11 +144,6 @@ class Builder:
         return self.emit(Reinterpret(), [name], reinterpreted, dtype=tensor.dtype, quantization=quantization)
 
     def graph(self, name: str, outputs: Sequence[str]) -> Graph:
-        """Return the graph.
-
-        Raises:
-            GraphError: as :func:`~accel.graph.graph.build_graph`.
-        """
         # a quantization that was found for an operand later also holds for the result
         for output, node in self.nodes.items():
             result, source = self.tensors[output], self.tensors[node.inputs[0]]
@@ -172,5 +166,5 @@ class Builder:
 
 
 def keeps_quantization(operator: Operator) -> bool:
-    """Whether the integers of an operator's result stand for the same numbers as those of its operands."""
+    """Whether integers stand for the same numbers in result and operands."""
     return isinstance(operator, Movement | MaxPool | Clip)

@@ -1,4 +1,4 @@
-"""The evaluation of a graph in numpy, which defines what a network computes."""
+"""The evaluation of a graph in numpy, which defines the network."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -9,7 +9,7 @@ from accel.graph.graph_tensor import Array, Tensor
 
 
 def evaluate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """Return all tensors of a graph except constants, by name.
+    """Return all tensors except constants, by name.
 
     Raises:
         ShapeError: an input is missing, unknown, or has another shape or dtype.
@@ -18,11 +18,7 @@ def evaluate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def evaluate_stepwise(graph: Graph, inputs: Mapping[str, Array]) -> Iterator[tuple[str, Array]]:
-    """Yield the inputs, then the result of each node in order.
-
-    Raises:
-        ShapeError: as :func:`evaluate`.
-    """
+    """Yield inputs, then results in order."""
     values: dict[str, Array] = {**graph.constants, **check_inputs(graph, inputs)}
     for name in graph.inputs:
         yield name, values[name]
@@ -32,20 +28,12 @@ def evaluate_stepwise(graph: Graph, inputs: Mapping[str, Array]) -> Iterator[tup
 
 
 def evaluate_node(graph: Graph, node: Node, arrays: list[Array]) -> Array:
-    """Return the result of one node.
-
-    Args:
-        arrays: the operands, in the graph's shapes and dtypes.
-    """
+    """Evaluate one node."""
     return evaluate_operator(node, graph.operands(node), arrays, graph.tensors[node.output])
 
 
 def evaluate_operator(node: Node, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
-    """Return the result of a node that is in no graph yet.
-
-    Args:
-        operands, arrays, out: as for :meth:`~accel.graph.graph_operator.Operator.evaluate`.
-    """
+    """Evaluate a node that is in no graph yet."""
     result = node.operator.evaluate(operands, arrays, out)
     assert result.shape == out.shape, f"{node.name}: {result.shape}, not {out.shape}"
     assert result.dtype == out.dtype, f"{node.name}: {result.dtype}, not {out.dtype}"
@@ -53,7 +41,7 @@ def evaluate_operator(node: Node, operands: Sequence[Tensor], arrays: Sequence[A
 
 
 def check_inputs(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the inputs of a run in the order of the graph.
+    """Return the inputs in the graph's order.
 
     Raises:
         ShapeError: an input is missing, unknown, or has another shape or dtype.

@@ -1,5 +1,4 @@
-"""The base class of operators: the rule of shapes, the check of types, and the arithmetic of each
-operator."""
+"""The base class of operators: shapes, types, and arithmetic."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ MAX_OPERANDS = 1 << 16
 
 @dataclass(frozen=True, kw_only=True)
 class Operator(ABC):
-    """An operator with its attributes. Operands and result are tensors of the graph."""
+    """An operator with its attributes."""
 
     COUNT: ClassVar[tuple[int, int]] = (1, 1)
     """The least and the greatest number of operands."""
@@ -31,7 +30,7 @@ class Operator(ABC):
         """Return the shape of the result.
 
         Raises:
-            GraphError: the number of operands or their shapes are wrong.
+            GraphError: number or shapes of operands are wrong.
         """
         least, most = self.COUNT
         if not least <= len(operands) <= most:
@@ -42,26 +41,18 @@ class Operator(ABC):
 
     @abstractmethod
     def shape(self, operands: Sequence[Tensor]) -> Shape:
-        """Return the shape of the result for the right number of operands.
-
-        Raises:
-            GraphError: the shapes of the operands do not fit each other.
-        """
+        """Return the shape for the right number of operands, or raise a GraphError."""
 
     def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
-        """Raise a GraphError for dtypes and quantizations that the operator does not support."""
+        """Raise a GraphError for unsupported dtypes and quantizations."""
         require_same_dtype(self, [*operands, out])
 
     @abstractmethod
     def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
-        """Compute the result.
-
-        Args:
-            arrays: with the shapes and dtypes of the operands.
-        """
+        """Compute the result."""
 
     def macs(self, operands: Sequence[Tensor], out: Tensor) -> int:
-        """Return the nominal MACs of a convolution or a product, including those on padding; otherwise 0."""
+        """Return the nominal MACs, including those on padding."""
         return 0
 
 
@@ -93,7 +84,7 @@ def require_per_tensor(operator: Operator, *tensors: Tensor) -> None:
 
 
 def require_same_quantization(operator: Operator, operands: Sequence[Tensor], out: Tensor) -> None:
-    """Raise a GraphError for an operator that moves integers between tensors with different quantizations."""
+    """Raise a GraphError for tensors with different quantizations."""
     require_same_dtype(operator, [*operands, out])
     for one in operands:
         if one.quantization != out.quantization:
@@ -114,11 +105,7 @@ def saturate(values: npt.NDArray[np.float32], zero: int | np.int32, dtype: str) 
 
 
 def broadcast(operator: Operator, shapes: Sequence[Shape]) -> Shape:
-    """Return the shape to which all shapes broadcast.
-
-    Raises:
-        GraphError: there is none.
-    """
+    """Return the common shape, or raise a GraphError."""
     try:
         return tuple(np.broadcast_shapes(*shapes))
     except ValueError:

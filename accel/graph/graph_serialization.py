@@ -1,4 +1,4 @@
-"""Graphs as plain data for files, without the values of constants."""
+"""Graphs as plain data, without values of constants."""
 
 import reprlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ LATER_ATTRIBUTES = (("in_float32", False),)
 
 
 def graph_to_data(graph: Graph) -> dict[str, Any]:
-    """Return a graph as plain data, without the values of its constants."""
+    """Return a graph as plain data."""
     return {
         "name": graph.name,
         "tensors": [_tensor_to_data(one) for one in graph.tensors.values()],

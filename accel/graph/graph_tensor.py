@@ -1,4 +1,4 @@
-"""Tensors of a graph: name, shape, dtype and quantization."""
+"""Tensors of a graph."""
 
 import math
 from collections.abc import Sequence
@@ -30,9 +30,8 @@ class Quantization:
     For example, with scale 0.5 and zero point 3, the integer 7 stands for 2.0.
 
     Attributes:
-        scale: float32 values, positive and finite: one, or one for each index along ``axis``.
-        zero: a zero point for each scale.
-        axis: of scales and zero points, or None if there is one of each.
+        scale: float32, positive and finite: one, or one for each index along ``axis``.
+        axis: None for a single scale and zero point.
     """
 
     scale: tuple[float, ...]
@@ -51,10 +50,10 @@ class Quantization:
 
     @classmethod
     def of(cls, scale: npt.ArrayLike, zero: npt.ArrayLike = 0, axis: int | None = None) -> "Quantization":
-        """Return a quantization of arrays. A single scale or zero point is repeated.
+        """Convert arrays. A single scale or zero point is repeated.
 
         Args:
-            axis: of the C channels; ignored if scale and zero point are single.
+            axis: ignored if scale and zero point are single.
 
         Raises:
             GraphError: a scale is not positive and finite, shapes do not fit, or there is no axis.
@@ -80,20 +79,19 @@ class Quantization:
 
     @property
     def is_per_tensor(self) -> bool:
-        """Whether there is one scale and one zero point."""
         return self.axis is None
 
     def scales(self) -> npt.NDArray[np.float32]:
-        """Return the scales: float32 (), or (C,) along the axis."""
+        """float32 (), or (C,) along the axis."""
         values = np.array(self.scale, dtype=np.float32)
         return values[0] if self.axis is None else values
 
     def scales_along(self, rank: int) -> npt.NDArray[np.float32]:
-        """Return the scales in a shape that broadcasts against a tensor of ``rank`` dimensions."""
+        """Broadcast the scales against a tensor."""
         return np.array(self.scale, dtype=np.float32).reshape(self._along(rank))
 
     def zeros_along(self, rank: int) -> npt.NDArray[np.int32]:
-        """Return the zero points in a shape that broadcasts against a tensor of ``rank`` dimensions."""
+        """Broadcast the zero points against a tensor."""
         return np.array(self.zero, dtype=np.int32).reshape(self._along(rank))
 
     def _along(self, rank: int) -> Shape:
@@ -105,10 +103,8 @@ class Tensor:
     """A tensor of a graph.
 
     Attributes:
-        name: unique in the graph, as in the file.
-        shape: sizes, all positive.
         dtype: one of :data:`DTYPES`.
-        quantization: of int8 and uint8, if known. Operators that only move values do not need it.
+        quantization: of int8 and uint8, if known.
     """
 
     name: str
@@ -149,22 +145,14 @@ class Tensor:
 
     @property
     def required_quantization(self) -> Quantization:
-        """Its quantization.
-
-        Raises:
-            GraphError: it has none.
-        """
+        """The quantization, or a GraphError."""
         if self.quantization is None:
             raise GraphError(f"tensor {self.name!r} has no scale and zero point; its operators need them")
         return self.quantization
 
     @property
     def scale_and_zero(self) -> tuple[np.float32, np.int32]:
-        """Its only scale and its only zero point.
-
-        Raises:
-            GraphError: it has none, or one for each channel.
-        """
+        """A single scale and zero point, or a GraphError."""
         quantization = self.required_quantization
         if quantization.axis is not None:
             raise GraphError(
@@ -174,7 +162,7 @@ class Tensor:
 
 
 def check_shape(name: str, shape: Sequence[int], dtype: str) -> None:
-    """Raise a GraphError for a tensor that graphs do not support, or that takes too much memory."""
+    """Raise a GraphError for an unsupported or too large tensor."""
     if dtype not in DTYPES:
         raise GraphError(f"tensor {name!r} is {dtype}; graphs have {', '.join(DTYPES)}")
     if len(shape) > MAX_RANK:

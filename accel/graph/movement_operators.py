@@ -1,4 +1,4 @@
-"""Operators that move values without changing them."""
+"""Operators that move values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from accel.graph.graph_tensor import Array, Shape, Tensor
 
 @dataclass(frozen=True, kw_only=True)
 class Movement(Operator):
-    """The base class: all tensors have one dtype and one quantization with a single scale."""
+    """All tensors have one dtype and a single scale."""
 
     def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
         require_same_quantization(self, operands, out)
@@ -41,11 +41,7 @@ class Identity(Movement):
 
 @dataclass(frozen=True, kw_only=True)
 class Reshape(Movement):
-    """The values in the same order in another shape.
-
-    Attributes:
-        sizes: the shape.
-    """
+    """The values in the same order in another shape."""
 
     sizes: Shape
 
@@ -65,7 +61,7 @@ class Transpose(Movement):
     """The axes in another order.
 
     Attributes:
-        permutation: for each axis of the result the axis of the operand.
+        permutation: the operand's axis for each axis of the result.
     """
 
     permutation: tuple[int, ...]
@@ -82,11 +78,9 @@ class Transpose(Movement):
 
 @dataclass(frozen=True, kw_only=True)
 class Slice(Movement):
-    """A part of the operand. Each attribute has one number for each axis.
+    """A part of the operand, by numbers for each axis.
 
     Attributes:
-        starts: the first index.
-        sizes: number of indices.
         steps: from one index to the next, never zero.
     """
 
@@ -116,11 +110,7 @@ class Slice(Movement):
 
 @dataclass(frozen=True, kw_only=True)
 class Concat(Movement):
-    """Operands one after another.
-
-    Attributes:
-        axis: along which they are concatenated.
-    """
+    """Operands one after another."""
 
     axis: int
 
@@ -145,8 +135,8 @@ class Pad(Movement):
     """The operand with values around it.
 
     Attributes:
-        begin, end: numbers of values before and after, for each axis.
-        value: of the padding, as the tensor stores it, if ``mode`` is ``constant``.
+        begin, end: numbers of values for each axis.
+        value: stored value if ``mode`` is ``constant``.
         mode: ``constant``, ``edge`` or ``reflect``, as in numpy.
     """
 

@@ -1,4 +1,4 @@
-"""Maxima and averages of windows, and of whole pictures."""
+"""Maxima and averages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,11 +47,7 @@ def _check_average(operator: Operator, data: Tensor, out: Tensor) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class MaxPool(Operator):
-    """The maximum of each window of (N, C, sizes...). Padding does not count.
-
-    Attributes:
-        windows: kernel, strides, dilations and padding.
-    """
+    """The maximum of each window of (N, C, sizes...). Padding does not count."""
 
     windows: Windows
 
@@ -76,15 +72,12 @@ class AveragePool(Operator):
 
     float32: the sum of the window, tap by tap in order, divided by its count. int8 and uint8: the same for
     the dequantized values, then ``sat(rne(mean / scale + zero))`` with a rounding after each operation, as
-    ONNX Runtime's QLinearAveragePool. The order matters: integer sums would sometimes round differently. A
-    single window of the operand's size is a :class:`GlobalAveragePool`, also in ONNX Runtime.
+    ONNX Runtime's QLinearAveragePool. Integer sums would sometimes round differently. A single window of the
+    operand's size is a :class:`GlobalAveragePool`, also in ONNX Runtime.
 
     Attributes:
-        windows: kernel, strides, dilations and padding.
-        count_padding: whether padding counts.
         in_float32: dequantize, average in float32 and quantize: ``sat(rne(mean / scale) + zero)``. For
-        example,
-            a mean of 0.5 with scale 1 and zero point 1 becomes 1, and without this rne(1.5) = 2.
+        example, a mean of 0.5 with scale 1 and zero point 1 becomes 1, and without this rne(1.5) = 2.
     """
 
     windows: Windows
@@ -98,7 +91,7 @@ class AveragePool(Operator):
         _check_average(self, operands[0], out)
 
     def counts(self, sizes: Shape) -> npt.NDArray[np.float32]:
-        """Return the number of values that each window's sum is divided by."""
+        """Return the divisor of each window's sum."""
         windows = self.windows
         if self.count_padding:
             return np.array(prod(windows.kernel), dtype=np.float32)
@@ -156,6 +149,5 @@ class GlobalAveragePool(Operator):
         return saturate(sums.astype(np.int32).astype(np.float32) * scale, out.scale_and_zero[1], out.dtype)
 
     def scale(self, operands: Sequence[Tensor], out: Tensor) -> np.float32:
-        """Return the scale that requantizes the sums."""
         count = np.float32(prod(operands[0].shape[2:]))
         return np.float32(operands[0].scale_and_zero[0] / (out.scale_and_zero[0] * count))

@@ -1,4 +1,4 @@
-"""Convolutions and matrix products: requantized integers, int32 sums, or float32."""
+"""Convolutions and matrix products."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ _MAX_PRODUCT = 255 * 255
 
 @dataclass(frozen=True, kw_only=True)
 class Product(Operator):
-    """The base class of convolutions and matrix products.
+    """The base class of products.
 
-    The operands are data, weights, and optionally a bias with one number for each output channel. The dtype
-    of the result determines the arithmetic:
+    Operands are data, weights, and optionally a bias for each output channel. The result's dtype determines
+    the arithmetic:
 
     - int8 and uint8: ``sat(rne(float32(acc) * scale) + zero)``, where acc is the int32 sum (modulo 2^32) of
       ``(data - its zero point) * (weights - their zero point)`` and the int32 bias;
@@ -35,11 +35,10 @@ class Product(Operator):
     COUNT: ClassVar[tuple[int, int]] = (2, 3)
 
     def channel_axis(self, weights: Tensor) -> int:
-        """Return the axis of the weights' output channels."""
         raise NotImplementedError
 
     def factor(self) -> np.float32:
-        """Return the factor of sums, in addition to scales."""
+        """A factor of sums, in addition to scales."""
         return np.float32(1)
 
     def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
@@ -70,22 +69,21 @@ class Product(Operator):
                 )
 
     def scales(self, operands: Sequence[Tensor], out: Tensor) -> npt.NDArray[np.float32]:
-        """Return the scales that requantize sums, ``(sx * sw) / sy``: float32 (1,) or (output channels,)."""
+        """Return ``(sx * sw) / sy``: float32 (1,) or (output channels,)."""
         data = operands[0].scale_and_zero[0]
         weights = np.array(operands[1].required_quantization.scale, dtype=np.float32)
         with np.errstate(over="ignore", under="ignore"):
             return ((self.factor() * data) * weights) / out.scale_and_zero[0]
 
     def sums(self, data: npt.NDArray[Any], weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the sums of products of floating-point arrays."""
+        """Multiply floating-point arrays."""
         raise NotImplementedError
 
     def depth(self, weights: Tensor) -> int:
-        """Return the number of products in a sum."""
         raise NotImplementedError
 
     def along_channels(self, values: npt.NDArray[Any], rank: int) -> npt.NDArray[Any]:
-        """Reshape one number for each output channel so that it broadcasts against the result."""
+        """Broadcast a number for each output channel."""
         raise NotImplementedError
 
     def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
@@ -117,8 +115,8 @@ class Conv(Product):
     """A convolution: data (N, C, sizes...), weights (O, C / groups, kernel...), bias (O,).
 
     Attributes:
-        windows: kernel, strides, dilations and padding. Padding has the value of the number zero.
-        groups: of channels, which are convolved separately.
+        windows: padding has the value of the number zero.
+        groups: of channels.
     """
 
     windows: Windows
@@ -176,7 +174,7 @@ class MatMul(Product):
     """A matrix product like numpy's ``matmul``: data (..., M, K), weights (..., K, N), bias (N,).
 
     Attributes:
-        alpha: factor of the product, before the bias is added.
+        alpha: factor of the product.
     """
 
     alpha: float = 1.0

@@ -1,4 +1,4 @@
-"""Moves and bounds of dequantized tensors as moves and bounds of their integers."""
+"""Moves and bounds of dequantized tensors on their integers."""
 
 from dataclasses import replace
 
@@ -15,12 +15,12 @@ from accel.graph.quantize_values import dequantize, quantize_number
 
 
 def integer_form(operator: Operator, tensor: Tensor) -> Operator | None:
-    """Return what an operator that commutes with rounding does on the integers of a tensor.
+    """Return the integer form of an operator that commutes with rounding.
 
     For example, Clip(0, 6) of a tensor with scale 0.1 and zero point 5 is Clip(5, 65) on integers.
 
     Returns:
-        None if there is no such form: padding with a number that has no exact integer.
+        None for padding with a number that has no exact integer.
     """
     if isinstance(operator, Clip):
         return integer_bounds(operator, tensor)
@@ -32,9 +32,9 @@ def integer_form(operator: Operator, tensor: Tensor) -> Operator | None:
 
 
 def move_integers(rewriting: QdqRewriting, node: Node) -> bool:
-    """Move integers instead of the floats that they are dequantized to. Return whether that is possible.
+    """Move integers instead of dequantized floats if possible.
 
-    The new graph dequantizes the moved integers, for nodes that read floats.
+    The new graph dequantizes them for other readers.
     """
     sources = [one for name in node.inputs if (one := rewriting.source(name)) is not None]
     if len(sources) < len(node.inputs):

@@ -1,4 +1,4 @@
-"""Float convolutions and matrix products of dequantized tensors as their quantized forms."""
+"""Float products of dequantized tensors in quantized form."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ _INT32 = np.iinfo(np.int32)
 def product_emitter(
     rewriting: QdqRewriting, node: Node, inputs: Sequence[str], out: Tensor
 ) -> Emitter | None:
-    """Return an emitter of a quantized product, or None if data, weights or bias have no integers."""
+    """Return an emitter of a quantized product, or None without integers."""
     operator = node.operator
     assert isinstance(operator, Conv | MatMul)
     data, weights = rewriting.byte_source(inputs[0]), rewriting.source(inputs[1])
@@ -38,7 +38,7 @@ def product_emitter(
 
 
 def product_and_bias_emitter(rewriting: QdqRewriting, node: Node, out: Tensor) -> Emitter | None:
-    """Return the same for an Add of a MatMul and a bias, which exporters write as two nodes."""
+    """Return the same for an Add of a MatMul and a bias."""
     if not isinstance(node.operator, Add):
         return None
     tensors = rewriting.old.tensors
@@ -59,10 +59,9 @@ def product_and_bias_emitter(rewriting: QdqRewriting, node: Node, out: Tensor) -
 def _int32_bias(
     rewriting: QdqRewriting, name: str, operator: Product, data: Tensor, weights: Tensor
 ) -> str | None:
-    """Return the int32 bias of a float bias: the one that it is dequantized from, or rounded numbers.
+    """Return the dequantized integers, or rounded numbers.
 
-    The unit of the bias is the product of the operands' scales. For example, with scales 0.1 and 0.02, a bias
-    of 0.05 is the integer 25.
+    The unit is the product of the operands' scales: with 0.1 and 0.02, a bias of 0.05 is 25.
     """
     channels = weights.shape[operator.channel_axis(weights)]
     weight_scales = np.array(weights.required_quantization.scale, dtype=np.float32)

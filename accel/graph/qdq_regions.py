@@ -1,15 +1,14 @@
 """The replacement of QDQ regions by quantized operators.
 
-A float tensor that a Dequantize computes stands for integers with a scale. A region begins at such tensors
-and ends at a Quantize:
+A region begins at Dequantize nodes and ends at a Quantize:
 
 - Operators that only move values move the integers instead (:mod:`accel.graph.qdq_moves`).
 - An operator whose operands are dequantized and whose result is quantized becomes its quantized form. Bounds,
-  moves and maxima may stand between it and the Quantize, since they commute with rounding.
+  moves and maxima may follow, since they commute with rounding.
 - A region of functions of one tensor becomes a table (:mod:`accel.graph.qdq_tables`).
 
-For example, Dequantize, Conv, Clip(0, 6), Quantize become a Conv of integers and a Clip of integers. Regions
-that match none of these remain in float32.
+For example, Dequantize, Conv, Clip(0, 6), Quantize become a Conv and a Clip of integers. Other regions remain
+in float32.
 """
 
 from collections.abc import Collection, Sequence
@@ -34,12 +33,7 @@ _COMMUTES_WITH_ROUNDING = Clip | MaxPool | Identity | Reshape | Transpose | Slic
 def match_regions(graph: Graph, opaque: Collection[str] = ()) -> Graph:
     """Replace QDQ regions by quantized operators. Integer tensors keep their names.
 
-    An int32 bias is used as it is. A float bias is rounded to multiples of the product of its operands'
-    scales.
-
-    Args:
-        graph: any. A graph without a Dequantize is returned unchanged.
-        opaque: as for :func:`~accel.graph.float_regions.passes_dequantize`.
+    A float bias is rounded to multiples of the product of the operands' scales.
     """
     if not any(isinstance(node.operator, Dequantize) for node in graph.nodes):
         return graph
@@ -47,7 +41,7 @@ def match_regions(graph: Graph, opaque: Collection[str] = ()) -> Graph:
 
 
 class _Matcher:
-    """Rewrites a graph node by node. Float nodes that nothing needs any more disappear at the end."""
+    """Rewrites a graph node by node."""
 
     def __init__(self, rewriting: QdqRewriting) -> None:
         self._rewriting = rewriting
@@ -75,7 +69,7 @@ class _Matcher:
             self._rewriting.integers[node.output] = node.inputs[0]
 
     def _merge_names(self) -> None:
-        """Rename integers with a new name if an Identity gives them the name of a Quantize's result."""
+        """Rename integers to which an Identity gives the name of a Quantize's result."""
         nodes, new_names = self._new.nodes, self._rewriting.new_names
         renamed: dict[str, str] = {}
         for node in list(nodes.values()):
@@ -105,7 +99,7 @@ class _Matcher:
         return True
 
     def _steps_before(self, node: Node) -> tuple[list[Node], str]:
-        """Return the nodes before a Quantize that commute with it, in order, and the tensor before them."""
+        """Return the commuting nodes before a Quantize, and the tensor before them."""
         steps: list[Node] = []
         name = node.inputs[0]
         while name not in self._rewriting.integers and self._rewriting.has_one_consumer(name):
@@ -119,7 +113,6 @@ class _Matcher:
     def _emit_region(
         self, emitter: Emitter, name: str, steps: Sequence[Node], node: Node, out: Tensor
     ) -> None:
-        """Emit the quantized operator and, on its integers, the steps before the Quantize."""
         integer_steps: list[tuple[Node, Operator]] = []
         for step in steps:
             operator = integer_form(step.operator, out)
@@ -133,12 +126,7 @@ class _Matcher:
             result = self._new.emit(operator, [result], output, name=step.name)
 
     def _core_emitter(self, name: str, out: Tensor, *, in_float32: bool) -> Emitter | None:
-        """Return an emitter of the quantized operator that computes a float tensor, or None if there is
-        none.
-
-        Args:
-            in_float32: whether ONNX Runtime computes the operator in float32.
-        """
+        """Return an emitter of the quantized operator, if any."""
         rewriting = self._rewriting
         source = rewriting.byte_source(name)
         if source is not None:
@@ -168,7 +156,7 @@ class _Matcher:
         return product_and_bias_emitter(rewriting, node, out)
 
     def _same_integers(self, source: Tensor, output: str, out: Tensor) -> str:
-        """Return integers that do not change, under the name of the Quantize's result if required."""
+        """Return unchanged integers, if required under the Quantize's name."""
         if output != out.name:
             return source.name
         return self._rewriting.emitter(Identity(), [source.name], out, out.name)(output)

@@ -1,4 +1,4 @@
-"""The state of a graph whose QDQ regions are being replaced: old graph, new graph, and known integers."""
+"""The state of a graph whose QDQ regions are being replaced."""
 
 from collections.abc import Callable, Collection, Sequence
 
@@ -19,11 +19,11 @@ class QdqRewriting:
     """A rewriting in progress.
 
     Attributes:
-        old, new: the old graph, and the new graph under construction.
+        old, new: the graphs.
         opaque: as for :func:`~accel.graph.float_regions.passes_dequantize`.
-        integers: float tensors, and the integer tensors that they are dequantized from.
-        separated: float tensors that ONNX Runtime computes in float32 from the result of a Dequantize.
-        new_names: tensors that the old graph does not have.
+        integers: the dequantized integers of float tensors.
+        separated: float tensors that ONNX Runtime computes in float32.
+        new_names: not in the old graph.
     """
 
     def __init__(self, graph: Graph, opaque: Collection[str]) -> None:
@@ -37,24 +37,23 @@ class QdqRewriting:
         self.new_names: set[str] = set()
 
     def source(self, name: str) -> Tensor | None:
-        """Return the integer tensor that a float tensor is dequantized from, if any."""
+        """Return the dequantized integer tensor, if any."""
         integers = self.integers.get(name)
         return None if integers is None else self.new.tensors[integers]
 
     def byte_source(self, name: str) -> Tensor | None:
-        """Return the same if it is int8 or uint8 with one scale."""
+        """Return the same if int8 or uint8 with one scale."""
         tensor = self.source(name)
         if tensor is None or tensor.dtype not in QUANTIZED:
             return None
         return tensor if tensor.required_quantization.is_per_tensor else None
 
     def has_one_consumer(self, name: str) -> bool:
-        """Whether one node reads a tensor, and it is not an output."""
+        """Whether a single node reads a tensor that is no output."""
         return len(self.consumers[name]) == 1 and name not in self.old.outputs
 
     def constant_numbers(self, name: str, depth: int = MAX_CONSTANT_DEPTH) -> Array | None:
-        """Return the values of a float tensor that depends on constants only, through at most ``depth``
-        nodes."""
+        """Return a float tensor that depends on constants only, through at most ``depth`` nodes."""
         if name in self.new.constants:
             return self.new.constants[name]
         source = self.source(name)
@@ -74,7 +73,6 @@ class QdqRewriting:
         return node.operator.evaluate(tensors, arrays, self.old.tensors[name])
 
     def integer_name(self, name: str) -> str:
-        """Return a new name for the integers of a float tensor."""
         found = self.new.fresh(f"{name}/quantized")
         self.new_names.add(found)
         return found
@@ -83,8 +81,7 @@ class QdqRewriting:
         """Return an emitter of one node.
 
         Args:
-            inputs: names of tensors of the new graph.
-            out: a tensor with the dtype and the quantization of the result.
+            out: has the result's dtype and quantization.
         """
 
         def emit(output: str) -> str:

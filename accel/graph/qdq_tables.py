@@ -1,4 +1,4 @@
-"""Regions of functions of one 8-bit tensor as tables of 256 results."""
+"""Regions of functions of one 8-bit tensor as tables."""
 
 from dataclasses import dataclass, field
 
@@ -13,13 +13,7 @@ from accel.graph.quantize_values import all_values, dequantize, quantize
 
 @dataclass
 class _Region:
-    """Nodes before a Quantize that compute each value from one value.
-
-    Attributes:
-        nodes: by output.
-        leaves: dequantized tensors that they read.
-        constants: single numbers that they read.
-    """
+    """Nodes that compute each value from one value."""
 
     nodes: dict[str, Node] = field(default_factory=dict)
     leaves: set[str] = field(default_factory=set)
@@ -27,7 +21,7 @@ class _Region:
 
 
 def emit_table(rewriting: QdqRewriting, node: Node, out: Tensor) -> bool:
-    """Replace the region before a Quantize by a table. Return whether that is possible.
+    """Replace the region before a Quantize by a table if possible.
 
     For example, ``x * HardSigmoid(x)`` is a table of all values of x.
     """
@@ -46,7 +40,7 @@ def emit_table(rewriting: QdqRewriting, node: Node, out: Tensor) -> bool:
 
 
 def _find_region(rewriting: QdqRewriting, name: str, shape: Shape) -> _Region | None:
-    """Follow operands back to dequantized tensors and single constants, or None if there are others."""
+    """Follow operands back to dequantized tensors and single constants."""
     region = _Region()
     pending = [name]
     while pending:

@@ -1,4 +1,4 @@
-"""Conversion between integers and the numbers that they stand for, as ONNX Runtime does it."""
+"""Conversion between integers and numbers, as in ONNX Runtime."""
 
 import numpy as np
 import numpy.typing as npt
@@ -25,16 +25,16 @@ def quantize(numbers: npt.NDArray[np.float32], tensor: Tensor) -> Array:
 
 
 def quantize_number(number: float, tensor: Tensor) -> int:
-    """Return the integer that a tensor has for one number."""
+    """Return a tensor's integer for a number."""
     return int(quantize(np.array([number], dtype=np.float32), tensor)[0])
 
 
 def all_values(dtype: str) -> Array:
-    """Return all 256 values of int8 or uint8, in ascending order."""
+    """Return all 256 values of int8 or uint8, ascending."""
     bounds = np.iinfo(dtype)
     return np.arange(bounds.min, bounds.max + 1).astype(dtype)
 
 
 def look_up(table: Array, values: Array) -> Array:
-    """Return an entry of a table for each value. The first entry belongs to the least value of the dtype."""
+    """Look values up. The first entry belongs to the least value of the dtype."""
     return np.asarray(table[values.astype(np.int64) - np.iinfo(values.dtype).min])

@@ -1,4 +1,4 @@
-"""Windows that slide over the last axes of a tensor: sizes, padding, and the values at each tap."""
+"""Windows that slide over the last axes of a tensor."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,14 +17,10 @@ MAX_TAPS = 1 << 20
 
 @dataclass(frozen=True, kw_only=True)
 class Windows:
-    """The windows of a convolution or a pooling operator. Each attribute has one number for each sliding
-    axis.
+    """The windows of an operator. Each attribute has one number for each sliding axis.
 
     Attributes:
-        kernel: taps of a window.
-        strides: distances between windows.
         dilations: distances between the taps of a window.
-        begin, end: values of padding before and after.
     """
 
     kernel: Shape
@@ -48,12 +44,11 @@ class Windows:
 
     @property
     def rank(self) -> int:
-        """Number of sliding axes."""
         return len(self.kernel)
 
     @property
     def extents(self) -> Shape:
-        """The size of a window along each axis, including the gaps of dilation."""
+        """Window sizes including dilation."""
         return tuple((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations, strict=True))
 
     def outputs(self, sizes: Shape) -> Shape:
@@ -82,8 +77,7 @@ class Windows:
         return np.pad(values, around, constant_values=fill) if any(map(any, around)) else values
 
     def taps(self, padded: Array) -> Iterator[tuple[Shape, Array]]:
-        """Yield each tap in order, with the values of all windows at this tap: a view of the padded
-        values."""
+        """Yield each tap with a view of the values of all windows."""
         outputs = self._count_windows(padded.shape[padded.ndim - self.rank :])
         for tap in product(*map(range, self.kernel)):
             slices: list[Any] = [...]

@@ -1,4 +1,4 @@
-"""The program file: its content, the addresses in DRAM, and the initial state of a run."""
+"""The program file: content, addresses in DRAM, and the initial state of a run."""
 
 from accel.base.deprecated_modules import reexport
 

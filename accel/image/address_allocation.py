@@ -1,4 +1,4 @@
-"""Where instructions can be put among what a program uses."""
+"""A place for instructions in DRAM."""
 
 from collections.abc import Iterable
 
@@ -17,13 +17,10 @@ def free_address(
 ) -> int:
     """Return the offset for instructions: the first page after all used bytes.
 
-    Bytes that the program only reads count as used, since they are zero and must stay zero.
+    Bytes that the program only reads also count, since they must stay zero.
 
     Args:
-        config: the window.
-        instructions: the program.
-        used: start and stop of other bytes in use, from the start of the window.
-        nbytes: size of the instructions.
+        used: start and stop of other ranges, in the window.
         name: of the program in errors.
 
     Raises:

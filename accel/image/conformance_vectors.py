@@ -1,9 +1,9 @@
 """Conformance vectors: programs of other VTA compilers, with memory before and after.
 
-A vector is a folder of ``config.json`` (VTA's keys), ``insn.bin``, ``dram_before.npz`` (``addr``
-uint64[n] of 4096-byte pages, ``data`` uint8[n, 4096]) and ``expect.npz`` (``addr``, ``length`` uint64[m],
-``data`` uint8[sum(length)]: bytes that must be in DRAM when the program has finished). A ``meta.json`` may
-say which tensors lie where: ``tensors`` with ``name``, ``shape``, ``dtype`` and ``phys``, the address.
+A vector is a folder of ``config.json`` (VTA's keys), ``insn.bin``, ``dram_before.npz`` (``addr`` uint64[n] of
+4096-byte pages, ``data`` uint8[n, 4096]) and ``expect.npz`` (``addr``, ``length`` uint64[m], ``data``
+uint8[sum(length)]: bytes in DRAM after the run). A ``meta.json`` may list ``tensors`` with ``name``,
+``shape``, ``dtype`` and ``phys``, the address.
 """
 
 import io
@@ -43,10 +43,10 @@ def is_vector(folder: Path) -> bool:
 
 
 def load_vector(path: str | Path) -> Image:
-    """Read a vector's folder; its instructions lie in the first pages that nothing uses.
+    """Read a vector's folder. Instructions lie in the first unused pages.
 
     Raises:
-        ConfigError, ProgramError: a file is missing, unreadable or not of the format.
+        ConfigError, ProgramError: a file is missing or damaged.
     """
     folder = Path(path)
     try:
@@ -107,7 +107,7 @@ def _in_window(parts: Iterable[tuple[int, Content]], config: Config) -> list[tup
 
 
 def _joined(pages: list[tuple[int, bytes]]) -> tuple[tuple[int, bytes], ...]:
-    """Pages that follow one another as one segment; of pages given twice the last one."""
+    """Merge consecutive pages to segments. Of repeated pages the last one counts."""
     joined: list[tuple[int, list[bytes]]] = []
     for offset, content in sorted(dict(pages).items()):
         if joined and joined[-1][0] + sum(map(len, joined[-1][1])) == offset:
@@ -118,8 +118,7 @@ def _joined(pages: list[tuple[int, bytes]]) -> tuple[tuple[int, bytes], ...]:
 
 
 def _regions(path: Path, config: Config) -> Iterable[Region]:
-    """Return the tensors that ``meta.json`` names. Malformed entries are skipped, since nothing depends on
-    them."""
+    """Return the tensors of ``meta.json``, without malformed entries."""
     try:
         with open(path, encoding="utf-8") as file:
             data = json.loads(file.read(_LARGEST_META))
@@ -159,7 +158,7 @@ def _array(archive: Archive, member: str) -> npt.NDArray[Any]:
 
 
 def _arrays(folder: Path, name: str, wanted: dict[str, tuple[int, str]]) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of an npz file, of the dimensions and dtypes wanted; nothing in it is executed."""
+    """Return arrays of an npz file with the wanted dimensions and dtypes, without pickle."""
     try:
         with open(folder / name, "rb") as file:
             if not is_archive(file):

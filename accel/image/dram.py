@@ -1,4 +1,4 @@
-"""The DRAM window, held sparsely: only what is touched takes memory, all else reads as zero."""
+"""The DRAM window, held sparsely: untouched memory reads as zero."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
@@ -21,8 +21,8 @@ _SPARSE_SPAN = 1 << 22
 class Dram:
     """Bytes ``[base, base + size)``.
 
-    Touched memory lives in *extents*, arrays that never overlap or adjoin; an access that lies in
-    one extent is a view of it. :meth:`reserve` makes them ahead, so that a run seldom merges any.
+    Touched memory lives in *extents*, arrays that never overlap or adjoin. An access within an extent is a
+    view. :meth:`reserve` makes extents in advance.
     """
 
     def __init__(self, base: int, size: int) -> None:
@@ -35,11 +35,9 @@ class Dram:
 
     @classmethod
     def of(cls, config: Config) -> "Dram":
-        """An empty window as the configuration places it."""
         return cls(config.mem_base, config.mem_size)
 
     def reserve(self, spans: Iterable[tuple[int, int]]) -> None:
-        """Prepare byte ranges ``[start, stop)``, neighbouring ones as one extent."""
         merged: list[list[int]] = []
         for start, stop in sorted(spans):
             if merged and start <= merged[-1][1] + _GRAIN:
@@ -50,11 +48,10 @@ class Dram:
             self._locate(start, stop)
 
     def read(self, address: int, length: int) -> Bytes:
-        """A copy of ``length`` bytes."""
+        """Return a copy."""
         return self._view(address, length).copy()
 
     def write(self, address: int, data: bytes | Bytes) -> None:
-        """Replace the bytes from ``address`` on."""
         raw = (
             np.frombuffer(data, dtype=np.uint8)
             if isinstance(data, bytes)
@@ -63,22 +60,21 @@ class Dram:
         self._view(address, raw.size)[:] = raw
 
     def read_rows(self, rows: DramRows) -> Bytes:
-        """A copy of strided rows, uint8[rows, row_bytes]."""
+        """Return a copy, uint8[rows, row_bytes]."""
         return np.array(self.view_rows(rows), order="C")
 
     def lasting_rows(self, rows: DramRows) -> Bytes | None:
-        """A view of strided rows, uint8[rows, row_bytes], good until :attr:`moves` changes, or None if
-        there is none."""
+        """Return a view, uint8[rows, row_bytes], valid until :attr:`moves` changes, if possible."""
         return self._strided(rows) if self._in_one_extent(rows) else None
 
     def view_rows(self, rows: DramRows) -> Bytes:
-        """Strided rows, uint8[rows, row_bytes], where possible without copying; not to be kept or changed."""
+        """Return uint8[rows, row_bytes], perhaps a view, not to be kept or changed."""
         if self._in_one_extent(rows):
             return self._strided(rows)
         return np.stack([self.read(rows.start + y * rows.stride, rows.row_bytes) for y in range(rows.rows)])
 
     def write_rows(self, rows: DramRows, data: Bytes) -> None:
-        """Write uint8[rows, row_bytes] to strided rows in order; where rows overlap, the last one stays."""
+        """Write uint8[rows, row_bytes]. Of overlapping rows, the last one stays."""
         if self._in_one_extent(rows) and rows.stride >= rows.row_bytes:
             self._strided(rows)[:] = data
             return
@@ -86,33 +82,30 @@ class Dram:
             self._view(rows.start + y * rows.stride, rows.row_bytes)[:] = data[y]
 
     def pages(self) -> Iterator[tuple[int, Bytes]]:
-        """Address and content of every 4 KiB page that is not all zero, in order."""
+        """Yield address and content of non-zero 4 KiB pages, in order."""
         for start, extent in zip(self._starts, self._extents, strict=True):
             pages = extent.reshape(-1, PAGE_BYTES)
             for index in np.flatnonzero(pages.any(axis=1)).tolist():
                 yield start + index * PAGE_BYTES, pages[index]
 
     def copy(self) -> "Dram":
-        """An independent copy."""
         twin = Dram(self.base, self.size)
         twin._starts = list(self._starts)
         twin._extents = [extent.copy() for extent in self._extents]
         return twin
 
     def assign(self, other: "Dram") -> None:
-        """Take over the content of another window of the same place and size."""
+        """Copy another window of the same place and size."""
         self.moves += 1
         self._starts = list(other._starts)
         self._extents = [extent.copy() for extent in other._extents]
 
     def clear(self) -> None:
-        """Forget all content and give back what it takes."""
         self.moves += 1
         self._starts.clear()
         self._extents.clear()
 
     def __eq__(self, other: object) -> bool:
-        """Whether the content is equal. Touched ranges do not matter."""
         if not isinstance(other, Dram):
             return NotImplemented
         mine, theirs = list(self.pages()), list(other.pages())
@@ -137,7 +130,8 @@ class Dram:
         return np.ndarray(shape, np.uint8, buffer=extent.data, offset=offset, strides=strides)
 
     def _locate(self, start: int, stop: int) -> tuple[Bytes, int]:
-        """The extent that holds ``[start, stop)`` whole, made or grown if need be, and the offset in it."""
+        """Return the extent that holds ``[start, stop)``, made or grown if necessary, and the offset in
+        it."""
         if start < self.base or stop > self.base + self.size:
             raise ProgramError(
                 f"DRAM bytes {start:#x}..{stop - 1:#x} are asked for; the window is "

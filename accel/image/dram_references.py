@@ -1,4 +1,4 @@
-"""The part of DRAM that each instruction refers to, for the link step."""
+"""The part of DRAM that each instruction refers to."""
 
 import re
 import reprlib
@@ -20,12 +20,12 @@ NO_PART = -1
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A range of DRAM that moves as one. ``offset`` counts from the start of the window.
+    """A range of DRAM that moves as one, with an offset in the window.
 
-    Two parts are equal if they have the same range.
+    Parts are equal if their ranges are.
 
     Attributes:
-        name: of the tensor, region or other content, empty if unknown.
+        name: of the content, or empty.
     """
 
     offset: int
@@ -40,11 +40,9 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class References:
-    """The parts of a program, and the part of each instruction. The accessed bytes follow from the
-    instruction's ``dram_base``.
+    """The parts of a program, and the part of each instruction.
 
     Attributes:
-        parts: with their offsets.
         of: int32[instructions], the number of a part or :data:`NO_PART`.
     """
 
@@ -59,16 +57,12 @@ class References:
     __hash__ = None  # type: ignore[assignment]
 
     def part(self, index: int) -> Part | None:
-        """The part of the instruction at ``index``, or None if it does not access DRAM."""
+        """The part of an instruction, or None without an access."""
         number = int(self.of[index])
         return None if number == NO_PART else self.parts[number]
 
     def check(self, instructions: int, window: int) -> None:
-        """Refuse references that do not fit a program with this number of instructions.
-
-        Raises:
-            ProgramError: they do not fit.
-        """
+        """Raise a ProgramError unless the references fit a program."""
         if len(self.of) != instructions:
             raise ProgramError(
                 f"its references are those of {len(self.of)} instructions; it has {instructions}"
@@ -87,12 +81,12 @@ class References:
                 )
 
     def to_data(self) -> list[dict[str, Any]]:
-        """The parts as a manifest holds them; :meth:`from_data` reads them back, with the numbers."""
+        """Return the parts for a manifest."""
         return [{"name": part.name, "offset": part.offset, "bytes": part.nbytes} for part in self.parts]
 
     @classmethod
     def from_data(cls, data: object, numbers: bytes) -> Self:
-        """The inverse of :meth:`to_data` and :func:`numbers_to_bytes`.
+        """Invert :meth:`to_data` and :func:`numbers_to_bytes`.
 
         Raises:
             ProgramError: they are damaged.
@@ -115,10 +109,10 @@ _MOST = (1 << 8 * NUMBER_BYTES) - 1
 
 
 def numbers_to_bytes(numbers: npt.NDArray[np.int32]) -> bytes:
-    """One uint16 for each instruction, zero where its number is -1.
+    """Encode numbers as uint16, -1 as zero.
 
     Raises:
-        ProgramError: they tell more records apart than that holds.
+        ProgramError: there are too many records.
     """
     if len(numbers) and int(numbers.max()) >= _MOST:
         raise ProgramError(f"a table has {int(numbers.max()) + 1} records; a program file holds {_MOST}")
@@ -126,15 +120,15 @@ def numbers_to_bytes(numbers: npt.NDArray[np.int32]) -> bytes:
 
 
 def numbers_from_bytes(data: bytes) -> npt.NDArray[np.int32]:
-    """The inverse of :func:`numbers_to_bytes`."""
+    """Invert :func:`numbers_to_bytes`."""
     return np.frombuffer(data, dtype="<u2").astype(np.int32) - 1
 
 
 def read_records(name: str, data: object, read: Callable[[dict[str, Any]], T]) -> tuple[T, ...]:
-    """The records that a table tells apart.
+    """Read the records of a table.
 
     Raises:
-        ProgramError: one of them is damaged.
+        ProgramError: one is damaged.
     """
     try:
         if not isinstance(data, list) or not all(isinstance(one, dict) for one in data):
@@ -147,14 +141,8 @@ def read_records(name: str, data: object, read: Callable[[dict[str, Any]], T]) -
 def check_numbers(name: str, numbers: npt.NDArray[np.int32], count: int, *, least: int = NO_PART) -> None:
     """Refuse numbers of records that do not exist.
 
-    Args:
-        name: of the table in errors.
-        numbers: of each instruction.
-        count: of records.
-        least: smallest valid number.
-
     Raises:
-        ProgramError: a number is invalid. The message contains the first such instruction.
+        ProgramError: naming the first instruction with an invalid number.
     """
     bad = np.flatnonzero((numbers < least) | (numbers >= count))
     if len(bad):

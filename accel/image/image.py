@@ -1,11 +1,10 @@
 """The program image and its file.
 
-An image is everything that a run needs: configuration, instructions, initial DRAM content, addresses and
-layouts of the tensors, and the program's source as data. Its file is a zip archive of ``program.json``
-and the raw instructions and segments; the archive's checksums guard every byte. Nothing in it is ever
-executed. Older releases skip the optional parts: the DRAM part of each instruction (``references`` and
-``references.bin``, :mod:`accel.image.dram_references`), and its origin (``provenance`` and
-``provenance.bin``, :mod:`accel.image.provenance`).
+An image is everything that a run needs. Its file is a zip archive of ``program.json`` and the raw
+instructions and segments. The archive's checksums guard every byte, and nothing in it is ever executed. Older
+releases skip the optional parts: the DRAM part of each instruction (``references`` and ``references.bin``,
+:mod:`accel.image.dram_references`), and its origin (``provenance`` and ``provenance.bin``,
+:mod:`accel.image.provenance`).
 """
 
 import io
@@ -50,8 +49,7 @@ FORMAT_VERSION = 3
 
 
 def format_version(config: Config, tensors: Iterable[ImageTensor] = ()) -> int:
-    """The version of a program's file: 3 where the host arranges a tensor by a view, else 2 for machines of
-    the second generation, and 1."""
+    """Return the version of a file: 3 with a view of a tensor, else 2 for ``post=1``, else 1."""
     if any(tensor.view is not None for tensor in tensors):
         return 3
     return 2 if config.post else 1
@@ -63,7 +61,7 @@ _PROVENANCE = "provenance.bin"
 
 
 def is_network(path: str | Path) -> bool:
-    """Whether a file contains a compiled network. False for unreadable files."""
+    """Whether a readable file contains a compiled network."""
     try:
         with open(path, "rb") as file:
             if not is_archive(file) or not file.seekable():
@@ -79,19 +77,14 @@ class Image:
     """A compiled program.
 
     Attributes:
-        config: geometry and timing it was compiled for; the timing may be replaced for a run.
-        code: the instructions, 16 bytes each.
-        code_offset: offset of the first instruction from the start of the window.
-        segments: offsets and contents of other initial data in DRAM: micro-ops, packed constants.
-        tensors: inputs, outputs and constants.
-        regions: named parts of DRAM that are not tensors.
+        config: its timing may be replaced for a run.
+        code_offset: offset of the first instruction in the window.
+        segments: offsets and contents of micro-ops and packed constants.
         start: initial state of a run, except DRAM.
-        expected: results that a test program must have.
-        source: the source that it was compiled from, or None if unknown.
-        compile_seconds: duration of the compilation, or None if unknown. Only files of older releases hold
-            it, so that compiling twice gives equal files.
-        references: the part of DRAM of each instruction, or None if only addresses are known.
-        provenance: the origin of each instruction, or None if unknown.
+        expected: results of a test program.
+        compile_seconds: duration of the compilation, if known. Only files of older releases hold it.
+        references: the part of DRAM of each instruction, if known.
+        provenance: the origin of each instruction, if known.
     """
 
     config: Config
@@ -115,29 +108,29 @@ class Image:
 
     @property
     def size(self) -> int:
-        """Bytes of DRAM from the start of the window that the image occupies."""
+        """Bytes of DRAM from the start of the window."""
         return max(stop for _, stop in self.spans())
 
     @property
     def mapping(self) -> str:
-        """The name of the mapping by which the program computes what it was asked for."""
+        """The name of the mapping."""
         return PLAIN if self.source is None or self.source.mapped is None else self.source.mapped.name
 
     @property
     def packed_bytes(self) -> int:
-        """Bytes of DRAM that the host packs inputs into."""
+        """Bytes of packed inputs."""
         return sum(tensor.nbytes for tensor in self.tensors if tensor.role == "input")
 
     @property
     def packing_factor(self) -> float | None:
-        """Packed bytes of the inputs, divided by their own bytes. Filled elements and repeated data make it
-        larger than 1. None if there are no inputs."""
+        """Packed bytes of the inputs, divided by their own bytes: more than 1 with filled elements and
+        repeated data."""
         inputs = {tensor.name: tensor for tensor in self.tensors if tensor.role == "input"}.values()
         given = sum(math.prod(one.shape) * np.dtype(one.dtype).itemsize for one in inputs)
         return self.packed_bytes / given if given else None
 
     def with_timing(self, config: Config) -> Self:
-        """Return the same program for a run with another timing.
+        """Return the program with another timing.
 
         Raises:
             ProgramError: its initial state or expectations do not fit.
@@ -148,18 +141,14 @@ class Image:
         return changed
 
     def check_scenario(self) -> None:
-        """Refuse what the program starts from or expects where it does not fit.
-
-        Raises:
-            ProgramError: they do not fit.
-        """
+        """Raise a ProgramError if initial state or expectations do not fit."""
         check_scenario(self.start, self.expected, self.config, len(self.code) // INSTRUCTION_BYTES)
 
     def dram(self) -> Dram:
-        """A fresh DRAM window that holds instructions, micro-ops and constants.
+        """Return a new DRAM window with instructions, micro-ops and constants.
 
         Raises:
-            ProgramError: the configured window is too small for the image.
+            ProgramError: the configured window is too small.
         """
         if self.size > self.config.mem_size:
             raise ProgramError(
@@ -175,7 +164,7 @@ class Image:
         return memory
 
     def spans(self) -> Iterator[tuple[int, int]]:
-        """Start and stop of everything that has a place in DRAM, from the start of the window."""
+        """Yield start and stop of everything in DRAM, in the window."""
         yield self.code_offset, self.code_offset + len(self.code)
         for offset, content in self.segments:
             yield offset, offset + len(content)
@@ -186,7 +175,7 @@ class Image:
 
     @property
     def passes_off(self) -> tuple[str, ...]:
-        """Names of the reorder passes that were turned off."""
+        """Reorder passes that were turned off."""
         options = None if self.source is None else self.source.options
         return () if options is None else options.without
 
@@ -217,7 +206,7 @@ class Image:
     # --- file ------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write the program file. After an error no file remains.
+        """Write the program file, all or nothing.
 
         Raises:
             ProgramError: it cannot be written.
@@ -229,7 +218,7 @@ class Image:
         write_atomically(target, buffer.getvalue())
 
     def contents(self) -> tuple[dict[str, Any], list[tuple[str, bytes]]]:
-        """Return the content of the program file: a manifest, and members by name."""
+        """Return a manifest, and members by name."""
         members = [(_INSTRUCTIONS, self.code)]
         members += [(_segment_name(number), content) for number, (_, content) in enumerate(self.segments)]
         if self.references is not None:
@@ -290,11 +279,9 @@ class Image:
 
     @classmethod
     def from_contents(cls, manifest: Any, archive: Archive, prefix: str = "") -> Self:
-        """The inverse of :meth:`contents`.
+        """Invert :meth:`contents`.
 
         Args:
-            manifest: the program's.
-            archive: that holds the members.
             prefix: before each member's name.
 
         Raises:
@@ -370,8 +357,7 @@ def _checked_version(manifest: Any) -> int:
 
 
 def _config(data: dict[str, Any]) -> Config:
-    """The configuration; timing fields that an older release did not have take their defaults, and fields of
-    the second generation may be missing altogether."""
+    """Fields that an older release did not have take their defaults."""
     for name, spec in SPECS.items():
         if spec.kind == "geometry" and (data.get("post") or not spec.post) and not spec.optional:
             read_entry(data, name, int)
@@ -389,11 +375,7 @@ def _seconds(value: Any) -> float | None:
 
 
 def check_image(image: Image) -> None:
-    """Refuse parts that do not fit together.
-
-    Raises:
-        ProgramError: they do not fit.
-    """
+    """Raise a ProgramError for parts that do not fit together."""
     if image.code_offset % INSTRUCTION_BYTES or len(image.code) % INSTRUCTION_BYTES:
         raise ProgramError(f"its instructions are not aligned to {INSTRUCTION_BYTES} bytes")
     window = image.config.mem_size

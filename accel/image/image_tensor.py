@@ -18,16 +18,15 @@ Role = Literal["input", "output", "constant"]
 
 @dataclass(frozen=True, kw_only=True)
 class ImageTensor:
-    """A packed tensor in DRAM. An input that is used in two layouts has two of them.
+    """A packed tensor in DRAM. An input in two layouts has two of them.
 
     Attributes:
-        offset: offset of its first byte from the start of the window.
+        offset: of the first byte in the window.
         dtype: of its values in DRAM, ``int8``, ``uint8`` or ``int32``.
-        layout: of the packed tensor. The plain array of a widened tensor is the wide one.
-        preparation: how the host changes the values of an int32 input before it packs them.
-        widening: how the host widens an input before it packs it.
-        view: how the host rearranges the tensor before it widens and packs it, if the program's tensor
-            has another shape than the user's.
+        layout: from the packed to the plain, perhaps wide, array.
+        preparation: how the host changes an int32 input before packing.
+        widening: how the host widens an input before packing.
+        view: how the host rearranges a tensor of another shape before that.
     """
 
     name: str
@@ -41,12 +40,12 @@ class ImageTensor:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of the tensor as users know it."""
+        """The user's shape."""
         return self.inner_shape if self.view is None else self.view.shape
 
     @property
     def inner_shape(self) -> tuple[int, ...]:
-        """Shape of the tensor in the program. It differs from the user's shape only with a view."""
+        """The program's shape, which differs only with a view."""
         return self.layout.shape if self.widening is None else self.widening.narrow_shape(self.layout.shape)
 
     @property
@@ -67,10 +66,10 @@ class ImageTensor:
         }
 
     def pack(self, values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-        """The bytes of the tensor in DRAM.
+        """Return bytes for DRAM.
 
         Raises:
-            ShapeError: a value that the program cannot take.
+            ShapeError: the program cannot take a value.
         """
         if self.preparation is not None:
             values = self.preparation.apply(self.name, values)
@@ -81,7 +80,7 @@ class ImageTensor:
         return array_bytes(self.layout.pack(values))
 
     def unpack(self, raw: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
-        """The plain values of the tensor's bytes in DRAM."""
+        """Return plain values."""
         packed = raw.view(np.dtype(self.dtype).newbyteorder("<")).reshape(self.layout.packed)
         values = self.layout.unpack(packed)
         if self.widening is not None:
@@ -93,7 +92,7 @@ class ImageTensor:
 
 @dataclass(frozen=True, kw_only=True)
 class Region:
-    """A named part of DRAM; ``offset`` counts from the start of the window."""
+    """A named part of the DRAM window."""
 
     name: str
     offset: int
@@ -104,7 +103,7 @@ class Region:
 
 
 def read_region(data: Any) -> Region:
-    """Return a region from the data of its ``to_dict``.
+    """Invert :meth:`Region.to_dict`.
 
     Raises:
         ProgramError: a value is missing, of the wrong type or out of range.
@@ -120,7 +119,7 @@ def read_region(data: Any) -> Region:
 
 
 def read_tensor(data: Any) -> ImageTensor:
-    """Return a tensor from the data of its ``to_dict``.
+    """Invert :meth:`ImageTensor.to_dict`.
 
     Raises:
         ProgramError: a value is missing, of the wrong type or out of range.
@@ -184,6 +183,6 @@ def _preparation(name: str, dtype: str, data: dict[str, Any]) -> Preparation:
 
 
 def array_bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """The bytes of a packed array as DRAM holds them, little-endian."""
+    """Return the little-endian bytes of a packed array."""
     little = array.astype(array.dtype.newbyteorder("<"), copy=False)
     return np.ascontiguousarray(little).reshape(-1).view(np.uint8)

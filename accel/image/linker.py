@@ -1,11 +1,9 @@
 """The link step: it places the parts of programs in DRAM, and patches the addresses of transfers.
 
-Instructions refer to DRAM by part and offset. In the encoded program, ``dram_base`` is the sum of the
-part's address and the offset. So a part is moved by adding to this field of all instructions that refer
-to it. Programs can share a window, and a program can be moved without encoding it again.
+Adding to the encoded ``dram_base`` of all instructions that refer to a part moves it.
 
-A part keeps its offset within a page. Bursts end at pages, so a program takes the same number of cycles
-at every address.
+A part keeps its offset within a page. Bursts end at pages, so a program takes the same number of cycles at
+every address.
 """
 
 from bisect import bisect_right
@@ -43,9 +41,7 @@ class Addresses:
     """The address fields of a program.
 
     Args:
-        instructions: the program.
-        of: for each instruction the number of the part that it means, or ``NO_PART``.
-        config: the machine.
+        of: part number of each instruction, or ``NO_PART``.
     """
 
     def __init__(
@@ -78,7 +74,7 @@ class Addresses:
             self._fields.append(_Fields(slot, rows, numbers[rows], sizes[program.places[rows]]))
 
     def moved(self, code: bytes, distances: Sequence[int]) -> bytes:
-        """Return the encoded program with every part moved by a number of bytes.
+        """Move every part by a number of bytes.
 
         Raises:
             ProgramError: an address leaves its field.
@@ -97,11 +93,7 @@ class Linker(Generic[ImageT]):
     """Places one program any number of times.
 
     Args:
-        image: the program. Without references, it can be placed if each transfer accesses one part only,
-            and none accesses the instructions.
-
-    Attributes:
-        parts: of the program, in order.
+        image: without references, each transfer must access one part only, and none the instructions.
 
     Raises:
         ProgramError: it cannot be moved.
@@ -125,13 +117,11 @@ class Linker(Generic[ImageT]):
         """Return the program with its parts at other offsets.
 
         Args:
-            places: the new offset of each moved part. It must have the same offset within a page as the
-                old one.
-            within_pages: whether offsets within a page may change. Bursts, and so cycles, depend on
-                them. Elements must stay whole.
+            places: new offsets, with the old offsets within a page.
+            within_pages: whether offsets within a page may change, and so bursts and cycles.
 
         Raises:
-            ProgramError: a part changes its offset within a page or an element, or leaves the window.
+            ProgramError: a part changes its offset within a page or element, or leaves the window.
         """
         image = self._image
         _check_places(places, image.config, 1 if within_pages else alignment(image.config))
@@ -169,28 +159,23 @@ class Linker(Generic[ImageT]):
 
 
 def parts(image: Image) -> tuple[Part, ...]:
-    """Return the parts of an image, in order. See :class:`Linker`."""
+    """Return the parts of an image, in order."""
     return Linker(image).parts
 
 
 def linked(image: ImageT, places: Mapping[Part, int]) -> ImageT:
-    """The image with its parts elsewhere; see :meth:`Linker.linked`."""
+    """Move the parts of an image, see :meth:`Linker.linked`."""
     return Linker(image).linked(places)
 
 
 def alignment(config: Config) -> int:
-    """Bytes by whose multiples parts move: whole pages, and whole elements of every memory."""
+    """Return the bytes by whose multiples parts move: pages, and elements of every memory."""
     routes = (route for cls in TRANSFERS for route in routes_of(cls, config).values())
     return max(PAGE_BYTES, *(route.element_bytes(config) for route in routes))
 
 
 def by_address(image: Image, parts: Sequence[Part]) -> References:
-    """Return the references of a program with known parts, one of which each instruction accesses.
-
-    Args:
-        image: the program.
-        parts: that do not overlap.
-    """
+    """Return the references of a program whose instructions access one part each."""
     order = sorted(range(len(parts)), key=lambda number: (parts[number].offset, parts[number].stop))
     starts = [parts[number].offset for number in order]
     of = np.full(len(image.code) // INSTRUCTION_BYTES, NO_PART, dtype=np.int32)
@@ -216,7 +201,7 @@ def _check_places(places: Mapping[Part, int], config: Config, step: int) -> None
 
 
 def _spans(image: Image) -> list[tuple[int, int] | None]:
-    """For each instruction, the range of bytes that it accesses, from the start of the window, or None."""
+    """Return the bytes that each instruction accesses, in the window, or None."""
     base = image.config.mem_base
     known: dict[int, tuple[int, int] | None] = {}  # equal instructions are one object
     found = []
@@ -242,7 +227,7 @@ def _check_spans(image: Image, references: References) -> None:
 
 
 def _inferred(image: Image) -> References:
-    """Return the references of a program that has none: the part in which each instruction accesses DRAM."""
+    """Return the references of a program that has none."""
     found = by_address(image, _parts_between(image))
     code = range(image.code_offset, image.code_offset + len(image.code))
     for index, span in enumerate(_spans(image)):

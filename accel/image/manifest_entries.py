@@ -1,4 +1,4 @@
-"""The entries of a manifest, each of the type that it must have."""
+"""The entries of a manifest, with checked types."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -10,10 +10,10 @@ T = TypeVar("T")
 
 
 def read_entry(data: Any, key: str, kind: type[T]) -> T:
-    """A value of the manifest, of the type that it must have.
+    """Return a value of the required type.
 
     Raises:
-        ProgramError: of this and the functions below: it is missing, of another type or out of range.
+        ProgramError: as from the functions below, it is missing, of another type or out of range.
     """
     if not isinstance(data, dict) or key not in data:
         raise ProgramError(f"its manifest has no {key!r} where one is needed")
@@ -24,7 +24,7 @@ def read_entry(data: Any, key: str, kind: type[T]) -> T:
 
 
 def read_optional(data: Any, key: str, kind: type[T]) -> T | None:
-    """The same of a value that may be missing, or null."""
+    """Return a value that may be missing, or null."""
     return None if data.get(key) is None else read_entry(data, key, kind)
 
 
@@ -35,7 +35,7 @@ def read_object(data: Any, key: str, make: Callable[[dict[str, Any]], T]) -> T |
 
 
 def read_offset(data: Any, key: str = "offset") -> int:
-    """A distance from the start of the window, in bytes."""
+    """Return an offset in the window, in bytes."""
     value = read_entry(data, key, int)
     if value < 0:
         raise ProgramError(f"{key} is {value} in its manifest; it must not be negative")

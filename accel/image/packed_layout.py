@@ -1,7 +1,7 @@
 """How a tensor lies in DRAM: an affine map from packed to logical indices.
 
-VTA's DMA moves whole elements, so the host packs a plain array into elements before a run and unpacks the
-result after it. Where the tensor's size is not a multiple of the element's, the packed array holds zeros.
+VTA's DMA moves whole elements, so the host packs arrays into elements and unpacks results. Incomplete
+elements hold zeros.
 """
 
 import reprlib
@@ -21,15 +21,13 @@ _FARTHEST = (1 << 32) - 1
 
 @dataclass(frozen=True, kw_only=True)
 class Preparation:
-    """How the host changes a tensor's values before it packs them: ``clip(value, *bounds) + offset``.
+    """How the host changes values before packing: ``clip(value, *bounds) + offset``.
 
     Attributes:
-        accepted: values outside of this range would not give the same result; they are refused.
-        bounds: beyond them all values have the same effect.
-        offset: added after clipping.
+        accepted: values outside of this range are refused.
 
     Raises:
-        ProgramError: a number is farther from zero than two int32 are from each other.
+        ProgramError: a number exceeds the difference of two int32.
     """
 
     accepted: tuple[int, int]
@@ -42,10 +40,10 @@ class Preparation:
                 raise ProgramError(f"a preparation has the number {number}; it must be in ±{_FARTHEST}")
 
     def apply(self, name: str, values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """Return the values to pack.
+        """Return values to pack.
 
         Raises:
-            ShapeError: a value is outside the range that the program was compiled for.
+            ShapeError: a value is outside ``accepted``.
         """
         low, high = self.accepted
         if values.size and (values.min() < low or values.max() > high):
@@ -55,31 +53,28 @@ class Preparation:
         return (clipped + self.offset).astype(np.int32)
 
     def undo(self, values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """Values that :meth:`apply` turns into these."""
+        """Return values that :meth:`apply` turns into these."""
         return (values.astype(np.int64) - self.offset).astype(np.int32)
 
     def accepts(self, values: npt.NDArray[np.int32]) -> bool:
-        """Whether :meth:`apply` would take these values."""
         low, high = self.accepted
         return not values.size or bool(low <= values.min() and values.max() <= high)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data; :meth:`from_dict` reads it back."""
         return {"accepted": list(self.accepted), "bounds": list(self.bounds), "offset": self.offset}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Preparation":
-        """The inverse of :meth:`to_dict`."""
         (a, b), (c, d) = data["accepted"], data["bounds"]
         return cls(accepted=(int(a), int(b)), bounds=(int(c), int(d)), offset=int(data["offset"]))
 
 
 @dataclass(frozen=True, kw_only=True)
 class BlockDiagonal:
-    """How the host widens the weights of a grouped computation before it packs them.
+    """How the host widens the weights of a grouped computation.
 
-    Rows are outputs, columns inputs of one group. With ``merged`` groups side by side, a row gets the columns
-    of all of them, and zeros in those that are not its own group's:
+    Rows are outputs, columns inputs of one group. With ``merged`` groups side by side, a row has zeros in the
+    columns of the others:
 
         [a b]           [a b 0 0]
         [c d]     ->    [0 0 c d]     two merged groups of one row and two columns each
@@ -101,22 +96,17 @@ class BlockDiagonal:
             )
 
     def widen(self, plain: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The wide array, ``(rows, merged * columns, ...)``, of a plain one, ``(rows, columns, ...)``."""
+        """From ``(rows, columns, ...)`` to ``(rows, merged * columns, ...)``."""
         rows, columns, *rest = plain.shape
         wide = np.zeros((rows, self.merged * columns, *rest), dtype=plain.dtype)
         wide[self._own(rows, columns)] = plain
         return wide
 
     def narrow(self, wide: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The inverse of :meth:`widen`."""
         return np.ascontiguousarray(wide[self._own(wide.shape[0], wide.shape[1] // self.merged)])
 
     def narrow_shape(self, wide: tuple[int, ...]) -> tuple[int, ...]:
-        """Shape of the plain array behind a wide one.
-
-        Raises:
-            ProgramError: its columns do not match the number of groups.
-        """
+        """Raise a ProgramError if the columns do not match the number of groups."""
         if len(wide) < 2 or wide[1] % self.merged:
             raise ProgramError(f"weights of shape {list(wide)} are not those of {self.merged} merged groups")
         return (wide[0], wide[1] // self.merged, *wide[2:])
@@ -126,19 +116,16 @@ class BlockDiagonal:
         return row, row // self.rows % self.merged * columns + np.arange(columns)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
         return {"rows": self.rows, "merged": self.merged}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Interleaved:
-    """How the host makes the store unit's parameters from a bias: for each channel a pair of bias and
-    scale.
+    """How the host makes PAR from a bias: a pair of bias and scale for each channel.
 
         [a b]     ->    [[a s] [b t]]
 
     Attributes:
-        channels: number of channels of the bias.
         words: int32 scales, one for each channel or one for all.
     """
 
@@ -152,26 +139,20 @@ class Interleaved:
             raise ProgramError("a scale among the parameters is not an int32")
 
     def widen(self, plain: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The parameters, int32 ``(channels, 2)``, of a bias, int32 ``(channels,)``."""
+        """From a bias, int32 ``(channels,)``, to int32 ``(channels, 2)``."""
         words = np.array(self.words, dtype=np.int32)
         return np.stack([plain, np.broadcast_to(words, plain.shape)], axis=1)
 
     def narrow(self, wide: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The inverse of :meth:`widen`."""
         return np.ascontiguousarray(wide[:, 0])
 
     def narrow_shape(self, wide: tuple[int, ...]) -> tuple[int, ...]:
-        """Shape of the bias behind parameters.
-
-        Raises:
-            ProgramError: they do not match the number of channels.
-        """
+        """Raise a ProgramError for another number of channels."""
         if wide != (self.channels, 2):
             raise ProgramError(f"parameters of shape {list(wide)} are not those of {self.channels} channels")
         return wide[:1]
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
         return {"channels": self.channels, "words": list(self.words)}
 
 
@@ -181,10 +162,10 @@ class PackedLayout:
 
     Attributes:
         shape: of the plain array.
-        packed: shape of the packed array in row-major order, with the element's own dimensions last.
-        element_dims: number of the last packed dimensions that make one element.
-        coefficients: one row per logical dimension, one column per packed one, none negative. A packed
-            dimension with zeros only repeats the data.
+        packed: shape of the packed array, with the element's dimensions last.
+        element_dims: number of dimensions of an element.
+        coefficients: a row per logical dimension, a column per packed one, none negative. A column of zeros
+            repeats the data.
     """
 
     shape: tuple[int, ...]
@@ -210,30 +191,29 @@ class PackedLayout:
 
     @property
     def elements(self) -> int:
-        """Elements of the packed tensor."""
         return prod(self.packed[: len(self.packed) - self.element_dims])
 
     @property
     def repeats(self) -> bool:
-        """Whether some packed dimension repeats the data; such a tensor is not an output."""
+        """Whether a packed dimension repeats the data, which excludes outputs."""
         columns = zip(*self.coefficients, strict=True)
         return any(size > 1 and not any(c) for size, c in zip(self.packed, columns, strict=True))
 
     def pack(self, plain: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The packed array of a plain one; zeros where the plain one ends."""
+        """Return the packed array, with zeros where the plain one ends."""
         padded = np.zeros(self.extents, dtype=plain.dtype)
         padded[tuple(slice(0, n) for n in plain.shape)] = plain
         return np.ascontiguousarray(self._view(padded))
 
     def unpack(self, packed: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The plain array of a packed one of shape :attr:`packed`, whose repeated data are equal."""
+        """Return the plain array."""
         padded = np.zeros(self.extents, dtype=packed.dtype)
         self._view(padded)[...] = packed
         return np.ascontiguousarray(padded[tuple(slice(0, n) for n in self.shape)])
 
     @property
     def extents(self) -> tuple[int, ...]:
-        """Shape of the plain array with all that the packed one holds."""
+        """Shape of the plain array with all packed values."""
         reach = (
             1 + sum(c * (n - 1) for c, n in zip(row, self.packed, strict=True)) for row in self.coefficients
         )
@@ -249,7 +229,6 @@ class PackedLayout:
         return np.lib.stride_tricks.as_strided(padded, self.packed, strides)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data; :meth:`from_dict` reads it back."""
         return {
             "shape": list(self.shape),
             "packed": list(self.packed),
@@ -259,11 +238,7 @@ class PackedLayout:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "PackedLayout":
-        """The inverse of :meth:`to_dict`.
-
-        Raises:
-            ProgramError: an entry is missing or no list of integers.
-        """
+        """Raise a ProgramError for damaged data."""
         missing = [key for key in cls.__dataclass_fields__ if key not in data]
         if missing:
             raise ProgramError(f"a layout has no {missing[0]!r}")
@@ -281,12 +256,11 @@ class PackedLayout:
 
 
 def blocked(shape: tuple[int, ...], element: tuple[tuple[int | None, int], ...]) -> PackedLayout:
-    """The layout of elements that are blocks of the tensor, in row-major order of the blocks.
+    """Return the layout of elements that are blocks, in row-major order.
 
     Args:
-        shape: of the tensor.
-        element: for each dimension of an element, the tensor's dimension and the block's size along it,
-            or None where the data repeats.
+        element: tensor's dimension, or None where data repeats, and block's size, for each dimension of an
+            element.
     """
     widths = {d: size for d, size in element if d is not None}
     outer = tuple(-(-n // widths.get(d, 1)) for d, n in enumerate(shape))

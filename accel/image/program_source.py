@@ -1,4 +1,4 @@
-"""The source of a program, as data in its file: expression, schedule, and the options of both."""
+"""The source of a program, as data in its file."""
 
 import reprlib
 from collections.abc import Mapping, Sequence
@@ -14,13 +14,12 @@ Step = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """The options that led to a schedule.
+    """The options of a schedule.
 
     Attributes:
-        workload: name of the operator, for example ``conv2d``, or None for a user's schedule.
-        parameters: of the workload, by name.
-        fold: whether reset and bias were folded into one step where possible, or None if unknown.
-        without: names of the reorder passes that were turned off.
+        workload: for example ``conv2d``, or None for a user's schedule.
+        fold: whether reset and bias were folded into one step, if known.
+        without: reorder passes that were turned off.
     """
 
     workload: str | None = None
@@ -29,7 +28,7 @@ class Options:
     without: tuple[str, ...] = ()
 
     def to_data(self) -> dict[str, Any]:
-        """Return plain data, one level deep, without unknown values."""
+        """Return plain data without unknown values."""
         named = {} if self.workload is None else {"workload": self.workload}
         fold = {} if self.fold is None else {"fold": self.fold}
         without = {"without": list(self.without)} if self.without else {}
@@ -37,11 +36,7 @@ class Options:
 
     @classmethod
     def from_data(cls, data: object) -> Self:
-        """The inverse of :meth:`to_data`.
-
-        Raises:
-            ProgramError: it is not an object, or a value is of the wrong type.
-        """
+        """Raise a ProgramError for damaged data."""
         values = _object("the options of the source are", data)
         workload, fold = values.pop("workload", None), values.pop("fold", None)
         if not isinstance(workload, str | None):
@@ -62,28 +57,21 @@ PLAIN = "plain"
 
 @dataclass(frozen=True, kw_only=True)
 class Mapped:
-    """The expression that a program computes instead of the requested one.
+    """The expression computed instead of the requested one.
 
     Attributes:
-        name: of the mapping, see :mod:`accel.compiler.mappings`.
-        expression: of the program's own tensors, as :mod:`accel.compiler.expr.expression_data` writes
-            it.
+        expression: as :mod:`accel.compiler.expr.expression_data` writes it.
     """
 
     name: str
     expression: Mapping[str, Any]
 
     def to_data(self) -> dict[str, Any]:
-        """As plain data."""
         return {"name": self.name, "expression": self.expression}
 
     @classmethod
     def from_data(cls, data: object) -> Self:
-        """The inverse of :meth:`to_data`.
-
-        Raises:
-            ProgramError: it is not an object, or an entry is missing or of the wrong type.
-        """
+        """Raise a ProgramError for damaged data."""
         values = _object("the mapping of the source is", data)
         name, expression = values.get("name"), values.get("expression")
         if not isinstance(name, str) or not name:
@@ -95,12 +83,11 @@ class Mapped:
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """The source of a program, as far as it is known.
+    """The source of a program, as far as known.
 
     Attributes:
         expression: the tensor expression, as :mod:`accel.compiler.expr.expression_data` writes it.
         schedule: the steps, as :mod:`accel.compiler.schedule.schedule_steps` applies them.
-        options: how the schedule came about.
         mapped: the expression of the schedule, or None if it is ``expression``.
     """
 
@@ -110,7 +97,6 @@ class Source:
     mapped: Mapped | None = None
 
     def to_data(self) -> dict[str, Any]:
-        """Return plain data, without unknown values."""
         data = {
             "expression": self.expression,
             "schedule": self.schedule,
@@ -121,11 +107,7 @@ class Source:
 
     @classmethod
     def from_data(cls, data: object) -> Self:
-        """The inverse of :meth:`to_data`; expression and schedule are checked where they are rebuilt.
-
-        Raises:
-            ProgramError: it is not an object, has another entry, or one of the wrong type.
-        """
+        """Raise a ProgramError for damaged data. Expression and schedule are checked later."""
         values = _object("the source is", data)
         known = [one.name for one in fields(cls)]
         for name in values:

@@ -1,5 +1,4 @@
-"""Where each instruction of a program comes from: the statement of the loop nest, the stage of the schedule
-that this computes, the step that made it, and the tensors that it works on."""
+"""Where each instruction of a program comes from."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
@@ -21,11 +20,10 @@ class Statement:
     """The origin of instructions.
 
     Attributes:
-        kind: its kind.
-        text: the statement, as the stage ``threads`` prints it, or empty outside the nest.
-        stage: the stage of the schedule whose values it computes or copies, or empty.
-        step: number of the schedule step that shaped it, or None.
-        tensor: the tensor that it moves or computes, in DRAM if there is one.
+        text: as the stage ``threads`` prints it, or empty outside the nest.
+        stage: its stage of the schedule, or empty.
+        step: number of the schedule step that shaped it.
+        tensor: the tensor that it moves or computes, preferably in DRAM.
         reads: other tensors that it reads.
         loops: names of the loops around it, outermost first.
     """
@@ -39,7 +37,7 @@ class Statement:
     loops: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data, without what is empty; :func:`read_statement` reads it back."""
+        """Return plain data without empty values."""
         found: dict[str, Any] = {"kind": self.kind}
         for name in ("text", "stage", "tensor"):
             if getattr(self, name):
@@ -51,7 +49,7 @@ class Statement:
 
 
 def read_statement(data: dict[str, Any]) -> Statement:
-    """The inverse of :meth:`Statement.to_dict`.
+    """Invert :meth:`Statement.to_dict`.
 
     Raises:
         ValueError: a value is of the wrong type, or unknown.
@@ -78,10 +76,10 @@ def read_statement(data: dict[str, Any]) -> Statement:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Provenance:
-    """The statements of a program, and the one that each instruction comes from.
+    """The statements of a program's instructions.
 
     Attributes:
-        statements: in order of their first instructions.
+        statements: by first instruction.
         of: int32[instructions], the number of a statement.
     """
 
@@ -102,11 +100,7 @@ class Provenance:
     __hash__ = None  # type: ignore[assignment]
 
     def check(self, instructions: int) -> None:
-        """Refuse references that do not fit a program with this number of instructions.
-
-        Raises:
-            ProgramError: they do not fit.
-        """
+        """Raise a ProgramError unless the references fit a program."""
         if len(self.of) != instructions:
             raise ProgramError(
                 f"its provenance is that of {len(self.of)} instructions; it has {instructions}"
@@ -114,12 +108,12 @@ class Provenance:
         check_numbers("provenance", self.of, len(self.statements), least=0)
 
     def to_data(self) -> list[dict[str, Any]]:
-        """The statements as a manifest holds them."""
+        """Return the statements for a manifest."""
         return [statement.to_dict() for statement in self.statements]
 
     @classmethod
     def from_data(cls, data: object, numbers: bytes) -> Self:
-        """From :meth:`to_data` and :func:`~accel.image.dram_references.numbers_to_bytes`.
+        """Invert :meth:`to_data` and :func:`~accel.image.dram_references.numbers_to_bytes`.
 
         Raises:
             ProgramError: they are damaged.

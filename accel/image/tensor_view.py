@@ -1,9 +1,8 @@
-"""How the host arranges a tensor's values for a program whose own tensor has another shape.
+"""How the host arranges a tensor for a program whose own tensor has another shape.
 
 A *mapping* computes an operator as another one: a convolution as a matrix product, say, whose rows are
-windows of the picture. The program's own tensors then hold what the user's tensors do, rearranged, perhaps
-several times, and with a fill value around the edges. Each value's place is an affine function of the place
-in the program's tensor, so that plain data describes it, and packing needs no compiler.
+windows of the picture. The program's tensors then hold the user's values rearranged, perhaps repeated, with a
+fill value around the edges.
 """
 
 import reprlib
@@ -26,11 +25,11 @@ class View:
     """``inner.reshape(sizes)[k] = tensor[coefficients @ k - before]``, and ``fill`` beyond the edges.
 
     Attributes:
-        shape: of the tensor as users know it.
-        before: number that is subtracted from each index.
-        sizes: dimensions of the view of the program's tensor, in row-major order.
-        coefficients: one row per dimension of the user's tensor, one column per one of ``sizes``.
-        fill: the value beyond the edges, in the tensor's type.
+        shape: of the user's tensor.
+        before: subtracted from each index.
+        sizes: dimensions of the view, in row-major order.
+        coefficients: a row per dimension of the user's tensor, a column per one of ``sizes``.
+        fill: the value beyond the edges.
 
     Raises:
         ProgramError: the numbers do not describe such a view.
@@ -58,21 +57,19 @@ class View:
 
     @property
     def extents(self) -> tuple[int, ...]:
-        """Shape of the user's tensor with all that is filled in around it."""
+        """Shape of the user's tensor with its edges."""
         return tuple(low + size + high for low, size, high in self._edges())
 
     @property
     def fills(self) -> bool:
-        """Whether the view reaches beyond the tensor's edges."""
         return any(low or high for low, _, high in self._edges())
 
     @property
     def size(self) -> int:
-        """Values of the program's tensor."""
         return prod(self.sizes)
 
     def _edges(self) -> list[tuple[int, int, int]]:
-        """For each dimension, the numbers of indices before the tensor, in it and after it."""
+        """Return numbers of indices before, in and after the tensor, by dimension."""
         found = []
         for size, before, row in zip(self.shape, self.before, self.coefficients, strict=True):
             low = sum(c * (n - 1) for c, n in zip(row, self.sizes, strict=True) if c < 0) - before
@@ -81,7 +78,7 @@ class View:
         return found
 
     def gather(self, tensor: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
-        """The values of the program's tensor, of this shape, from those of the user's."""
+        """Return the program's values, in this shape."""
         around = [(low, high) for low, _, high in self._edges()]
         padded = np.ascontiguousarray(tensor)
         if self.fills:
@@ -89,7 +86,7 @@ class View:
         return np.ascontiguousarray(self._strided(padded)).reshape(shape)
 
     def scatter(self, inner: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The inverse of :meth:`gather`; zeros where the view does not look."""
+        """Invert :meth:`gather`, with zeros outside of the view."""
         padded = np.zeros(self.extents, dtype=inner.dtype)
         self._strided(padded)[...] = inner.reshape(self.sizes)
         inside = tuple(slice(low, low + size) for low, size, _ in self._edges())
@@ -97,23 +94,22 @@ class View:
 
     @property
     def is_one_to_one(self) -> bool:
-        """Whether each of the user's values stands in the program's tensor exactly once; only such a tensor
-        can be an output."""
+        """Whether the program's tensor has each value exactly once, as an output must."""
         ones = np.ones(self.shape, dtype=np.bool_)
         blank = replace(self, fill=0)
         inside = int(np.count_nonzero(blank.gather(ones, self.sizes)))
         return inside == ones.size and bool(blank.scatter(np.ones(self.sizes, dtype=np.bool_)).all())
 
     def _strided(self, padded: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The dimensions of the program's tensor as they lie in the user's, edges included."""
+        """Return the program's dimensions as they lie in the user's tensor, with edges."""
         start, strides = self.walk()
         nbytes = padded.itemsize
         first = padded.reshape(-1)[start:]
         return np.lib.stride_tricks.as_strided(first, self.sizes, [step * nbytes for step in strides])
 
     def walk(self) -> tuple[int, tuple[int, ...]]:
-        """Where the first value of the program's tensor lies in an array of :attr:`extents`, and how far the
-        next one is along each of ``sizes``, in values."""
+        """Return the program's first value in an array of :attr:`extents`, and the stride of each of
+        ``sizes``, in values."""
         edges = self._edges()
         steps = [prod(self.extents[d + 1 :]) for d in range(len(edges))]
         start = sum(
@@ -126,7 +122,6 @@ class View:
         return start, tuple(strides)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data; :meth:`from_dict` reads it back."""
         return {
             "shape": list(self.shape),
             "before": list(self.before),
@@ -137,11 +132,7 @@ class View:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "View":
-        """The inverse of :meth:`to_dict`.
-
-        Raises:
-            ProgramError: an entry is missing, no list of integers, or they describe no view.
-        """
+        """Raise a ProgramError for damaged data."""
         missing = [key for key in cls.__dataclass_fields__ if key not in data]
         if missing:
             raise ProgramError(f"a view has no {missing[0]!r}")
@@ -158,11 +149,7 @@ class View:
 
 
 def integers(what: str, data: Any) -> tuple[int, ...]:
-    """A list of integers in a file, as a tuple.
-
-    Raises:
-        ProgramError: it is none.
-    """
+    """Convert a list of integers in a file, or raise a ProgramError."""
     if not isinstance(data, list) or any(type(n) is not int for n in data):
         raise ProgramError(f"{what} has {reprlib.repr(data)}; a list of integers is needed")
     return tuple(data)

@@ -1,4 +1,4 @@
-"""The initial state of a run, and its expected results: the data of a test program."""
+"""The initial state and the expected results of a test program."""
 
 import base64
 import binascii
@@ -23,19 +23,18 @@ NO_TOKENS: Tokens = (0, 0, 0, 0)
 
 @dataclass(frozen=True, kw_only=True)
 class Contents:
-    """Consecutive elements of a scratchpad, from ``element`` on, as little-endian bytes of the type in which
-    software holds its values."""
+    """Elements of a scratchpad from ``element`` on, as little-endian bytes of software's type."""
 
     scratchpad: str
     element: int
     data: bytes
 
     def check(self, config: Config) -> None:
-        """Refuse what does not fit the machine.
+        """Check the contents.
 
         Raises:
             ProgramError: no such scratchpad, parts of elements, elements beyond the last, or a value that
-                the scratchpad cannot hold.
+                does not fit.
         """
         pads = scratchpads_of(config)
         pad = pads.get(self.scratchpad)
@@ -76,7 +75,7 @@ class Contents:
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """The initial state of a run, except DRAM. Scratchpad elements that are not given are arbitrary."""
+    """The initial state except DRAM. Other scratchpad elements are arbitrary."""
 
     contents: tuple[Contents, ...] = ()
     tokens: Tokens = NO_TOKENS
@@ -107,10 +106,9 @@ class Expected:
 
     Attributes:
         cause: of the error that ends it, or NONE.
-        instruction: number of the instruction at which it ends, or None for any.
-        memory: expected contents of DRAM, with offsets from the start of the window.
-        contents: expected contents of the scratchpads.
-        tokens: expected counters at the end, or None for any.
+        instruction: at which it ends, or None for any.
+        memory: offsets in the window, and contents.
+        tokens: counters at the end, or None for any.
         racy: whether the token check must find a race.
     """
 
@@ -150,8 +148,7 @@ def cause_by_label(label: str, *, of_error: bool = False) -> Cause:
     """Return the cause with a name, for example ``dst-index``.
 
     Args:
-        label: the name.
-        of_error: whether ``none`` is refused.
+        of_error: refuse ``none``.
 
     Raises:
         ProgramError: there is no such cause.
@@ -163,11 +160,7 @@ def cause_by_label(label: str, *, of_error: bool = False) -> Cause:
 
 
 def check_scenario(start: Start, expected: Expected | None, config: Config, instructions: int) -> None:
-    """Refuse a scenario that does not fit the machine or the program.
-
-    Raises:
-        ProgramError: they do not fit.
-    """
+    """Raise a ProgramError for a scenario that does not fit."""
     limit = config.token_limit
     if not all(0 <= count <= limit for count in start.tokens):
         raise ProgramError(f"the tokens at the start are {list(start.tokens)}; a counter holds 0..{limit}")

@@ -1,8 +1,7 @@
 """The zip archive of a program file: one manifest and raw members, read within limits.
 
-Deflate makes a gigabyte of zeros a megabyte, other methods make it a few bytes. So unpacked sizes are
-limited by the size of the file, or by a limit in this module. Larger members are written uncompressed,
-so that every written file can be read.
+Compressed members can expand to gigabytes. So unpacked sizes are limited. Larger members are written
+uncompressed.
 """
 
 import json
@@ -27,7 +26,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def write_archive(file: IO[bytes], manifest: bytes, members: Iterable[tuple[str, bytes]]) -> None:
-    """Write an archive; the same content gives the same bytes."""
+    """Write an archive. Equal contents give equal bytes."""
     content = list(members)
     large = sum(len(data) for _, data in content) > LARGEST_CONTENT
     with zipfile.ZipFile(file, "w") as archive:
@@ -43,11 +42,11 @@ def _add(archive: zipfile.ZipFile, name: str, content: bytes, *, stored: bool) -
 
 
 class Archive:
-    """An archive to read from.
+    """An archive to read.
 
     Raises:
         ProgramError: from every method: a member is missing, too large, or packed in an unknown way.
-        BadZipFile: the archive is damaged. :func:`damage` returns the message.
+        BadZipFile: the archive is damaged, see :func:`damage`.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -64,7 +63,6 @@ class Archive:
             raise zipfile.BadZipFile("something stands before it")
 
     def manifest(self) -> Any:
-        """The manifest's data."""
         info, most = self._info(MANIFEST), max(LARGEST_MANIFEST, self._held)
         if info.file_size > most:
             raise ProgramError(f"its {MANIFEST} has {info.file_size} bytes; at most {most} are expected")
@@ -78,10 +76,7 @@ class Archive:
         return data
 
     def member(self, name: str, size: int, most: int) -> bytes:
-        """Return a member's content. Args:
-        name: of the member.
-        size: required size in bytes.
-        most: largest possible size in bytes."""
+        """Return a member's content of ``size`` bytes, ``most`` at most."""
         most = min(max(size, 0), most)
         found = self._info(name).file_size
         if found > most:
@@ -92,7 +87,6 @@ class Archive:
         return content
 
     def content(self, name: str) -> bytes:
-        """A member's content, whatever its size."""
         info = self._info(name)
         if info.file_size > self._left:
             raise ProgramError(
@@ -124,23 +118,23 @@ class Archive:
 
 
 def is_archive(file: IO[bytes]) -> bool:
-    """Whether a file, from where it is read next, begins as an archive does."""
+    """Whether a file begins as an archive, from its position on."""
     return file.read(len(MAGIC)) == MAGIC
 
 
 def damage(error: Exception) -> str:
-    """Return a message for a file that raises an unexpected exception."""
+    """Return a message for an unexpected exception."""
     told = isinstance(error, zipfile.BadZipFile | ValueError) and str(error)
     return told or "its parts do not fit together"
 
 
 def _is_end(record: bytes) -> bool:
-    """Whether these are the last bytes of an archive. zipfile would take further bytes for a comment."""
+    """Whether these bytes end an archive. zipfile would take more for a comment."""
     return len(record) == _END_BYTES and record[:4] == b"PK\x05\x06" and record[-2:] == b"\0\0"
 
 
 def _check_text(data: Any) -> None:
-    """Refuse text that holds half a surrogate pair, wherever it stands."""
+    """Refuse text with half a surrogate pair."""
     try:
         json.dumps(data, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:

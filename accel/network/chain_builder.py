@@ -1,8 +1,7 @@
-"""The construction of a chain's program from the programs of its layers.
+"""The construction of a chain's program.
 
-Each layer's program is linked to the addresses of the chain. The tokens of the layers are removed, and those
-of the whole instruction stream are inserted. LOADs of weights, micro-ops and parameters move to the beginning
-of their layer: they need no data of other layers and can run as soon as the scratchpads have space.
+Layers' programs are linked to the addresses of the chain, and their tokens are replaced. LOADs of weights,
+micro-ops and parameters move to the beginning of their layer, since they need no data of other layers.
 """
 
 from collections.abc import Sequence
@@ -47,7 +46,6 @@ def build_chain(graph: Graph, parts: Sequence[NetworkPart], needed: set[str], co
     """Build one program for several layers.
 
     Args:
-        parts: a group of :func:`~accel.network.chain_grouping.split_into_chains` with at least one layer.
         needed: tensors that the host or another chain needs.
 
     Raises:
@@ -58,8 +56,8 @@ def build_chain(graph: Graph, parts: Sequence[NetworkPart], needed: set[str], co
 
 @dataclass
 class _Stream:
-    """Instructions without tokens, with the offset of the DRAM that each touches (None for none), and the
-    index of its layer."""
+    """Instructions without tokens, with the offset of the DRAM that each touches, and the index of its
+    layer."""
 
     instructions: list[Instruction] = field(default_factory=list)
     offsets: list[int | None] = field(default_factory=list)
@@ -72,8 +70,6 @@ class _Stream:
 
 
 class _ChainBuilder:
-    """A chain under construction."""
-
     def __init__(self, graph: Graph, parts: Sequence[NetworkPart], needed: set[str], config: Config) -> None:
         self._graph = graph
         self._parts = tuple(parts)
@@ -110,7 +106,7 @@ class _ChainBuilder:
         )
 
     def _producers(self) -> list[int | None]:
-        """Return for each layer the last earlier layer whose result it reads, or None."""
+        """Return for each layer the last earlier layer whose result it reads."""
         writers: dict[str, list[int]] = {}
         for at, part in enumerate(self._layers):
             writers.setdefault(self._memory.root(part.fused.output), []).append(at)
@@ -168,10 +164,8 @@ class _ChainBuilder:
         return offset
 
     def _buffer(self, at: int, part: NetworkPart, tensor: ImageTensor, name: str) -> str:
-        """Return the buffer in which a layer reads or writes a tensor.
-
-        If the buffer has more halo lines than the layer's own program expects, its transfers are relocated.
-        """
+        """Return the buffer of a tensor. If its halo is larger than the layer expects, transfers are
+        relocated."""
         layouts, own = self._memory.layouts.get(name), part.layouts
         if layouts is None:
             return name
@@ -222,7 +216,6 @@ class _ChainBuilder:
     def _body(
         self, at: int, image: Image, resets: Sequence[Instruction]
     ) -> list[tuple[Instruction, int | None]]:
-        """Return a layer's instructions, each with the offset of the DRAM it touches."""
         program, references = self._layers[at].program, image.references
         assert program is not None
         assert references is not None
@@ -265,10 +258,7 @@ class _ChainBuilder:
 
 
 def _resets(at: int, linked: Sequence[Image]) -> list[Instruction]:
-    """Return SETs that restore the initial settings, for a layer that relies on them.
-
-    Only settings that earlier layers have changed and this layer does not set itself.
-    """
+    """Return SETs of initial settings that earlier layers have changed and this layer does not set itself."""
     changed = {type(one) for image in linked[:at] for one in image.instructions if isinstance(one, Set)}
     body = linked[at].instructions
     own = {type(one) for one in body if isinstance(one, Set)}
@@ -284,7 +274,7 @@ def _resets(at: int, linked: Sequence[Image]) -> list[Instruction]:
 def _link_transfers(
     transfers: Sequence[Transfer], linked: Instruction, own: Instruction
 ) -> list[Instruction]:
-    """Move transfers of a layer's own program as far as linking has moved the one that they replace."""
+    """Move transfers as far as linking has moved the one that they replace."""
     assert isinstance(linked, Transfer)
     assert isinstance(own, Transfer)
     distance = linked.dram_base - own.dram_base
@@ -292,10 +282,8 @@ def _link_transfers(
 
 
 def _constants_first(body: Sequence[Instruction]) -> list[int]:
-    """Return a layer's instructions, by index, with LOADs of constants first.
-
-    Only LOADs before the first product and the first STORE move.
-    """
+    """Return a layer's instructions with LOADs of constants before its first product and STORE first, by
+    index."""
     head = next((n for n, one in enumerate(body) if isinstance(one, Loops | Store)), 0)
     first = [
         n for n, one in enumerate(body[:head]) if isinstance(one, Load) and one.memory not in TENSOR_MEMORIES
@@ -305,8 +293,7 @@ def _constants_first(body: Sequence[Instruction]) -> list[int]:
 
 
 def _ends(layers: Sequence[int | None], count: int) -> list[int]:
-    """Return the index after each layer's last instruction. Instructions of no layer belong to the next
-    one."""
+    """Return the index after each layer's last instruction."""
     ends = [0] * count
     for index, layer in enumerate(layers):
         if layer is not None:

@@ -14,11 +14,7 @@ _Written = ImageTensor | ByteOrder
 
 
 def split_into_chains(graph: Graph, parts: Sequence[NetworkPart]) -> list[tuple[NetworkPart, ...]]:
-    """Start a new group before each part that reads a tensor in another packing than it was written.
-
-    Args:
-        parts: parts of the machine and parts that move nothing, in an order of execution.
-    """
+    """Start a new group before each part that reads a tensor in another packing than it was written."""
     groups: list[list[NetworkPart]] = [[]]
     written: dict[str, _Written] = {}
     for part in parts:
@@ -33,7 +29,7 @@ def split_into_chains(graph: Graph, parts: Sequence[NetworkPart]) -> list[tuple[
 
 
 def _alias(graph: Graph, part: NetworkPart, written: Mapping[str, _Written]) -> _Written | None:
-    """Return how the result of a part that moves nothing lies in DRAM, or None if its operands do not."""
+    """Return how the result of a part that moves nothing lies in DRAM, or None."""
     sources = [written.get(name) for name in part.fused.main.inputs]
     if not may_alias(graph, part):
         return sources[0]

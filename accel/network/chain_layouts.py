@@ -1,4 +1,4 @@
-"""The strip layouts of each tensor in a chain, and the row exchanges that fill them."""
+"""The strip layouts and row exchanges of each tensor in a chain."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -15,11 +15,10 @@ class TensorLayouts:
 
     Attributes:
         size: height and width of the picture.
-        element_bytes: size of an element.
-        layouts: the layouts by buffer name. The buffer of the plain layout has the tensor's name.
-        written: name of the buffer that the layer writes to.
-        exchanges: fill the other buffers and the halos, in this order. Each has the names of its source, its
-            target and its scratch buffer.
+        layouts: by buffer name. The plain buffer has the tensor's name.
+        written: the layer's buffer.
+        exchanges: fill the other buffers and the halos, in this order, each with the names of source, target
+            and scratch buffer.
     """
 
     size: PictureSize
@@ -34,7 +33,6 @@ class TensorLayouts:
 
     @property
     def scratch_buffers(self) -> tuple[str, ...]:
-        """Names of the buffers that exchanges need while they run."""
         return tuple(names[TRANSPOSED] for _, names in self.exchanges if TRANSPOSED in names)
 
     def buffer_of(self, layout: StripLayout) -> str:
@@ -48,7 +46,7 @@ class TensorLayouts:
 
 
 def layouts_read(part: NetworkPart, name: str) -> list[StripLayout]:
-    """Return the strip layouts in which a layer reads a tensor, or none if it reads the picture as it is."""
+    """Return the strip layouts in which a layer reads a tensor, or none for a plain picture."""
     if part.layouts is None or part.layer is None:
         return []
     return [
@@ -61,11 +59,10 @@ def layouts_read(part: NetworkPart, name: str) -> list[StripLayout]:
 def tensor_layouts(
     layers: Sequence[NetworkPart], needed: Collection[str], parts: Sequence[NetworkPart], config: Config
 ) -> dict[str, TensorLayouts]:
-    """Return the layouts of all tensors of a chain that lie in strips or that a layer reads in strips.
+    """Return the layouts of tensors in strips.
 
     Args:
-        needed: tensors that are needed outside of the chain.
-        parts: the layers, and the parts between them that move nothing.
+        needed: tensors needed outside of the chain.
     """
     found: dict[str, TensorLayouts] = {}
     for part in layers:

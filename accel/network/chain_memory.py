@@ -1,7 +1,7 @@
 """Where the tensors and constants of a chain lie in DRAM.
 
-Tensors that only layers of the chain need share one region, the activations, according to their live ranges.
-Equal constants of several layers are stored once.
+Tensors between layers share one region, the activations, according to their live ranges. Equal constants are
+stored once.
 """
 
 import re
@@ -24,18 +24,11 @@ from accel.network.tensor_aliases import find_aliases
 class ChainMemory:
     """Allocates the DRAM of a chain.
 
-    Args:
-        needed: tensors that the host or another chain needs.
-
     Attributes:
-        aliases: tensors that lie inside other tensors.
-        layouts: layouts of tensors that lie in strips.
-        plan: offsets of the tensors within the activations.
-        allocator: allocator of the whole window.
-        tensors: inputs and outputs of the chain's program.
+        aliases: tensors inside other tensors.
         segments: offsets and contents of constants.
-        operands: operands by the names of the program's inputs.
-        outputs: tensors of the graph by the names of the program's outputs.
+        operands: by the program's inputs.
+        outputs: tensors by the program's outputs.
         activations: the region of the tensors between the layers.
     """
 
@@ -71,7 +64,6 @@ class ChainMemory:
                 self._buffers[name] = self._allocate_output(name)
 
     def _replace_by_layouts(self) -> None:
-        """Allocate the buffers of strip layouts instead of, or in addition to, plain pictures."""
         for name, layouts in self.layouts.items():
             if self.root(name) == name and name not in layouts.buffers:
                 del self._results[name], self._nbytes[name]
@@ -116,21 +108,18 @@ class ChainMemory:
     # --- while the chain is built ----------------------------------------------------------------
 
     def unique_name(self, name: str) -> str:
-        """Return an unused name that a program can have for a tensor of the graph."""
         plain = re.sub(r"\W", "_", name, flags=re.ASCII)
         return self._names.fresh(plain if plain.isidentifier() else f"t{plain}")
 
     def root(self, name: str) -> str:
-        """Return the outermost tensor that contains a tensor."""
         return self.aliases.location(name)[0]
 
     def offset(self, buffer: str) -> int | None:
-        """Return the offset of a tensor or a layout, or None if no layer of the chain writes it."""
+        """Return the offset, or None if no layer of the chain writes the buffer."""
         root, bytes_before = self.aliases.location(buffer)
         return self._buffers[root].offset + bytes_before if root in self._buffers else None
 
     def exchange_constant(self, name: str, content: bytes) -> int:
-        """Return the offset of a constant of a row exchange."""
         if content not in self._shared:
             part = self.allocator.allocate(self.unique_name(name), len(content))
             self._shared[content] = part
@@ -138,7 +127,6 @@ class ChainMemory:
         return self._shared[content].offset
 
     def layer_constant(self, part: Part, segments: Mapping[int, bytes]) -> int:
-        """Return the offset of a part that is not a tensor of the graph, for example the micro-ops."""
         content = {
             offset - part.offset: data
             for offset, data in segments.items()
@@ -154,7 +142,7 @@ class ChainMemory:
         return self._shared[key].offset
 
     def input(self, tensor: ImageTensor, operand: Operand) -> int:
-        """Return the offset of an input of the chain. Equal tensors in equal packings share one."""
+        """Equal tensors in equal packings share one offset."""
         source = self.root(operand.tensor)
         copies = (operand.copies, operand.axis, operand.groups, operand.tensor_shape)
         if operand.generated:

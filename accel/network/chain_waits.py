@@ -1,9 +1,9 @@
 """How the layers of a chain wait for one another: the tokens that take the fewest cycles.
 
-A LOAD must wait for the STOREs that wrote what it reads. It can wait for exactly these STOREs, which lets it
-start early. But the token passes through the compute unit, so that each wait delays the load unit. Or the
-first LOAD of a layer waits once for the last STORE of the layer before, and all further LOADs run ahead
-without waiting. Both strategies are simulated, and a third one that chooses for each layer.
+A LOAD must wait for the STOREs of its data. Waiting for exactly these STOREs starts it early, but each token
+passes through the compute unit and delays the load unit. Alternatively, the first LOAD of a layer waits once
+for the last STORE of the layer before. Both strategies are simulated, and a third one that chooses for each
+layer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,13 +45,12 @@ def insert_fastest_tokens(
     """Insert the tokens of the fastest strategy.
 
     Args:
-        layers: for each instruction the index of its layer.
-        producers: for each layer the last layer whose result it reads, or None.
+        layers: by instruction.
+        producers: the last layer that each layer reads.
         segments: constants in DRAM, which contain the micro-ops.
 
     Returns:
-        The program, and the cycles of each strategy, or none if no layer reads the result of another
-        one.
+        The program, and the cycles of each strategy, if any layer reads another's result.
     """
     waits = _waits_per_layer(instructions, layers, producers)
     needed = _dependences(instructions, segments, config)
@@ -88,7 +87,7 @@ def insert_fastest_tokens(
 def _waits_per_layer(
     instructions: Sequence[Instruction], layers: Sequence[int], producers: Sequence[int | None]
 ) -> dict[int, int]:
-    """Return for each layer's first LOAD of a tensor the last STORE of the layer that wrote it."""
+    """Return for each layer's first LOAD of a tensor the STORE that it waits for: the writer's last."""
     last_store: dict[int, int] = {}
     waits: dict[int, int] = {}
     has_loaded: set[int] = set()

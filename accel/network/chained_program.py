@@ -1,4 +1,4 @@
-"""A chain: several layers as one program, which the machine executes without the host."""
+"""Several layers as one program, which the machine executes without the host."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,15 +12,14 @@ from accel.run.program import Program
 
 @dataclass(frozen=True, kw_only=True)
 class Chain:
-    """Layers that the machine executes one after another, in one program.
+    """Layers that the machine executes one after another.
 
     Attributes:
-        parts: the layers, and the parts between them that move nothing.
-        program: the program of all layers.
-        operands: tensors that the program reads, by the names of its inputs.
-        outputs: tensors of the graph, by the names of the program's outputs.
-        ends: for each layer the index of the instruction after its last one.
-        memory: offsets of the tensors between the layers.
+        parts: layers, and parts that move nothing.
+        operands: by the program's inputs.
+        outputs: tensors by the program's outputs.
+        ends: index after the last instruction of each layer.
+        memory: offsets of tensors between layers.
         compared: cycles by strategy. The fastest was chosen, see :mod:`accel.network.chain_waits`.
     """
 
@@ -34,11 +33,10 @@ class Chain:
 
     @property
     def layers(self) -> tuple[NetworkPart, ...]:
-        """The parts that the machine executes."""
         return tuple(part for part in self.parts if part.on_machine)
 
     def with_constants(self, graph: Graph) -> Program:
-        """Return the program with the graph's constants as its own, for tools that run a single program."""
+        """Return the program with the graph's constants as its own."""
         segments, tensors = list(self.program.segments), list(self.program.tensors)
         for at, tensor in enumerate(tensors):
             operand = self.operands.get(tensor.name)

@@ -37,11 +37,7 @@ class ClampedLinear:
     high: int
 
     def values(self, values: _Integers, zero: int, bounds: tuple[int, int] | None = None) -> _Integers:
-        """Compute the results.
-
-        Args:
-            values: the operand's values minus its zero point.
-        """
+        """Compute the results of an operand's values minus its zero point."""
         word = Scale.of(self.scale)
         low, high = bounds or (self.low, self.high)
         return requantize(
@@ -52,7 +48,7 @@ class ClampedLinear:
 def fit_clamped_linear(values: _Integers, results: _Integers, zero: int) -> ClampedLinear | None:
     """Find the function that has exactly these results, or return None.
 
-    For example, a ReLU6 of uint8 with one scale is found, a sigmoid is not.
+    For example, it finds a ReLU6 of uint8, but no sigmoid.
 
     Args:
         values: the operand's values minus its zero point, ascending.
@@ -76,7 +72,6 @@ def _fit(values: tuple[int, ...], results: tuple[int, ...], zero: int) -> Clampe
 
 
 def _candidates(x: _Integers, y: _Integers, low: int, high: int) -> Iterator[tuple[int, int, float]]:
-    """Yield weight, bias and scale of linear functions near ascending results."""
     slope = _slope_through_origin(x, y, low, high)
     if slope is not None:
         yield 1, 0, float(np.float32(slope))
@@ -100,10 +95,10 @@ def _slope_through_origin(x: _Integers, y: _Integers, low: int, high: int) -> fl
 
 
 def _best_line(x: _Integers, y: _Integers, low: int, high: int) -> tuple[float, float]:
-    """Return slope and offset of the line that is farthest from all rounding thresholds.
+    """Return slope and offset of the line that is farthest from rounding thresholds.
 
-    For a given slope, each result allows an interval of offsets. The length of their intersection is a
-    concave function of the slope, so that bisection finds its maximum.
+    For a given slope, each result allows an interval of offsets. Bisection finds the longest intersection,
+    since its length is concave in the slope.
     """
     above, below = y > low, y < high
     if not above.any():

@@ -11,7 +11,6 @@ class DramAllocator:
 
     Attributes:
         alignment: bytes of which offsets are multiples, apart from ``like_offset``.
-        parts: all that was allocated, in order.
     """
 
     def __init__(self, config: Config) -> None:

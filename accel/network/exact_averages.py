@@ -14,13 +14,11 @@ _SAFE_SCALES = (1e-25, 1e25)
 def exact_average_scale(data: Tensor, out: Tensor, taps: int, count: int) -> np.float32 | None:
     """Return the scale that requantizes integer sums to the averages that float32 computes.
 
-    In float32, each value is dequantized, and the numbers are summed, divided and rounded. The distance from
-    the exact mean has a bound for each sum. If no mean is that close to a rounding threshold, integers round
-    to the same results.
+    If no exact mean is within float32's error of a rounding threshold, integers round to the same results.
 
     Returns:
-        None if a mean is too close to a threshold. For example, if 2x2 windows have equal scales before and
-        after, every other sum lies exactly on one.
+        None if a mean is too close. For example, with 2x2 windows and equal scales, every other sum lies on a
+        threshold.
     """
     (scale, zero), (out_scale, out_zero) = data.scale_and_zero, out.scale_and_zero
     if not all(_SAFE_SCALES[0] < float(one) < _SAFE_SCALES[1] for one in (scale, out_scale)):

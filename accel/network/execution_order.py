@@ -9,13 +9,12 @@ from accel.network.placement import NetworkPart
 def order_parts(
     graph: Graph, parts: Sequence[NetworkPart], aliases: Collection[str] = ()
 ) -> tuple[tuple[NetworkPart, ...], ...]:
-    """Group parts, alternating between machine and host, so that each part follows its producers.
+    """Group parts, alternating between machine and host.
 
-    Greedy: a group contains every part with the same placement that can run by then. Parts that move nothing
-    join the group of the machine.
+    Greedy: a group has every part of one placement that can run by then. Parts that move nothing join the
+    group of the machine.
 
     Args:
-        parts: in any order in which they can run.
         aliases: results of parts that move nothing if layers of the machine read them.
     """
     available = {*graph.inputs, *graph.constants}

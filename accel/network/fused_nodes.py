@@ -14,7 +14,7 @@ Bounds = tuple[int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class FusedNodes:
-    """Nodes in the order of the graph, of which only the last result is needed elsewhere.
+    """Nodes in graph order. Only the last result is needed elsewhere.
 
     For example, ``Conv + Clip + Add`` has a convolution as ``main``, one node in ``clips`` and an
     ``addition``.
@@ -24,7 +24,7 @@ class FusedNodes:
         pad: a Pad before it, with the value that stands for the number zero.
         clips: bounds after it.
         addition: the sum of their result and another tensor.
-        sum_clips: bounds after the sum.
+        sum_clips: bounds after that.
     """
 
     main: Node
@@ -40,39 +40,35 @@ class FusedNodes:
 
     @property
     def name(self) -> str:
-        """The name of the main node."""
         return self.main.name
 
     @property
     def output(self) -> str:
-        """The tensor that the last node computes."""
         return self.nodes[-1].output
 
     @property
     def result(self) -> str:
-        """The tensor before the addition."""
+        """The result before the addition."""
         return (self.main, *self.clips)[-1].output
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The tensors that the nodes read, each once."""
         inside = {node.output for node in self.nodes}
         return tuple(dict.fromkeys(name for node in self.nodes for name in node.inputs if name not in inside))
 
     @property
     def residual(self) -> str:
-        """The other operand of the addition."""
         assert self.addition is not None
         left, right = self.addition.inputs
         return right if left == self.result else left
 
     @property
     def moves_nothing(self) -> bool:
-        """Whether the result has the bytes of the operand, under another name or in another shape."""
+        """Whether only the name or the shape changes, not the bytes."""
         return isinstance(self.main.operator, Identity | Reshape)
 
     def operators(self) -> str:
-        """Return the kinds of the nodes, for example ``Conv + Clip + Add``."""
+        """For example ``Conv + Clip + Add``."""
         return " + ".join(node.operator.kind for node in self.nodes)
 
     def macs(self, graph: Graph) -> int:
@@ -80,7 +76,7 @@ class FusedNodes:
 
 
 def bounds(clips: Iterable[Node], dtype: str) -> Bounds:
-    """Return the least and the greatest value of an integer type that a sequence of Clips can return."""
+    """Return the least and the greatest integer that a sequence of Clips can return."""
     limits = np.iinfo(dtype)
     least, most = int(limits.min), int(limits.max)
     for node in clips:

@@ -1,8 +1,8 @@
 """Which nodes of a graph can be fused, and in which ways.
 
-A convolution can take over padding of zeros. Convolutions, matrix products and global averages can take over
-bounds. Convolutions and matrix products can also add a residual, and bound the sum. A node can only be fused
-if no other node reads its operand. :mod:`accel.network.fusion_choice` chooses between the ways.
+Convolutions can take over padding of zeros. Convolutions, matrix products and global averages can take over
+bounds. The first two can also add a residual, and bound the sum. A fused node is the only reader of its
+operand.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,21 +23,19 @@ class FusionGroup:
     """Neighbouring nodes, and the ways to fuse them.
 
     Attributes:
-        alternatives: in each of them, every node is in exactly one piece. The first alternative fuses most
-            nodes, the last one none.
+        alternatives: each has every node once. The first fuses most nodes, the last none.
     """
 
     alternatives: tuple[tuple[FusedNodes, ...], ...]
 
     @property
     def unfused(self) -> tuple[FusedNodes, ...]:
-        """The alternative in which no nodes are fused."""
         return self.alternatives[-1]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Anchor:
-    """A node with the nodes that it can take over: padding, bounds, and an addition after these."""
+    """A node with the padding, bounds and addition that it can take over."""
 
     main: Node
     pad: Node | None
@@ -46,10 +44,7 @@ class _Anchor:
 
 
 def fusion_groups(graph: Graph) -> tuple[FusionGroup, ...]:
-    """Divide all nodes of a graph into groups that are fused independently.
-
-    A group has one product, or two products whose results are added, so that it has few alternatives.
-    """
+    """Divide a graph into groups that are fused independently."""
     consumers = graph.consumers()
     anchors = [_anchor(graph, node, consumers) for node in graph.nodes if _is_anchor(graph, node)]
     by_addition: dict[str, list[_Anchor]] = {}
@@ -84,10 +79,10 @@ def _alternatives(
     sum_clips: tuple[Node, ...],
     positions: Mapping[str, int],
 ) -> Iterator[tuple[FusedNodes, ...]]:
-    """Yield the ways to fuse nodes, each in an order of execution.
+    """Yield the ways to fuse nodes.
 
     Args:
-        anchors: one, or two whose results are added, in the order of the graph.
+        anchors: one, or two whose results are added.
     """
     yes_or_no = (True, False)
     # of two anchors the later one is tried first: when it runs, the other operand is already there
@@ -126,7 +121,7 @@ def _alternatives(
 
 
 def _is_anchor(graph: Graph, node: Node) -> bool:
-    """Whether the machine requantizes a node's sums, so that it can fuse others."""
+    """Whether the machine requantizes the node's sums."""
     return isinstance(node.operator, Conv | MatMul | GlobalAveragePool) and (
         graph.tensors[node.output].dtype in QUANTIZED
     )
@@ -159,7 +154,7 @@ def _clips(graph: Graph, name: str, consumers: Mapping[str, Sequence[Node]]) -> 
 
 
 def _pad(graph: Graph, node: Node, consumers: Mapping[str, Sequence[Node]]) -> Node | None:
-    """Return padding before a convolution that its windows can do: spatial axes only, with the zero point."""
+    """Return padding that a convolution can do: spatial axes only, with the zero point."""
     before = graph.producers.get(node.inputs[0])
     if before is None or not isinstance(node.operator, Conv) or not isinstance(before.operator, Pad):
         return None
@@ -175,7 +170,7 @@ def _pad(graph: Graph, node: Node, consumers: Mapping[str, Sequence[Node]]) -> N
 
 
 def _addition(graph: Graph, name: str, consumers: Mapping[str, Sequence[Node]]) -> Node | None:
-    """Return the Add that follows a tensor if all its tensors have one shape."""
+    """Return the Add after a tensor, without broadcasting."""
     node = _only_consumer(graph, name, consumers)
     if node is None or not isinstance(node.operator, Add):
         return None

@@ -1,9 +1,7 @@
-"""The choice of fusion and placement: of the ways to execute a group, the one with the fewest predicted
-cycles.
+"""The choice of fusion and placement with the fewest predicted cycles.
 
-Groups share no nodes and are small, so that each is decided separately by trying all alternatives. Nodes that
-multiply run on the machine if it supports them. All other nodes run where they take fewer cycles. Of two
-alternatives with equal cycles, the one with fewer pieces wins.
+Each group is decided separately by trying all alternatives. Nodes that multiply run on the machine if it
+supports them, all others where they take fewer cycles. Of equal alternatives, the one with fewer pieces wins.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,9 +29,8 @@ class PlacementOption:
     """Fused nodes on the machine or on the host.
 
     Attributes:
-        fused: the nodes.
-        layer: the lowered nodes, or None on the host.
-        unsupported: why the machine cannot execute them, or empty if it can.
+        layer: None on the host.
+        unsupported: why the machine cannot execute them, or empty.
     """
 
     fused: FusedNodes
@@ -42,12 +39,10 @@ class PlacementOption:
 
     @property
     def where(self) -> Where:
-        """The placement."""
         return "host" if self.layer is None else "machine"
 
     @property
     def reason(self) -> str:
-        """Why the nodes are on the host, or empty on the machine."""
         if self.layer is not None:
             return ""
         return self.unsupported or "the host is predicted to take fewer cycles"
@@ -58,11 +53,9 @@ class Alternative:
     """A way to execute a group, for reports.
 
     Attributes:
-        stages: operators of each piece and where they run, for example ``Conv + Clip`` or ``Add on the
-            host``.
-        cost: predicted, or None if the machine does not support it.
+        stages: each piece, for example ``Conv + Clip`` or ``Add on the host``.
+        cost: None if the machine does not support it.
         refused: why it does not.
-        is_unfused: whether no nodes are fused.
     """
 
     stages: tuple[str, ...]
@@ -80,7 +73,7 @@ class Alternative:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Alternative":
-        """Restore from :meth:`to_dict`. Damaged data raises a ProgramError."""
+        """Raise a ProgramError for damaged data."""
         return cls(
             stages=tuple(map(str, read_entry(data, "stages", list))),
             cost=read_object(data, "cost", Cost.from_dict),
@@ -91,11 +84,11 @@ class Alternative:
 
 @dataclass(frozen=True, kw_only=True)
 class FusionChoice:
-    """The alternatives of a group.
+    """The alternatives of a group, the chosen one first.
 
     Attributes:
         name: names of the group's main nodes.
-        alternatives: the chosen one, then others by cycles, then those that the machine does not support.
+        alternatives: chosen, others by cycles, unsupported.
     """
 
     name: str
@@ -103,7 +96,7 @@ class FusionChoice:
 
     @property
     def saved(self) -> Cost:
-        """The predicted cost of the nodes run one by one, minus that of the chosen alternative."""
+        """The predicted cost of the unfused nodes, minus that of the chosen alternative."""
         chosen = self.alternatives[0].cost or ZERO_COST
         unfused = [one.cost for one in self.alternatives if one.is_unfused and one.cost is not None]
         return min(unfused, key=lambda cost: cost.cycles) - chosen if unfused else ZERO_COST
@@ -117,19 +110,19 @@ class FusionChoice:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "FusionChoice":
-        """Restore from :meth:`to_dict`. Damaged data raises a ProgramError."""
+        """Raise a ProgramError for damaged data."""
         alternatives = tuple(Alternative.from_dict(one) for one in read_entry(data, "alternatives", list))
         return cls(name=read_entry(data, "name", str), alternatives=alternatives)
 
 
 def total_savings(choices: Sequence[FusionChoice]) -> Cost:
-    """Return the predicted savings of all fusions together."""
+    """Return the predicted savings of all fusions."""
     return sum((choice.saved for choice in choices), ZERO_COST)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Candidate:
-    """An alternative that can be executed: one placement for each piece."""
+    """A supported alternative: one placement for each piece."""
 
     cost: Cost
     options: tuple[PlacementOption, ...]
@@ -143,7 +136,7 @@ class _Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class _Refusal:
-    """An alternative that the machine does not support, because of one piece."""
+    """An alternative with a piece that the machine does not support."""
 
     fused: FusedNodes
     reason: str
@@ -155,8 +148,7 @@ class _Placements:
     """Where some fused nodes can run.
 
     Attributes:
-        options: none if only the machine could execute the nodes as one, and does not support them.
-        unsupported: why it does not.
+        options: none if only the machine could fuse them, and does not support it.
         cost: on the machine.
     """
 
@@ -166,10 +158,10 @@ class _Placements:
 
 
 class FusionChooser:
-    """Chooses alternatives, and remembers the costs of fused nodes.
+    """Chooses alternatives, and caches costs.
 
     Args:
-        approximate: allow additions whose integers differ from float32 for some pairs of values.
+        approximate: as for :func:`~accel.network.placement.place`.
     """
 
     def __init__(self, graph: Graph, config: Config, *, approximate: bool) -> None:
@@ -179,7 +171,7 @@ class FusionChooser:
         self._known: dict[tuple[str, ...], _Placements] = {}
 
     def choose(self, group: FusionGroup) -> tuple[tuple[PlacementOption, ...], FusionChoice]:
-        """Return the best alternative, in an order of execution, and the comparison for reports."""
+        """Return the best alternative, in an order of execution, and a report."""
         candidates: list[_Candidate] = []
         refusals: list[_Refusal] = []
         for pieces in group.alternatives:
@@ -208,7 +200,7 @@ class FusionChooser:
         return tuple(_with_reason(option, best.options, refusals) for option in best.options), choice
 
     def refuse(self, option: PlacementOption, reason: str) -> None:
-        """Record that the machine turned out not to support an option."""
+        """Record that an option does not compile."""
         fused = option.fused
         self._known[_key(fused)] = _Placements(options=_on_host(fused, reason), unsupported=reason)
 
@@ -251,7 +243,7 @@ def _on_host(fused: FusedNodes, unsupported: str) -> list[PlacementOption]:
 def _with_reason(
     option: PlacementOption, chosen: Sequence[PlacementOption], refusals: Sequence[_Refusal]
 ) -> PlacementOption:
-    """Explain why an addition is on the host, if a product of the machine could not fuse it."""
+    """Explain why a product did not fuse an addition on the host."""
     if option.layer is not None:
         return option
     mains = [other.fused.name for other in chosen if other.layer is not None]

@@ -1,8 +1,7 @@
 """Files of graphs that are not compiled.
 
-The file is an archive like that of a compiled network, with the same members for the graph. Its manifest
-has the format ``accel-graph``. The files ``constants/N.bin`` hold constants as they lie in memory,
-little-endian. Reading it does not need the package onnx.
+The zip archive is like that of a compiled network. Its manifest has the format ``accel-graph``. The files
+``constants/N.bin`` hold constants, little-endian.
 """
 
 import io
@@ -27,7 +26,7 @@ VERSION = 1
 
 
 def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
-    """Write a graph. If that fails, no file is left behind.
+    """Write a graph, all or nothing.
 
     Raises:
         ProgramError: the file cannot be written.
@@ -72,7 +71,7 @@ def _read(name: str, file: IO[bytes]) -> Graph:
 
 
 def constant_members(graph: Graph) -> list[tuple[str, bytes]]:
-    """Return names and contents of the members that hold a graph's constants."""
+    """Return names and contents of the members for a graph's constants."""
     return [(_member(number), _raw(array)) for number, array in enumerate(graph.constants.values())]
 
 

@@ -1,8 +1,6 @@
 """Mappings of layers whose data the host packs.
 
-The host can pack such data in any way, so that the compiler chooses the fastest mapping. All other layers
-read their data as another layer has written it. No mapping changes the layout of a result, since other layers
-read it.
+The host can pack data for the fastest mapping. All other layers read data as another layer has written it.
 """
 
 from accel.compiler.mappings.mapping import AUTO, PLAIN
@@ -29,8 +27,8 @@ def choose_layer_mapping(graph: Graph, layer: LoweredLayer, config: Config) -> M
 def host_packs_data(graph: Graph, layer: LoweredLayer) -> bool:
     """Whether a layer's data comes from the host.
 
-    This is the case for inputs of the graph and for results of operators with float32 operands, which the
-    machine does not have, also after Identity, Reshape and Transpose.
+    This holds for inputs of the graph and for results of float32 operators, also after Identity, Reshape and
+    Transpose.
     """
     name = next((operand.tensor for operand in layer.operands if operand.name == _DATA), None)
     while name is not None and name not in graph.inputs:

@@ -1,13 +1,11 @@
 """The assignment of strip layouts to the tensors of a chain, by predicted cycles.
 
-On machines whose elements have several rows, a plain picture fills one row of each element. Convolutions can
-compute pictures in strips, one in each row (:mod:`accel.network.strip_layout`). This is the mapping
-``strips=Yx1`` of :mod:`accel.compiler.mappings`. A tensor's layouts depend on the layer that writes it and on
-all layers that read it. If a reader needs a halo or another layout, a row exchange
-(:mod:`accel.network.row_exchange`) fills it.
+Where elements have several rows, a plain picture fills one. Convolutions can compute pictures in strips, one
+in each row (:mod:`accel.network.strip_layout`): the mapping ``strips=Yx1``. If a reader needs a halo or
+another layout, a row exchange (:mod:`accel.network.row_exchange`) fills it.
 
-The search minimizes the cycles of all layers and exchanges together. It iterates over the layers in
-order. Among partial assignments that are equivalent for the remaining layers, it keeps the fastest.
+Dynamic programming minimizes the cycles of all layers and exchanges: of partial assignments that are
+equivalent for the remaining layers, the fastest remains.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -51,10 +49,10 @@ def assign_layouts(
     """Compile the layers of a chain for the layouts with the fewest predicted cycles.
 
     Args:
-        needed: tensors that are needed outside of the chain, as plain pictures.
+        needed: tensors needed outside of the chain, as plain pictures.
 
     Returns:
-        The parts, and the choice for each layer that has several candidates.
+        The parts, and the choices of layers.
     """
     if not supports_row_exchange(config):
         return tuple(parts), ()
@@ -77,10 +75,8 @@ class _SharedPicture:
     """A picture that one layer writes and others read.
 
     Attributes:
-        writer: index of the layer that writes it.
-        size: height and width of the picture.
-        readers: layer index and operand name of each layer that can read it in strips.
-        needs_plain: whether anything else reads it as a plain picture.
+        readers: layer index and operand name of readers in strips.
+        needs_plain: whether anything reads it as a plain picture.
     """
 
     writer: int
@@ -98,9 +94,8 @@ class _PartialAssignment:
     """Candidates of the first layers.
 
     Attributes:
-        cycles: predicted cycles of the layers, and of each exchange whose layers all have candidates.
-        visible: candidates of layers that share a picture with a later layer, by index.
-        chosen: all candidates, by index.
+        cycles: predicted cycles of layers and complete exchanges.
+        visible: candidates of layers that share a picture with a later one.
     """
 
     cycles: int
@@ -109,8 +104,6 @@ class _PartialAssignment:
 
 
 class _LayoutSearch:
-    """Candidates of all layers, and the cost of their combinations."""
-
     def __init__(
         self, graph: Graph, parts: Sequence[NetworkPart], needed: Collection[str], config: Config
     ) -> None:
@@ -155,7 +148,7 @@ class _LayoutSearch:
         return row_exchanges(self._config, picture.size, written, others)
 
     def _cost(self, number: int, chosen: Mapping[int, LayerCandidate]) -> int | None:
-        """Return the cycles of a picture's exchanges, or None if they do not fit the scratchpads."""
+        """Return the cycles of a picture's exchanges, or None if they do not fit."""
         picture = self._pictures[number]
         key = (number, *(chosen[at].strips for at in sorted(picture.layers)))
         if key not in self._exchange_cycles:
@@ -197,12 +190,11 @@ class _LayoutSearch:
         complete: Sequence[int],
         visible: Collection[int],
     ) -> None:
-        """Add a candidate to an assignment, and keep the result if it is the fastest of its kind.
+        """Add a candidate to an assignment, and keep the fastest of each kind.
 
         Args:
             extended: the fastest assignments, by numbers of strips of the visible layers.
             complete: pictures of which this is the last layer.
-            visible: layers that share a picture with a later layer.
         """
         seen = assignment.visible | {at: candidate}
         costs = [self._cost(number, seen) for number in complete]
@@ -218,7 +210,7 @@ class _LayoutSearch:
     # --- the result ------------------------------------------------------------------------------
 
     def compile(self, at: int, candidate: LayerCandidate) -> NetworkPart:
-        """Compile a layer for its layouts.
+        """Compile a layer.
 
         Raises:
             ScheduleError: the compiler uses other layouts.
@@ -248,8 +240,7 @@ class _LayoutSearch:
         )
 
     def _check_layouts(self, part: NetworkPart, candidate: LayerCandidate, program: Program) -> None:
-        """Refuse a program whose tensors have other layouts, or cannot have a larger halo by a
-        ScheduleError."""
+        """Raise a ScheduleError for a program with other layouts, or whose halo cannot grow."""
         assert part.layer is not None
         assert candidate.writes is not None
         for name, layout in [*candidate.reads.items(), (part.layer.output, candidate.writes)]:

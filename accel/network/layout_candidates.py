@@ -1,4 +1,4 @@
-"""The mappings that each layer of a chain can have, with the strip layouts of its operands and its result."""
+"""The mappings that each layer of a chain can have."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,16 +29,12 @@ DATA, RESIDUAL, PRODUCT_WEIGHTS = "data", "residual", "B"
 
 @dataclass(frozen=True, kw_only=True)
 class LayerCandidate:
-    """A mapping of a layer. All fields have their defaults for parts that are on the host.
+    """A mapping of a layer. All fields are defaults on the host.
 
     Attributes:
         strips: number of strips of the result, or 1 for plain pictures.
         layer: the operator in strips, or None for the layer's own program without strips.
-        choice: mapping and candidate plans of ``layer``.
-        name: name of the mapping.
         cycles: predicted cycles of the layer in isolation.
-        reads: required layout of each operand.
-        writes: layout of the result.
     """
 
     strips: int = 1
@@ -54,7 +50,7 @@ class CandidateFinder:
     """Finds the candidates of the layers of a chain.
 
     Attributes:
-        sizes: sizes of the pictures that layers of the chain write, by tensor.
+        sizes: of pictures that layers write, by tensor.
     """
 
     def __init__(self, graph: Graph, parts: Sequence[NetworkPart], config: Config) -> None:
@@ -67,7 +63,7 @@ class CandidateFinder:
         }
 
     def candidates(self, part: NetworkPart) -> Iterator[LayerCandidate]:
-        """Yield the candidates of a part, the one without strips first."""
+        """Yield candidates, the one without strips first."""
         layer = part.layer
         if layer is None or part.program is None:
             yield LayerCandidate()
@@ -115,7 +111,7 @@ class CandidateFinder:
             )
 
     def _max_pools(self, layer: LoweredLayer, size: PictureSize) -> Iterator[LayerCandidate]:
-        """Yield maxima of strips as pictures of their own. Their halo holds the padding: the least value."""
+        """Yield maxima of strips as pictures of their own. Their halo pads with the least value."""
         (data,) = layer.operands
         data_size = self.sizes.get(data.tensor)
         vertical, horizontal = window_axes_of(layer.workload())
@@ -153,7 +149,6 @@ class CandidateFinder:
             )
 
     def _convolutions(self, part: NetworkPart, strips: int, size: PictureSize) -> Iterator[LayerCandidate]:
-        """Yield the fastest mapping of a convolution with some number of strips."""
         assert part.layer is not None
         workload = part.layer.workload()
         writes = StripLayout(strips=strips, lines=size.height // strips)
@@ -221,14 +216,14 @@ class CandidateFinder:
         return operand_of(part, DATA).tensor not in self.sizes and host_packs_data(self._graph, part.layer)
 
     def _divides(self, part: NetworkPart) -> bool:
-        """Whether strips of the result need strips of the data with the same number of lines each."""
+        """Whether strips of the result need equal strips of the data."""
         assert part.layer is not None
         vertical, _ = window_axes_of(part.layer.workload())
         return vertical.outputs * vertical.stride == vertical.size
 
 
 def operand_of(part: NetworkPart, name: str) -> Operand:
-    """Return an operand of a layer by its name."""
+    """Return an operand of a layer by name."""
     assert part.layer is not None
     return next(one for one in part.layer.operands if one.name == name)
 

@@ -1,4 +1,4 @@
-"""The alternatives of a layer's layout, for reports and files."""
+"""The alternatives of a layer's layout."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,13 +9,11 @@ from accel.image.manifest_entries import read_entry
 
 @dataclass(frozen=True, kw_only=True)
 class LayoutAlternative:
-    """A mapping of a layer, with the layouts that it needs.
+    """A mapping of a layer, with its layouts.
 
     Attributes:
-        mapping: its name.
         cycles: predicted cycles of the layer in isolation.
-        exchange: predicted cycles of all row exchanges of the tensors that the layer reads and writes, while
-            all other layers keep their mappings.
+        exchange: predicted cycles of the row exchanges around the layer, with the other layers as chosen.
     """
 
     mapping: str
@@ -27,7 +25,7 @@ class LayoutAlternative:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "LayoutAlternative":
-        """Restore from :meth:`to_dict`. Damaged data raises a ProgramError."""
+        """Raise a ProgramError for damaged data."""
         return cls(
             mapping=read_entry(data, "mapping", str),
             cycles=read_entry(data, "cycles", int),
@@ -40,8 +38,7 @@ class LayoutChoice:
     """The alternatives of a layer.
 
     Attributes:
-        name: name of the layer.
-        alternatives: the chosen one, then the others by cycles including exchanges.
+        alternatives: the chosen one, then others by cycles with exchanges.
     """
 
     name: str
@@ -52,7 +49,7 @@ class LayoutChoice:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "LayoutChoice":
-        """Restore from :meth:`to_dict`. Damaged data raises a ProgramError."""
+        """Raise a ProgramError for damaged data."""
         return cls(
             name=read_entry(data, "name", str),
             alternatives=tuple(map(LayoutAlternative.from_dict, read_entry(data, "considered", list))),

@@ -1,4 +1,4 @@
-"""Offsets for tensors with limited live ranges, so that they share memory."""
+"""Offsets for tensors with limited live ranges."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,9 +9,7 @@ class LiveRange:
     """The steps in which a tensor occupies memory.
 
     Attributes:
-        name: name of the tensor.
-        nbytes: size of the tensor.
-        first, last: first and last step, both included.
+        first, last: steps, both included.
     """
 
     name: str
@@ -20,7 +18,6 @@ class LiveRange:
     last: int
 
     def overlaps(self, other: "LiveRange") -> bool:
-        """Whether both tensors occupy memory in some step."""
         return self.first <= other.last and other.first <= self.last
 
 
@@ -29,10 +26,8 @@ class MemoryPlan:
     """An offset for each tensor.
 
     Attributes:
-        live_ranges: live ranges of the tensors.
         offsets: byte offsets by name.
-        nbytes: total size.
-        bound: bytes that are live in the busiest step. No plan has a smaller total size.
+        bound: live bytes of the busiest step, the least possible size.
     """
 
     live_ranges: tuple[LiveRange, ...]
@@ -44,8 +39,7 @@ class MemoryPlan:
 def plan_memory(live_ranges: Sequence[LiveRange], alignment: int) -> MemoryPlan:
     """Place each tensor in the smallest gap that is free during its live range.
 
-    Tries two orders of placement, largest tensors first and earliest tensors first, and returns the smaller
-    plan.
+    Tries largest tensors first and earliest tensors first.
     """
     sizes = {one.name: -(-one.nbytes // alignment) * alignment for one in live_ranges}
     orders = (
@@ -73,7 +67,7 @@ def _place(order: Sequence[LiveRange], sizes: Mapping[str, int]) -> tuple[int, d
 
 
 def _smallest_gap(occupied: Sequence[tuple[int, int]], nbytes: int) -> int:
-    """Return the start of the smallest gap of at least ``nbytes``, or the end of the last occupied range."""
+    """Return the start of the smallest sufficient gap, or the end of the last range."""
     best: tuple[int, int] | None = None
     end = 0
     for start, stop in occupied:

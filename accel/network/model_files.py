@@ -1,4 +1,4 @@
-"""Files of models, and the machine that they are compiled for by default."""
+"""Files of models, and their default machine."""
 
 import os
 
@@ -9,10 +9,10 @@ _SUFFIXES = (".onnx", _TFLITE_SUFFIX)
 
 
 def is_tflite(path: str | os.PathLike[str]) -> bool:
-    """Whether a file's name is that of a TensorFlow Lite model."""
+    """Whether a file name ends in ``.tflite``."""
     return os.fspath(path).lower().endswith(_TFLITE_SUFFIX)
 
 
 def is_model(path: str | os.PathLike[str]) -> bool:
-    """Whether a file's name is that of an ONNX or TensorFlow Lite model."""
+    """Whether a file name is that of an ONNX or TensorFlow Lite model."""
     return os.fspath(path).lower().endswith(_SUFFIXES)

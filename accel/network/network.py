@@ -68,15 +68,11 @@ class Network:
         Args:
             on: the machine, its configuration or the configuration's name.
             strict: refuse networks in which the host would multiply.
-            approximate: execute additions on the machine even if integers give another sum than float32 for
-                some pairs of values.
-            keep: keep the result of every layer, so that a run compares all of them.
-            fusion: execute several nodes as one layer where that saves cycles. Without it every node is a
-                layer, for comparison.
-            measure: simulate the best plans of each layer, at most this many, and choose the fastest. Without
-                it the predictions decide. Plans are measured in isolation, but layers of a network overlap:
-                if the network with measured plans takes more cycles, the one with predicted plans is
-                returned.
+            approximate: add on the machine even if some sums differ from float32.
+            keep: keep the result of every layer, so that runs compare all.
+            fusion: execute several nodes as one layer where that saves cycles.
+            measure: simulate at most this many plans of each layer, and choose the fastest, unless the whole
+                network takes fewer cycles with predicted plans.
 
         Raises:
             ConfigError: there is no such machine.
@@ -114,17 +110,7 @@ def _total_cycles(program: NetworkProgram) -> int:
 def build_steps(
     graph: Graph, parts: Sequence[NetworkPart], config: Config, *, keep: bool = False
 ) -> tuple[tuple[Chain | NetworkPart, ...], tuple[LayoutChoice, ...]]:
-    """Group the parts of the machine into chains, and compile them.
-
-    Args:
-        graph: graph of the parts.
-        parts: placed parts, with programs of single layers.
-        config: the machine.
-        keep: whether to keep the result of every part.
-
-    Returns:
-        Chains and parts of the host in an order of execution, and the choices between layouts.
-    """
+    """Group the parts of the machine into chains, and compile them."""
     groups, needed, aliases = _group_parts(graph, parts, config, keep=keep)
     steps: list[Chain | NetworkPart] = []
     choices: list[LayoutChoice] = []
@@ -142,12 +128,12 @@ def build_steps(
 def _group_parts(
     graph: Graph, parts: Sequence[NetworkPart], config: Config, *, keep: bool
 ) -> tuple[list[tuple[NetworkPart, ...]], list[set[str]], set[str]]:
-    """Group parts for the machine and for the host, assuming at first that each Concat and Slice is an alias.
+    """Group parts for the machine and for the host.
 
-    If some cannot be aliases, the host executes them, and the grouping starts again.
+    If a Concat or Slice cannot be an alias, the host executes it, and the grouping starts again.
 
     Returns:
-        The groups, the tensors that each group must leave to others, and the aliases.
+        The groups, the tensors that others need of each, and the aliases.
     """
     aliases = {part.fused.output for part in parts if not part.on_machine and may_alias(graph, part)}
     while True:
@@ -183,7 +169,6 @@ def load_onnx(path: str | os.PathLike[str], *, batch: int | None = None) -> Netw
     """Load a quantized ONNX model, in QOperator or in QDQ format.
 
     Args:
-        path: the model file. External data must be in its folder.
         batch: size of the first axis if the model leaves it open, or 1 by default.
 
     Raises:
@@ -195,26 +180,13 @@ def load_onnx(path: str | os.PathLike[str], *, batch: int | None = None) -> Netw
 
 
 def load_tflite(path: str | os.PathLike[str], *, batch: int | None = None) -> Network:
-    """Load a quantized TensorFlow Lite model. Its inputs and outputs keep the layout of the file.
-
-    Args:
-        path: the model file.
-        batch: size of the first axis if the model leaves it open, or 1 by default.
-
-    Raises:
-        GraphError: the file cannot be read, an operator is unknown, the model has another fixed batch, or
-            tensors do not fit each other.
-        ShapeError: the batch is not a positive integer.
-    """
+    """Load a quantized TensorFlow Lite model as :func:`load_onnx` does. Inputs and outputs keep the file's
+    layout."""
     return Network(graph=tflite_import.load_tflite(path, batch=batch))
 
 
 def read_network(path: str | os.PathLike[str], *, batch: int | None = None) -> Network:
     """Load a TensorFlow Lite model if the name ends in ``.tflite``, else an ONNX model.
-
-    Args:
-        path: the model file.
-        batch: size of the first axis if the model leaves it open, or 1 by default.
 
     Raises:
         GraphError, ShapeError: as :func:`load_onnx` and :func:`load_tflite`.

@@ -1,8 +1,7 @@
 """Changes of the machine that would make a whole network faster.
 
-A field of the timing leaves the programs as they are. For a field of the geometry, the network is compiled
-again. In both cases the timing of all programs is simulated. Changes that move work between machine and host
-are not reported, since cycles do not include the host's time.
+Timing fields keep the programs. For geometry fields, the network is compiled again. Changes that move work
+between machine and host are not reported, since cycles do not include the host's time.
 """
 
 import time
@@ -31,13 +30,11 @@ def advise_network(
 ) -> AdviceReport:
     """Find the limits of a network's run, and single changes of the machine that would make it faster.
 
-    Fields of the geometry are tried if the network was compiled with the default options of
-    ``accel compile onnx``.
+    Geometry fields are tried only for networks compiled with default options.
 
     Args:
-        program: the network.
-        result: result of a run with all events (``run(record=True)``).
-        seconds: processor time after which no further change is tried.
+        result: of ``run(record=True)``.
+        seconds: limit of processor time.
 
     Raises:
         AccelError: nothing ran on the machine, or events were not recorded.
@@ -54,7 +51,7 @@ class _Trial:
     """A network on other machines.
 
     Attributes:
-        without: why the network cannot be compiled again, or empty if it can.
+        without: why it cannot be compiled again, or empty.
     """
 
     def __init__(self, program: NetworkProgram, result: NetworkResult) -> None:
@@ -68,8 +65,7 @@ class _Trial:
         self.without = self._why_not_recompiled()
 
     def try_change(self, field: str, value: int) -> Advice | None:
-        """Simulate one change. None if no such machine exists, the network does not fit it, or other nodes
-        would run on the host."""
+        """Return None for an impossible machine, or if other nodes would run on the host."""
         recompiled = SPECS[field].kind == "geometry"
         chains = self._program.chains
         try:
@@ -113,7 +109,7 @@ class _Trial:
         return Network(graph=self._program.graph).build(machine(config))
 
     def _why_not_recompiled(self) -> str:
-        """Say why compiling the network again does not return the same programs, or empty if it does."""
+        """Say why compiling again changes the programs, or return an empty string."""
         try:
             again = self._build(self._program.config)
         except AccelError as error:

@@ -1,4 +1,4 @@
-"""The figures of a run as notes on the nodes of the original ONNX model."""
+"""A run's figures as notes on the nodes of the ONNX model."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from accel.network.placement import NetworkPart
 
 
 def annotated_model(path: Path, program: NetworkProgram, result: NetworkResult) -> bytes:
-    """Return an ONNX model whose nodes say where they run, why, and how many cycles their layers take."""
+    """Return a model whose nodes say where they run, why, and in how many cycles."""
     programs = {
         part.fused.output: number
         for number, chain in enumerate(program.chains, start=1)

@@ -1,4 +1,4 @@
-"""Parts and chains of a compiled network as plain data, for its file."""
+"""Parts and chains of a compiled network as plain data."""
 
 import reprlib
 from math import prod
@@ -20,7 +20,7 @@ def part_to_data(part: NetworkPart, numbers: dict[str, int]) -> dict[str, Any]:
     """Return a part as plain data.
 
     Args:
-        numbers: numbers of the graph's nodes, by output.
+        numbers: of the graph's nodes, by output.
     """
     fused = part.fused
 
@@ -77,7 +77,7 @@ def part_from_data(graph: Graph, data: Any) -> NetworkPart:
 
 
 def chain_to_data(chain: Chain, program: dict[str, Any]) -> dict[str, Any]:
-    """Return a chain as plain data, with the manifest of its program."""
+    """Return a chain as plain data."""
     return {
         "program": program,
         "operands": [_operand_to_data(name, one) for name, one in chain.operands.items()],

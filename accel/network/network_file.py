@@ -1,8 +1,7 @@
-"""Files of compiled networks: the graph, each constant once, the programs, and the placement of every node.
+"""Files of compiled networks: the graph, its constants, the programs, and the placement.
 
-The file is a zip archive like that of a program. Its manifest has the format ``accel-network``.
-``constants/N.bin`` are the graph's constants as they lie in memory, little-endian. ``chains/N/`` holds the
-members of a program. Programs read constants as inputs, which the host packs when it loads the file.
+The zip archive has a manifest of the format ``accel-network``. ``constants/N.bin`` are the graph's constants,
+little-endian. ``chains/N/`` holds the members of a program. Programs read constants as inputs.
 """
 
 import io
@@ -34,7 +33,7 @@ VERSION = 1
 
 
 def save_network(program: NetworkProgram, path: str | Path) -> None:
-    """Write a compiled network. If that fails, no file is left behind.
+    """Write a compiled network, all or nothing.
 
     Raises:
         ProgramError: the file cannot be written.
@@ -91,10 +90,6 @@ def load_network(path: str | Path) -> NetworkProgram:
 def single_program(network: NetworkProgram, path: str) -> Program:
     """Return the only program of a network, with its constants.
 
-    Args:
-        network: the network of the file.
-        path: the file, for error messages.
-
     Raises:
         ProgramError: the network has several programs, or none.
     """
@@ -146,11 +141,7 @@ def _parse(archive: Archive) -> NetworkProgram:
 
 
 def _check(network: NetworkProgram) -> None:
-    """Refuse steps that do not compute the graph.
-
-    Raises:
-        ProgramError: a node is missing or there twice, or a program's tensors are not those of the graph.
-    """
+    """Raise a ProgramError for missing or repeated nodes, or for tensors of no program."""
     graph = network.graph
     outputs = [node.output for part in network.parts for node in part.fused.nodes]
     if sorted(outputs) != sorted(node.output for node in graph.nodes):

@@ -1,4 +1,4 @@
-"""One sentence about the run of a network, see :mod:`accel.run.run_headline`."""
+"""One sentence about a network's run."""
 
 from accel.network.network_result import NetworkResult
 from accel.run.critical_path import Share, shares
@@ -17,7 +17,6 @@ def network_headline(result: NetworkResult) -> Headline | None:
 
 
 def _step(result: NetworkResult, most: Share) -> str:
-    """Return the most promising change."""
     largest = max((one for one in result.layers if one.cycles), key=lambda one: one.cycles or 0)
     where = f"{largest.name} takes the most cycles, {largest.cycles:,}"
     if is_computing(most):

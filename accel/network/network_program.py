@@ -41,11 +41,10 @@ class NetworkProgram:
 
     Attributes:
         graph: the graph that it computes.
-        config: the machine.
         steps: chains of the machine and nodes of the host, in the order of execution.
-        choices: the alternatives of fusion and placement that were compared.
-        arrangements: the alternatives of layouts that were compared.
-        compile_seconds: processor time of the compilation, or None if unknown. New files do not hold it.
+        choices: compared alternatives of fusion and placement.
+        arrangements: compared alternatives of layouts.
+        compile_seconds: processor time of the compilation, or None if unknown.
     """
 
     graph: Graph
@@ -73,7 +72,7 @@ class NetworkProgram:
 
     @cached_property
     def parts(self) -> tuple[NetworkPart, ...]:
-        """Layers of the machine and nodes of the host, in the order of execution."""
+        """Layers and host nodes, in the order of execution."""
         return tuple(
             part for step in self.steps for part in (step.parts if isinstance(step, Chain) else (step,))
         )
@@ -117,11 +116,7 @@ class NetworkProgram:
         return replace(self, config=config, steps=tuple(steps))
 
     def random_inputs(self, seed: int = 0) -> dict[str, Array]:
-        """Return a random array for every input: integers of the full range, float32 from -1 to 1.
-
-        Args:
-            seed: seed of the random numbers.
-        """
+        """Return a random array for every input: integers of the full range, float32 from -1 to 1."""
         rng = np.random.default_rng(seed)
         found: dict[str, Array] = {}
         for name in self.graph.inputs:
@@ -150,19 +145,17 @@ class NetworkProgram:
     ) -> NetworkResult:
         """Run the network.
 
-        Tensors that one chain leaves in DRAM and the next reads in the same packing stay there.
+        Tensors that the next chain reads in the same packing stay in DRAM.
 
         Args:
             inputs: arrays by name, in the graph's shapes and dtypes, or random arrays if None.
             backend: ``sim`` (function and cycles), ``functional`` (function only) or ``rtl`` (the hardware).
             seed: seed of random inputs, and of the initial contents of scratchpads.
-            check: compare every available tensor with the graph's evaluation in numpy.
-            engine: name of the engine that simulates the hardware.
+            engine: simulator of the hardware.
             max_cycles, max_uops: limits of each program.
-            wave: VCD or FST file of the hardware to write. Programs follow one another in it.
+            wave: VCD or FST file to write, with one program after another.
             record: keep all events, as :attr:`~accel.network.network_result.NetworkResult.runs`.
-            progress: called with the name of each step before it runs.
-            hardware: the machine after a reset, for the backend ``rtl``, built if not given.
+            hardware: the machine after a reset, built if not given.
 
         Raises:
             AccelError: the backend is unknown, or an option belongs to another backend.
@@ -214,7 +207,7 @@ class NetworkProgram:
 
 
 class _Run:
-    """A run in progress: the tensors of the host, and those that are resident in DRAM."""
+    """A run in progress: the host's tensors and those resident in DRAM."""
 
     def __init__(
         self,
@@ -238,11 +231,11 @@ class _Run:
         self._resident: dict[str, SessionTensor] = {}
 
     def has(self, name: str) -> bool:
-        """Whether a tensor is available. Tensors that only layers of a chain need are not."""
+        """Tensors that only layers of a chain need are not available."""
         return name in self._arrays or name in self._resident
 
     def array(self, name: str) -> Array:
-        """Return a tensor's values, in the graph's shape."""
+        """Return values in the graph's shape."""
         if name not in self._arrays:
             self._arrays[name] = self._resident[name].numpy().reshape(self._graph.tensors[name].shape)
         return self._arrays[name]

@@ -1,4 +1,4 @@
-"""An HTML page about a network's run: layers over time, rooflines, memory, traffic and fusion."""
+"""An HTML page about a network's run."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -38,9 +38,8 @@ class NetworkReport:
     """The page of a run.
 
     Args:
-        result: result of a run in which time was simulated.
-        advised: changes that would help, see :func:`~accel.network.network_advice.advise_network`, or
-            None to omit the section.
+        result: of a run with simulated time.
+        advised: from :func:`~accel.network.network_advice.advise_network`, or None to omit the section.
 
     Raises:
         AccelError: time was not simulated.
@@ -56,7 +55,6 @@ class NetworkReport:
 
     @staticmethod
     def check_backend(backend: str) -> None:
-        """Raise an AccelError for a backend that does not simulate time."""
         if backend == UNTIMED:
             raise AccelError(
                 f"the backend of a report is {backend!r}, which does not simulate time; use 'sim' or 'rtl'"
@@ -64,22 +62,15 @@ class NetworkReport:
 
     @staticmethod
     def check_path(path: str | Path) -> None:
-        """Raise an AccelError for a file name with an unknown ending."""
+        """Raise an AccelError for an unknown ending."""
         check_page_path("report", path)
 
     def save(self, path: str | Path) -> None:
-        """Write the page.
-
-        Raises:
-            AccelError: the ending of the name is unknown.
-            ProgramError: the file cannot be written.
-        """
         self.check_path(path)
         write_atomically(Path(path), self.html().encode())
 
     def html(self) -> str:
-        """Return the page, which needs no other files. It contains the chart of the units if events were
-        recorded (``run(record=True)``)."""
+        """Return a self-contained page, with the chart of the units if events were recorded."""
         result = self._result
         title, facts = f"{result.graph.name} on {result.config.label}", str(result.config)
         sections = network_sections(self._program, result, self._advised)
@@ -95,7 +86,7 @@ class NetworkReport:
 
 
 def analyzed_programs(program: NetworkProgram, result: NetworkResult) -> tuple[AnalyzedRun, ...]:
-    """Return the analyzed run of each program with its layers, or none if events were not recorded."""
+    """Return the analyzed run of each program, or none without events."""
     return tuple(
         analyze_run(
             run,
@@ -109,12 +100,7 @@ def analyzed_programs(program: NetworkProgram, result: NetworkResult) -> tuple[A
 def network_sections(
     program: NetworkProgram, result: NetworkResult, advised: AdviceReport | None = None
 ) -> list[tuple[str, str, str]]:
-    """Return the sections of the page: name, heading and HTML of each.
-
-    Args:
-        result: result of a run in which time was simulated.
-        advised: changes that would help, or None to omit the section.
-    """
+    """Return name, heading and HTML of each section."""
     path = result.known_path
     return [
         ("verdict", "Verdict", _verdict(program, result)),
@@ -171,7 +157,7 @@ def _figures(result: NetworkResult) -> str:
 
 
 def _layers_over_time(result: NetworkResult) -> str:
-    """Draw a bar for each layer, from the retirement of the previous layer to its own."""
+    """Draw a bar for each layer between retirements."""
     layers, cycles = _on_machine(result), max(1, result.cycles or 0)
     height = _ROW_HEIGHT * len(layers) + 28
     scale = (_WIDTH - _LABEL_WIDTH - 20) / cycles
@@ -254,7 +240,7 @@ def _critical_path(result: NetworkResult, path: Sequence[Segment]) -> str:
     has_several_programs = len(result.runs) > 1
 
     def instruction_text(segment: Segment) -> str:
-        """Name an instruction: its index as in the chart, its mnemonic and its layer."""
+        """Index as in the chart, mnemonic and layer."""
         layer = result.layer_of(segment.start)
         if segment.instruction is None or layer is None or layer.program is None:
             return ""
@@ -274,7 +260,7 @@ def _memory(program: NetworkProgram) -> str:
 
 
 def _memory_chart(plan: MemoryPlan, names: Sequence[str]) -> str:
-    """Draw the bytes of each tensor (horizontally) while layers run (vertically)."""
+    """Draw tensors in bytes (horizontally) over layers (vertically)."""
     height = _ROW_HEIGHT * len(names) + 28
     scale = (_WIDTH - _LABEL_WIDTH - 20) / plan.nbytes
     parts = [

@@ -1,4 +1,4 @@
-"""The result of a network's run: tensors, and figures of each layer and of the whole."""
+"""The result of a network's run: tensors and figures."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -30,15 +30,11 @@ class LayerResult(Layer):
     """The figures of a layer, on the machine or on the host.
 
     Attributes:
-        reason: why it is on the host, or empty on the machine.
-        macs: nominal MACs.
-        bound_by: the unit that limits it, see :func:`~accel.compiler.expr.compulsory_cost.bound_by`,
-            according to the work of its instructions.
-        bytes_by_kind: bytes that its instructions moved, by memory.
-        macs_per_cycle: multiply-accumulates per cycle of the machine.
-        causes: its share of the run's critical path by cause, largest first, or empty unless events were
-            recorded.
-        alone: predicted cycles in isolation, or None on the host, and if unknown.
+        reason: why it is on the host, or empty.
+        bound_by: the unit that limits it, by :func:`~accel.compiler.expr.compulsory_cost.bound_by`.
+        bytes_by_kind: moved bytes by memory.
+        causes: its critical path by cause, largest first, or empty without events.
+        alone: predicted cycles in isolation, or None.
     """
 
     reason: str
@@ -51,22 +47,19 @@ class LayerResult(Layer):
 
     @property
     def utilization(self) -> float | None:
-        """Nominal MACs divided by those that the GEMM core could do in the layer's cycles."""
+        """Nominal MACs divided by the GEMM core's capacity in the layer's cycles."""
         return None if not self.cycles else self.macs / (self.cycles * self.macs_per_cycle)
 
     @property
     def bound(self) -> str | None:
-        """The largest cause on its part of the critical path, for example ``compute slots``. Without events,
-        :attr:`bound_by`."""
+        """The largest cause on the critical path, for example ``compute slots``, else :attr:`bound_by`."""
         return f"{self.causes[0].unit} {self.causes[0].cause}" if self.causes else self.bound_by
 
     @property
     def bytes_read(self) -> int:
-        """Bytes of LOADs and of instructions."""
         return sum(count for kind, count in self.bytes_by_kind.items() if kind != "out")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
         return {
             "name": self.name,
             "operator": self.operator,
@@ -85,7 +78,7 @@ class LayerResult(Layer):
 
 
 def host_layer_result(graph: Graph, part: NetworkPart) -> LayerResult:
-    """Return the figures of a part on the host."""
+    """Return the figures of a host part."""
     return LayerResult(
         name=part.fused.name,
         operator=part.fused.operators(),
@@ -104,13 +97,10 @@ def machine_layer_results(
 ) -> list[LayerResult]:
     """Return the figures of the parts of a chain.
 
-    Layers overlap. A layer's cycles are those from the last retirement of the previous layer to its own last
-    retirement, so that they add up to the cycles of the run. The last layer's cycles extend to the end.
+    A layer's cycles last from the previous layer's last retirement to its own. The last layer's extend to the
+    end.
 
     Args:
-        graph: graph of the parts.
-        chain: the executed program.
-        result: result of the run.
         program: number of the chain, counted from 1.
         causes: find the critical path.
     """
@@ -148,7 +138,7 @@ def machine_layer_results(
 
 
 def _bound_by(instructions: Sequence[Instruction], cycles: int | None, config: Config) -> str | None:
-    """Name the unit whose slots, or whose bytes at full bus width, fill the cycles of a layer."""
+    """Name the unit whose slots, or bytes at full bus width, fill the cycles of a layer."""
     if not cycles:
         return None
     busy = dict.fromkeys(Unit, 0.0)
@@ -163,13 +153,7 @@ def _bound_by(instructions: Sequence[Instruction], cycles: int | None, config: C
 
 
 def layer_cycles(chain: Chain, timing: Timing | None) -> list[int] | list[None]:
-    """Return the cycles of each layer of a chain, as :func:`machine_layer_results` counts them, or None if
-    unknown.
-
-    Args:
-        chain: the executed program.
-        timing: the known part of the run's timing.
-    """
+    """Return the cycles of each layer as :func:`machine_layer_results` counts them."""
     count = len(chain.ends)
     if timing is None:
         return [None] * count
@@ -192,20 +176,14 @@ class NetworkResult:
     """A run of a network that has ended.
 
     Attributes:
-        graph: the executed graph.
-        config: the machine.
-        backend: the backend of the run.
         macs: nominal MACs of convolutions and matrix products.
         host_macs: nominal MACs on the host.
         tensors: inputs and results by name, in the graph's shapes and dtypes.
-        layers: layers in the order of execution.
         cycles: cycles of all programs, or None if time was not simulated.
-        mismatches: number of differing values for each tensor that differs from the graph's evaluation,
-            or None if nothing was compared.
-        packing: tensors that the host packed and unpacked.
+        mismatches: wrong values by tensor, or None if nothing was compared.
         compile_seconds: processor time of compilation, or None if unknown.
-        simulate_seconds: processor time of the run, including the host's work.
-        runs: all events of each program, in order, or empty unless they were recorded.
+        simulate_seconds: processor time, including the host's.
+        runs: events of each program, or empty unless recorded.
     """
 
     graph: Graph
@@ -257,12 +235,12 @@ class NetworkResult:
 
     @property
     def wrong(self) -> int | None:
-        """Values that differ, in all tensors together, or None if nothing was compared."""
+        """Differing values of all tensors, or None if nothing was compared."""
         return None if self.mismatches is None else sum(self.mismatches.values())
 
     @property
     def utilization(self) -> float | None:
-        """Nominal MACs on the machine divided by those that the GEMM core could do in all cycles."""
+        """Nominal MACs divided by the GEMM core's capacity in all cycles."""
         if not self.cycles:
             return None
         on_machine = self.macs - self.host_macs
@@ -280,7 +258,7 @@ class NetworkResult:
         """Return the critical path: segments in order of time, whose cycles add up to
         :attr:`~accel.network.network_result.NetworkResult.cycles`.
 
-        Instructions are numbered within their program. Programs follow one another.
+        Instructions are numbered within their program.
 
         Raises:
             AccelError: time was not simulated, or events were not recorded (``run(record=True)``).
@@ -299,15 +277,11 @@ class NetworkResult:
         return join_paths(paths) if paths else None
 
     def layer_of(self, cycle: int) -> LayerResult | None:
-        """Return the layer of a cycle, counted over all programs, or None if unknown."""
+        """Return the layer of a cycle, counted over all programs."""
         return layer_at(self.layers, cycle)
 
     def raise_if_wrong(self) -> None:
-        """Raise if a tensor differs from the graph's evaluation.
-
-        Raises:
-            MismatchError: naming the first such tensor.
-        """
+        """Raise a MismatchError if a tensor differs from the graph's evaluation."""
         if self.mismatches:
             name, count = next(iter(self.mismatches.items()))
             raise MismatchError(

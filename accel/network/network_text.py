@@ -1,4 +1,4 @@
-"""Networks as text: the graph, its fused nodes, their placement, and the memory between layers."""
+"""Networks as text: the graph, fused nodes, placement, and memory."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ _CHOSEN = " (chosen)"
 
 
 def network_text(program: NetworkProgram, stage: str) -> str:
-    """Show a network at one stage of its compilation. Every line ends with a newline."""
+    """Show a network at one stage of its compilation."""
     lines = {"graph": _graph, "fused": _fused, "placed": _placed, "memory": _memory}[stage](program)
     return "".join(f"{line}\n" for line in lines)
 
@@ -63,7 +63,7 @@ def _fused(program: NetworkProgram) -> Iterator[str]:
 
 
 def choices_text(program: NetworkProgram) -> str:
-    """Show the alternatives of fusion, placement and layouts. Every line ends with a newline."""
+    """Show the alternatives of fusion, placement and layouts."""
     return "".join(f"{line}\n" for line in _choices(program))
 
 
@@ -122,7 +122,7 @@ def _memory(program: NetworkProgram) -> Iterator[str]:
 
 
 def _memory_picture(chain: Chain, plan: MemoryPlan) -> Iterator[str]:
-    """Yield one line for each layer, which shows the tensors in memory while it runs."""
+    """Yield a line for each layer, which shows the live tensors."""
     if not plan.nbytes:
         return
     letters = {one.name: _letter(number) for number, one in enumerate(plan.live_ranges)}

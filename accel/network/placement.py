@@ -1,4 +1,4 @@
-"""Placement: which nodes the machine executes and which the host executes, and why."""
+"""Placement: which nodes the machine executes, which the host, and why."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,15 +26,12 @@ class NetworkPart:
     """Fused nodes with their placement.
 
     Attributes:
-        fused: the nodes.
         where: ``machine`` or ``host``.
-        reason: why they are on the host, or empty on the machine.
-        layer, program: for the machine, in isolation, or None on the host and in a network from a file.
-        layouts: in which the layer reads and writes pictures that lie in strips, or None otherwise, and
-            in a network from a file.
-        mapping: by which the layer is computed, or empty on the host, and if it is not known.
-        alone: predicted cycles of the layer in isolation, or None on the host, and if they are not
-            known.
+        reason: why on the host, else empty.
+        layer, program: of the machine, or None on the host and from a file.
+        layouts: of pictures in strips, or None otherwise, and from a file.
+        mapping: empty if unknown.
+        alone: predicted cycles in isolation, or None if unknown.
     """
 
     fused: FusedNodes
@@ -52,7 +49,6 @@ class NetworkPart:
 
     @property
     def output(self) -> ImageTensor:
-        """The layer's result as a plain picture."""
         assert self.layer is not None
         if self.layouts is not None:
             return self.layouts.plain_output
@@ -61,25 +57,18 @@ class NetworkPart:
 
     @property
     def moves_nothing(self) -> bool:
-        """Whether the result has the bytes of the operand, under another name or in another shape."""
         return self.fused.moves_nothing
 
 
 class _LayerCompiler:
-    """Compiles layers. Equal layers share a program.
-
-    Args:
-        measure: number of plans to simulate for each layer, or None to trust the prediction.
-    """
+    """Compiles layers. Equal ones share a program."""
 
     def __init__(self, graph: Graph, machine: Machine, measure: int | None) -> None:
         self._graph, self._machine, self._measure = graph, machine, measure
         self._known: list[tuple[LoweredLayer, Program, int]] = []
 
     def program(self, layer: LoweredLayer) -> tuple[Program, int]:
-        """Return a layer's program and its cycles in isolation, predicted or simulated.
-
-        The program is not checked here, but as part of its chain.
+        """Return a layer's program and its cycles in isolation. The chain is checked later.
 
         Raises:
             NotOnMachine: the compiler finds no schedule.
@@ -114,11 +103,11 @@ def place(
     """Choose an alternative of each group, and compile its layers.
 
     Args:
-        approximate: allow additions whose integers differ from float32 for some pairs of values.
-        measure: number of plans to simulate for each layer, or None to trust the prediction.
+        approximate: allow additions that differ from float32 for some values.
+        measure: plans to simulate for each layer, or None to predict.
 
     Returns:
-        The parts in an order of execution, and the choice of each group with several alternatives.
+        Parts in an order of execution, and choices of groups with alternatives.
 
     Raises:
         GraphError: the machine has ``post=0``.
@@ -146,7 +135,7 @@ def place(
 def _place_group(
     group: FusionGroup, chooser: FusionChooser, compiler: _LayerCompiler
 ) -> tuple[list[NetworkPart], FusionChoice]:
-    """Return a group's parts. If a layer turns out not to compile, choose again without it."""
+    """Return a group's parts. If a layer does not compile, choose again without it."""
     while True:
         options, choice = chooser.choose(group)
         parts = []
@@ -186,7 +175,7 @@ def check_strict(graph: Graph, parts: Sequence[NetworkPart]) -> None:
 
 
 def multiplies_float32(graph: Graph, parts: Sequence[NetworkPart]) -> bool:
-    """Whether the host multiplies float32 numbers, which the machine cannot."""
+    """Whether the host multiplies float32 numbers."""
     return any(
         tensor.dtype == "float32"
         for part in parts

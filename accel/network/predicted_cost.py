@@ -1,7 +1,7 @@
 """Predicted cycles and bytes of fused nodes, on the machine and on the host.
 
-The speed of the host is unknown. The constants below are assumptions in favour of the host: it touches each
-byte once and multiplies at one MAC per cycle, and all other arithmetic is free.
+The host's speed is assumed, in its favour: it touches each byte once and multiplies at one MAC per cycle, and
+all other arithmetic is free.
 """
 
 from collections.abc import Mapping
@@ -31,10 +31,9 @@ class Cost:
     """A prediction.
 
     Attributes:
-        cycles: predicted cycles of the machine's clock, for each layer in isolation.
-        host_cycles: the part of ``cycles`` that the host is assumed to need.
-        nbytes: bytes of tensors and weights that move to or from DRAM, without parameters, micro-ops and
-            instructions.
+        cycles: cycles of the machine's clock, in isolation.
+        host_cycles: the host's part of ``cycles``.
+        nbytes: bytes of tensors and weights moved to or from DRAM.
     """
 
     cycles: int
@@ -65,7 +64,7 @@ class Cost:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Cost":
-        """Restore from :meth:`to_dict`. Damaged data raises a ProgramError."""
+        """Raise a ProgramError for damaged data."""
         cycles, host, nbytes = (read_entry(data, key, int) for key in ("cycles", "host_cycles", "bytes"))
         return cls(cycles=cycles, host_cycles=host, nbytes=nbytes)
 
@@ -89,7 +88,7 @@ def host_cost(graph: Graph, fused: FusedNodes, config: Config, *, switches: bool
     """Predict the cost of nodes on the host.
 
     Args:
-        switches: whether execution switches from the machine to the host before these nodes.
+        switches: whether execution switches to the host here.
     """
     if fused.moves_nothing:
         return ZERO_COST

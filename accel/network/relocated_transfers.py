@@ -1,4 +1,4 @@
-"""Transfers of a layer's own program, changed for a tensor whose elements lie elsewhere in a chain."""
+"""A layer's transfers, changed for a tensor whose elements lie elsewhere in a chain."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ _TransferT = TypeVar("_TransferT", bound=Transfer)
 
 
 def transfers_at(program: Program, offset: int) -> dict[int, Transfer]:
-    """Return the instructions that refer to the part of DRAM at an offset, by their indices."""
+    """Return the instructions that refer to a part of DRAM, by index."""
     assert program.references is not None
     parts = program.references.parts
     transfers: dict[int, Transfer] = {}
@@ -35,12 +35,10 @@ def relocate_transfers(
     """Change all transfers of a tensor whose elements lie in another order.
 
     Args:
-        positions: int64[elements], for each element of the tensor its position in DRAM, relative to the start
-            of the tensor.
+        positions: int64[elements], position of each element relative to the tensor's start.
 
     Returns:
-        For each instruction that moves elements of the tensor, by its index, the instructions that replace
-        it, or None if that is not possible.
+        Replacements of each instruction that moves the tensor, by index, or None if impossible.
     """
     relocated: dict[int, Sequence[Transfer]] = {}
     for index, transfer in transfers_at(program, offset).items():
@@ -53,15 +51,13 @@ def relocate_transfers(
 
 
 def relocate_transfer(transfer: _TransferT, base: int, positions: _Integers) -> Sequence[_TransferT] | None:
-    """Replace a transfer by one or several that move elements which lie elsewhere.
+    """Replace a transfer for elements that lie elsewhere.
 
-    For example, a LOAD of two rows of 4 elements becomes a LOAD with another stride if both rows remain
-    whole, and several LOADs of one row otherwise.
+    For example, a LOAD of two rows becomes a LOAD with another stride if both rows remain whole, otherwise
+    several LOADs of one row.
 
     Args:
-        transfer: for elements that follow one another in DRAM.
-        base: the first element of the tensor in DRAM, counted in elements.
-        positions: int64[elements], of each element, relative to ``base``.
+        positions: int64[elements], relative to ``base``, the tensor's first element in DRAM.
 
     Returns:
         None if a row would be divided and the transfer has rows of padding.

@@ -1,6 +1,6 @@
-"""LOADs of operands that a layer reads several times, as its weights are sums of several int8 values.
+"""LOADs of operands that a layer reads several times, as its weights are sums of int8 values.
 
-A layer's own program has the copies one after another in DRAM. In a chain, its LOADs read the only copy.
+A layer's own program has copies in DRAM. In a chain, its LOADs read the only copy.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,8 +27,7 @@ def loads_of_copies(
     """Replace the LOADs of an operand's copies by LOADs of its only copy.
 
     Returns:
-        For each instruction that loads the operand, by its index, one or several LOADs, as if the only copy
-        began where the copies begin. None if an element mixes values of several copies, for example of 20
+        Replacements by index of instruction. None if an element mixes several copies, for example of 20
         channels in blocks of 16.
     """
     tensor = next(one for one in program.tensors if one.name == operand.name)
@@ -57,7 +56,7 @@ def loads_of_copies(
 def _element_positions(
     graph: Graph, tensor: ImageTensor, operand: Operand, order: ByteOrder, size: int
 ) -> _Integers | None:
-    """Return for each element of the copies the position of the same element in the only copy."""
+    """Return for each element of the copies its position in the only copy."""
     numbers = value_numbers(tensor)
     source = graph.tensors[operand.tensor]
     if numbers is None or len(numbers) % size or len(order.numbers) % size:

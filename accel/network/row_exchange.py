@@ -1,16 +1,14 @@
-"""Row exchanges: programs that move values from one row of an element to another, between two layers.
+"""Row exchanges: programs that move values between rows of elements, between two layers.
 
-No instruction moves values between rows: products compute each row separately, and transfers move whole
-elements. If blocks are cubes, an element of activations has the size of an element of weights, and a product
-with weights X and the unit matrix I transposes X. A second product, of the transposed elements T and
-a 0/1 matrix S, selects rows. A row of the result may come from any of several elements:
+No instruction does that. But if blocks are cubes, an element of activations has the size of an element of
+weights, and a product with weights X and the unit matrix I transposes X. A second product, of the transposed
+elements T and a 0/1 matrix S, selects rows, also of several elements:
 
     T = I X'                LOAD.WGT X, MAC, STORE.OUT T
     Y = sum of S T' = S X   LOAD.WGT T, one MAC for each S, STORE.OUT Y
 
-The first product alone fills a transposed layout. The store unit keeps the low bytes, so that the meaning of
-the bytes does not matter. Halo lines outside of the picture take one more product, with an element that holds
-the fill value.
+The first product alone fills a transposed layout. The store unit keeps the low bytes, so that signedness does
+not matter. Halo lines outside of the picture take one more product, with the fill value.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +36,7 @@ _Matrix = npt.NDArray[np.int8]
 
 
 def supports_row_exchange(config: Config) -> bool:
-    """Whether blocks are cubes of more than one row and the machine has MAC instructions."""
+    """Whether blocks are cubes of several rows and MAC exists."""
     return bool(config.post) and config.batch == config.block_in == config.block_out > 1
 
 
@@ -47,11 +45,9 @@ class RowExchange:
     """Fills one layout of a tensor from another one.
 
     Attributes:
-        config: the machine.
-        size: height and width of the picture.
-        source: the layout that a layer has written. Its halo is not read.
+        source: a written layout, whose halo is not read.
         target: the layout to fill.
-        is_in_place: whether the target is the source, and only its halo is to be filled.
+        is_in_place: whether only the source's halo is filled.
     """
 
     config: Config
@@ -62,21 +58,20 @@ class RowExchange:
 
     @cached_property
     def written_lines(self) -> tuple[int, ...]:
-        """The target's lines that are filled."""
         inner = range(self.target.halo_above, self.target.halo_above + self.target.lines)
         return tuple(line for line in range(self.target.height) if not (self.is_in_place and line in inner))
 
     @cached_property
     def shift_matrix(self) -> _Matrix:
-        """The matrix that adds the first row of another element to all rows."""
+        """Adds the first row of another element to all rows."""
         matrix = np.zeros((self.config.batch, self.config.block_in), dtype=np.int8)
         matrix[:, 0] = 1
         return matrix
 
     @cached_property
     def terms(self) -> list[dict[int | None, _Matrix]]:
-        """For each written line the products that it sums: by line of the source, None for the fill value, a
-        0/1 matrix with a one at (row of the target, row of the source)."""
+        """For each written line a 0/1 matrix (row of target, row of source) by line of the source, None for
+        the fill value."""
         size = self.config.batch
         all_terms = []
         for line in self.written_lines:
@@ -98,14 +93,13 @@ class RowExchange:
 
     @cached_property
     def read_lines(self) -> list[int]:
-        """The source's lines that are read."""
         if self.target.transposed:
             return [line + self.source.halo_above for line in self.written_lines]
         return sorted({line for terms in self.terms for line in terms if line is not None})
 
     @cached_property
     def matrices(self) -> list[_Matrix]:
-        """The unit matrix, and the matrices of the terms, each once."""
+        """The unit matrix and the terms' matrices, each once."""
         unique = {one.tobytes(): one for one in [np.eye(self.config.batch, dtype=np.int8)]}
         if self.target.transposed:
             unique[self.shift_matrix.tobytes()] = self.shift_matrix
@@ -118,8 +112,7 @@ class RowExchange:
         """Blocks and columns that are exchanged together.
 
         Raises:
-            ScheduleError: one column of one block does not fit the scratchpads, or a transposed target has
-                other strips than the source.
+            ScheduleError: one column of a block does not fit, or a transposed target has other strips.
         """
         strips = (self.source.strips, self.source.lines)
         if self.target.transposed and strips != (self.target.strips, self.target.lines):
@@ -147,7 +140,7 @@ class RowExchange:
 
     @property
     def scratch_elements(self) -> int:
-        """Elements of DRAM that hold transposed elements while the exchange runs."""
+        """Elements of DRAM for transposed elements."""
         return 0 if self.target.transposed else self._read_elements
 
     @cached_property
@@ -166,11 +159,10 @@ class RowExchange:
         return _ExchangeProgram(self)
 
     def instructions(self, offsets: Mapping[str, int]) -> list[tuple[Instruction, str]]:
-        """Return the instructions without tokens, each with the name of the buffer or constant that it moves,
-        or an empty name.
+        """Return instructions without tokens, each with its buffer or constant, or an empty name.
 
         Args:
-            offsets: byte offsets of buffers and constants from the start of the window.
+            offsets: byte offsets of buffers and constants in the window.
         """
         element_bytes = {UOPS: 4}
         found: list[tuple[Instruction, str]] = []
@@ -184,12 +176,7 @@ class RowExchange:
 
     @cached_property
     def cycles(self) -> int:
-        """Predicted cycles: all phases of the first chunk one after another, then the slowest phase of each
-        further chunk.
-
-        Raises:
-            ScheduleError: the exchange does not fit the scratchpads.
-        """
+        """Predicted cycles: all phases of the first chunk, then the slowest phase of each further one."""
         config, columns, count = self.config, self.size.blocks * self.size.width, len(self.chunks)
         beats = -(-config.out_element_bytes // config.bus_bytes)
         written = len(self.written_lines) * columns
@@ -206,13 +193,9 @@ class RowExchange:
 
 
 class _ExchangeProgram:
-    """The instructions of an exchange, with DRAM addresses relative to each buffer, and its micro-ops.
+    """The instructions of an exchange, with addresses relative to each buffer, and its micro-ops.
 
     They use the ends of the scratchpads, so that a layer's first data can stay at the beginnings.
-
-    Attributes:
-        steps: instructions, each with the name of the buffer or constant that it moves, or an empty name.
-        uops: rows (dst, src, wgt).
     """
 
     def __init__(self, exchange: RowExchange) -> None:
@@ -245,7 +228,6 @@ class _ExchangeProgram:
         ]
 
     def _transpose_only(self) -> Iterator[tuple[Instruction, str]]:
-        """Yield the program of a transposed target: one product, and perhaps a shift."""
         for chunk, (blocks, columns) in enumerate(self._chunks):
             count, buffer = len(blocks) * len(columns), chunk % 2
             yield from self._load_source(chunk)
@@ -354,7 +336,7 @@ class _ExchangeProgram:
     def _mac(
         self, key: tuple[object, ...], uops: list[tuple[int, int, int]], count: int, *, overwrite: bool
     ) -> Mac:
-        """Return ``count`` products of each micro-op, on consecutive elements. Equal keys share micro-ops."""
+        """Return ``count`` products of each micro-op. Equal keys share micro-ops."""
         if key not in self._uop_ranges:
             self._uop_ranges[key] = len(self.uops), len(self.uops) + len(uops)
             self.uops += uops
@@ -372,7 +354,7 @@ class _ExchangeProgram:
 def row_exchanges(
     config: Config, size: PictureSize, written: StripLayout, others: Sequence[StripLayout]
 ) -> list[RowExchange]:
-    """Return the exchanges that fill the halo of the written layout, and the other layouts."""
+    """Return the exchanges that fill the written layout's halo, and the others."""
     found = []
     if written.halo_above or written.halo_below:
         found.append(RowExchange(config=config, size=size, source=written, target=written, is_in_place=True))
@@ -382,7 +364,6 @@ def row_exchanges(
 
 
 def _even_ranges(count: int, most: int) -> list[range]:
-    """Divide ``range(count)`` into the fewest ranges of at most ``most`` numbers, of nearly equal size."""
     size = -(-count // -(-count // most))
     return [range(begin, min(begin + size, count)) for begin in range(0, count, size)]
 
@@ -392,7 +373,6 @@ def _load(memory: Memory, first: int, count: int) -> Load:
 
 
 def _with_first_uop(instruction: Instruction, first: int) -> Instruction:
-    """Shift the micro-ops of a MAC, which are counted from 0, to their address."""
     if not isinstance(instruction, Mac):
         return instruction
     return replace(instruction, uop_begin=first + instruction.uop_begin, uop_end=first + instruction.uop_end)

@@ -1,4 +1,4 @@
-"""Saved runs of networks: the figures of all programs together, in the format of a single program's run."""
+"""Saved runs of networks, in the format of a single program's run."""
 
 import hashlib
 from collections import Counter
@@ -18,12 +18,9 @@ from accel.views.saved_run import SavedRun, program_hash, state_thousandths
 
 
 def whole_figures(result: NetworkResult) -> dict[str, Any]:
-    """Return the figures of all programs together, by the keys of :meth:`~accel.run.result.Result.to_dict`.
+    """Sum up the figures of all programs, by the keys of :meth:`~accel.run.result.Result.to_dict`.
 
-    Figures that a network does not have are None.
-
-    Args:
-        result: result of a run with all events (``run(record=True)``).
+    Missing figures are None.
     """
     stalls: dict[str, Counter[str]] = {unit.label: Counter() for unit in Unit}
     for run in result.runs:
@@ -58,12 +55,12 @@ def saved_network(
     overrides: Mapping[str, str] | None = None,
     seed: int | None = None,
 ) -> SavedRun:
-    """Return what a file of a network's run contains.
+    """Convert a network's result.
 
     Args:
-        result: result of a run with all events (``run(record=True)``).
-        name: name of the network for the title, by default the graph's.
-        overrides: fields of the machine that were changed for this run.
+        result: of ``run(record=True)``.
+        name: title, by default the graph's.
+        overrides: changed fields of the machine.
 
     Raises:
         AccelError: nothing ran on the machine, or events were not recorded.
@@ -91,7 +88,7 @@ def saved_network(
 
 
 def _total_traffic(programs: Iterable[TensorTraffic]) -> tuple[TensorTraffic, ...]:
-    """Add up the traffic of several programs, by name. Programs share tensors, but not instructions."""
+    """Add up traffic by name. Programs share tensors, but not instructions."""
     found: dict[str, TensorTraffic] = {}
     for one in programs:
         known = found.get(one.name)

@@ -1,18 +1,18 @@
-"""Layouts of pictures between layers: the assignment of a picture's lines to the rows of elements.
+"""Layouts of pictures between layers: which lines lie in which rows of elements.
 
-An element of an activation is a matrix of ``batch`` rows by one block of channels. A plain picture fills
-one row of each element. If it is divided into strips, each strip lies in a row of its own:
+An element of an activation is a matrix of ``batch`` rows by one block of channels. A plain picture fills one
+row of each element. Otherwise each of its strips lies in a row of its own:
 
     element (block, line, column), row strip:  pixel (strip * lines + line - halo_above, column)
 
 For example, a picture of 16 lines in 8 strips has 2 lines in each strip. Row 3 of an element in line 1 holds
 a pixel of line 3 * 2 + 1 = 7.
 
-Windows higher than one line also read lines of the neighbouring strips. A layout can therefore repeat such
-halo lines above and below each strip, and hold the padding above and below the picture.
+Windows higher than one line also read neighbouring strips. A layout can therefore repeat such halo lines
+above and below each strip, and hold the padding above and below the picture.
 
-A *transposed* layout holds the same elements transposed, in the order (line, column, block). Loaded as
-weights, they are a matrix of pixels by channels, so that a product can sum over the pixels.
+A *transposed* layout holds transposed elements in the order (line, column, block). Loaded as weights, they
+are a matrix of pixels by channels, so that a product can sum over the pixels.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,12 +32,10 @@ class StripLayout:
     """How the lines of a picture lie in elements.
 
     Attributes:
-        strips: number of strips of the picture, or 1 for a plain picture.
-        lines: number of lines of a strip.
-        halo_above, halo_below: lines of the neighbouring strips that each strip repeats.
+        strips: 1 for a plain picture.
+        halo_above, halo_below: repeated lines of neighbouring strips.
         fill: value of halo lines outside the picture.
-        transposed: whether elements are transposed.
-        shift: number added to each byte of transposed elements. For example, -128 turns uint8 into int8.
+        shift: added to bytes of transposed elements: -128 turns uint8 into int8.
     """
 
     strips: int
@@ -50,17 +48,15 @@ class StripLayout:
 
     @property
     def _without_halo(self) -> tuple[object, ...]:
-        """The fields in which two layouts must agree so that one can contain the other."""
+        """The fields in which a layout must agree with one that contains it."""
         return self.strips, self.lines, self.transposed, self.shift
 
     @property
     def height(self) -> int:
-        """Lines of a strip with its halo."""
         return self.halo_above + self.lines + self.halo_below
 
     @property
     def is_plain(self) -> bool:
-        """Whether this is the picture as it is."""
         return self.strips == 1 and not self.halo_above and not self.halo_below and not self.transposed
 
     @property
@@ -68,7 +64,7 @@ class StripLayout:
         return bool(self.halo_above or self.halo_below)
 
     def contains(self, other: "StripLayout") -> bool:
-        """Whether all lines of another layout are in this one, in the same rows."""
+        """Whether all lines of another layout are here, in the same rows."""
         return (
             self._without_halo == other._without_halo
             and self.halo_above >= other.halo_above
@@ -104,9 +100,7 @@ class PictureSize:
     """The size of a tensor in elements.
 
     Attributes:
-        pictures: number of pictures in the batch. Each has its own rows.
-        blocks: number of channel blocks.
-        height, width: size of a picture in pixels.
+        pictures: batch. Each picture has its own rows.
     """
 
     pictures: int
@@ -115,23 +109,13 @@ class PictureSize:
     width: int
 
     def elements(self, layout: StripLayout) -> int:
-        """Return how many elements the tensor has in a layout."""
         return self.blocks * layout.height * self.width
 
 
 def merge_layouts(
     written: StripLayout, read: Sequence[StripLayout], *, plain: StripLayout | None
 ) -> tuple[StripLayout, list[StripLayout]]:
-    """Find few layouts of a tensor that contain all layouts that layers read.
-
-    Args:
-        written: the layout in which a layer writes the tensor.
-        read: the layouts in which layers read it.
-        plain: the picture as it is, if someone needs that.
-
-    Returns:
-        The written layout, perhaps with a halo, and further layouts.
-    """
+    """Find few layouts that contain all that layers read."""
     first, others = written, list[StripLayout]()
     for one in read:
         joined = first | one
@@ -152,12 +136,10 @@ def merge_layouts(
 
 @dataclass(frozen=True, kw_only=True)
 class LayerLayouts:
-    """The layouts of a layer that was compiled for strips.
+    """The layouts of a layer in strips.
 
     Attributes:
-        mapping: its name.
-        reads: the layout of each operand, by name. The host packs all other operands.
-        writes: layout of the result.
+        reads: layouts of operands that the host does not pack.
         plain_output: the result of the same layer without strips.
     """
 
@@ -168,7 +150,7 @@ class LayerLayouts:
 
 
 def picture_size(tensor: ImageTensor, config: Config) -> PictureSize | None:
-    """Return the size of a layer's result, or None if its elements are not plain pictures of one batch."""
+    """Return the size of a layer's result, or None unless its elements are plain pictures."""
     packed, shape = tensor.layout.packed, tensor.shape
     if len(packed) != 6 or len(shape) != 4:
         return None
@@ -178,11 +160,10 @@ def picture_size(tensor: ImageTensor, config: Config) -> PictureSize | None:
 
 
 def element_positions(size: PictureSize, inner: StripLayout, outer: StripLayout) -> _Integers:
-    """Return for each element of one layout its position in a layout that contains it, int64[elements].
+    """Return positions of one layout's elements in a layout that contains it, int64[elements].
 
     Args:
-        inner: the layout whose elements are numbered. Its lines may end before the strip does, which is a
-            negative ``halo_below``.
+        inner: may end before the strip does, with a negative ``halo_below``.
     """
     block, line, column = np.ogrid[: size.blocks, : inner.height, : size.width]
     outer_line = line - inner.halo_above + outer.halo_above
@@ -191,7 +172,7 @@ def element_positions(size: PictureSize, inner: StripLayout, outer: StripLayout)
 
 
 def has_layout(tensor: ImageTensor, size: PictureSize, layout: StripLayout, rows: int, columns: int) -> bool:
-    """Whether a program has a tensor in a layout, with elements of ``rows`` by ``columns`` values."""
+    """Whether a tensor has a layout, with elements of ``rows`` by ``columns``."""
     packed = (1, size.blocks, layout.height, size.width, rows, columns)
     return (
         tensor.layout.packed == packed

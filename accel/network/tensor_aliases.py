@@ -1,9 +1,7 @@
-"""Aliases: tensors that lie inside other tensors, so that Concat and Slice move no data.
+"""Aliases: tensors inside other tensors, so that Concat and Slice move no data.
 
-Layers write the operands of a Concat next to each other into the result. A Slice is read where it lies in its
-operand. This is possible if the bytes in DRAM are in the order in which the readers expect them. For example,
-channels 0..31 of a tensor of 64 channels are its first two blocks of 16, and layers can read them as a tensor
-of 32 channels.
+Layers write the operands of a Concat next to each other. A Slice is read where it lies. For example, channels
+0..31 of 64 are the first two blocks of 16, which layers can read as a tensor of 32 channels.
 """
 
 from collections.abc import Collection, Sequence
@@ -25,19 +23,16 @@ _Numbers = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, kw_only=True)
 class ByteOrder:
-    """The value of a tensor that lies in each byte of DRAM.
+    """The value in each byte of DRAM.
 
     Attributes:
-        dtype: type of the values.
-        numbers: for each byte the index of its value, counted from 1 in row-major order, or 0 for bytes
-            that hold no value.
+        numbers: index of each byte's value, from 1 in row-major order, or 0 for none.
     """
 
     dtype: str
     numbers: _Numbers
 
     def is_order_of(self, tensor: ImageTensor) -> bool:
-        """Whether a program expects its tensor in this order."""
         if tensor.dtype != self.dtype or tensor.preparation is not None:
             return False
         expected = value_numbers(tensor)
@@ -45,7 +40,7 @@ class ByteOrder:
 
 
 def byte_order(tensor: ImageTensor) -> ByteOrder | None:
-    """Return the order of a program's tensor, or None if the host has to prepare it."""
+    """Return the order of a program's tensor, or None if the host prepares it."""
     numbers = value_numbers(tensor)
     return None if numbers is None else ByteOrder(dtype=tensor.dtype, numbers=numbers)
 
@@ -59,14 +54,14 @@ def may_alias(graph: Graph, part: NetworkPart) -> bool:
 def alias_order(
     graph: Graph, part: NetworkPart, sources: Sequence[ByteOrder | None]
 ) -> tuple[ByteOrder, int] | None:
-    """Return the byte order of a Concat whose operands lie next to each other, or of a Slice in its operand.
+    """Return the byte order of a Concat of adjacent operands, or of a Slice in its operand.
 
     Args:
-        sources: the orders of its operands, None for operands that do not lie in DRAM.
+        sources: orders of the operands, None outside of DRAM.
 
     Returns:
-        The order, and the bytes of the operand before a Slice. None if the Slice is not contiguous, or an
-        operand does not lie in DRAM.
+        The order, and the bytes before a Slice. None if it is not contiguous, or an operand is outside of
+        DRAM.
     """
     known = [one for one in sources if one is not None]
     if len(known) < len(sources):
@@ -97,13 +92,12 @@ def _renumbered(numbers: _Numbers, new_numbers: _Numbers) -> _Numbers:
 
 @dataclass
 class Aliases:
-    """Which tensors of a chain lie inside other ones.
+    """Which tensors lie inside others.
 
     Attributes:
-        inside: for each alias the tensor that contains it, and the bytes of that tensor before it.
-        nbytes: sizes of results of Concats, which several layers write.
-        failed: results of parts that have to move values after all.
-        orders: byte orders of tensors that are concatenated or sliced, or that a layer reads several times.
+        inside: the tensor that contains each alias, and the bytes before it.
+        nbytes: sizes of results of Concats.
+        orders: byte orders of concatenated, sliced or repeated tensors.
     """
 
     inside: dict[str, tuple[str, int]] = field(default_factory=dict)
@@ -112,7 +106,7 @@ class Aliases:
     orders: dict[str, ByteOrder | None] = field(default_factory=dict)
 
     def location(self, name: str) -> tuple[str, int]:
-        """Return the outermost tensor that contains a tensor, and the bytes before it."""
+        """Return the outermost tensor and the bytes before."""
         offset = 0
         while name in self.inside:
             name, bytes_before = self.inside[name]
@@ -126,8 +120,6 @@ def find_aliases(
     """Find out where the tensors of a chain can lie.
 
     Args:
-        parts: layers of the machine, and other parts that are to move nothing.
-        needed: tensors that are needed outside of the chain.
         config: the machine. Tensors lie at multiples of its elements.
     """
     element = max(config.inp_element_bytes, config.out_element_bytes, config.res_element_bytes)
@@ -161,7 +153,6 @@ def find_aliases(
 
 
 def _add_alias(aliases: Aliases, graph: Graph, part: NetworkPart, element: int) -> None:
-    """Place the operands of a Concat inside its result, or a Slice inside its operand."""
     out, sources, orders = part.fused.output, part.fused.inputs, aliases.orders
     alias = alias_order(graph, part, [orders.get(name) for name in part.fused.main.inputs])
     if alias is None or not _is_possible(aliases, part, alias[1], element):
@@ -190,10 +181,7 @@ def _is_complete(aliases: Aliases, written: Collection[str], name: str) -> bool:
 
 
 def _is_possible(aliases: Aliases, part: NetworkPart, offset: int, element: int) -> bool:
-    """Whether the operands of a Concat or the result of a Slice can lie where the alias needs them.
-
-    The operands of a Concat must be different tensors that lie in no other one yet.
-    """
+    """Whether the operands of a Concat or the result of a Slice can lie where the alias needs them."""
     node, orders = part.fused.main, aliases.orders
     if isinstance(node.operator, Slice):
         return offset % element == 0

@@ -1,1 +1,1 @@
-"""The proof, before a program runs, that its tokens neither deadlock nor race."""
+"""The proof that tokens neither deadlock nor race."""

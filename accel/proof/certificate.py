@@ -1,8 +1,7 @@
-"""The proof of a program as a file. A checker that shares no code with the writer verifies it.
+"""The proof of a program as a file, for a checker that shares no code with the writer.
 
-A certificate contains the facts that the proof uses: an order in which the program runs, the push whose
-token each pop takes, the clock of each instruction (the instructions that have surely retired when it
-starts), and its accesses. The checker is :mod:`accel.proof.certificate_checker`;
+A certificate contains an order in which the program runs, the push whose token each pop takes, the clock of
+each instruction (the instructions that have surely retired when it starts), and its accesses.
 docs/explain/verification.md has the format.
 """
 
@@ -30,17 +29,13 @@ _Access = list[Any]
 
 
 def certificate(program: Image) -> dict[str, Any]:
-    """Return the proof that a program neither deadlocks nor races, as plain data.
+    """Return the proof as plain data, see docs/explain/verification.md.
 
     Args:
-        program: with initial DRAM, the initial state of a run, and the machine with its queues and
-            counters.
-
-    Returns:
-        The content of a certificate, see docs/explain/verification.md.
+        program: with initial DRAM and state.
 
     Raises:
-        MachineError, DeadlockError, RaceError, ProgramFault: it is not proven; see
+        MachineError, DeadlockError, RaceError, ProgramFault: it is not proven, see
             :meth:`~accel.proof.token_check.TokenReport.raise_if_bad`.
     """
     check_program(program).raise_if_bad()
@@ -48,8 +43,8 @@ def certificate(program: Image) -> dict[str, Any]:
 
 
 def claims(program: Image) -> dict[str, Any]:
-    """:func:`certificate` of a program that may deadlock or race, whose micro-ops are all known; a checker
-    refuses it if it does."""
+    """Return the :func:`certificate` of a program with known micro-ops, which a checker refuses if it
+    deadlocks or races."""
     instructions, config = program.instructions, program.config
     order, matches, clocks = _run(instructions, config, program.start.tokens)
     table, of = _accesses(program)
@@ -73,7 +68,7 @@ def claims(program: Image) -> dict[str, Any]:
 
 
 def write_certificate(path: Path, found: dict[str, Any]) -> None:
-    """Write the result of :func:`certificate` as JSON. After an error no file remains.
+    """Write a certificate as JSON, all or nothing.
 
     Raises:
         ProgramError: the file cannot be written.
@@ -84,8 +79,8 @@ def write_certificate(path: Path, found: dict[str, Any]) -> None:
 def _run(
     instructions: Sequence[Instruction], config: Config, tokens: Sequence[int]
 ) -> tuple[list[int], list[list[int]], list[list[int]]]:
-    """An order in which the instructions run, by counter the pushers of the tokens that are popped (-1: there
-    from the start), and by instruction how many of each worker have surely retired when it starts."""
+    """Return an order of execution, by counter the pushers of popped tokens (-1: there from the start), and
+    by instruction how many of each worker have surely retired when it starts."""
     stepper = Stepper(instructions, config, tokens=tokens)
     pushed: list[list[int]] = [[-1] * count for count in tokens]
     order: list[int] = []

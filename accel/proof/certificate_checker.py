@@ -1,14 +1,11 @@
-"""The checker of certificates. Only this file has to be believed, so it is short and imports nothing of
-accel.
+"""The checker of certificates. Only this file has to be trusted, so it imports nothing of accel.
 
     python accel/proof/certificate_checker.py gemm.json gemm.accel
 
-It reads a certificate and the program file it is about, and follows the certificate's order once: every
-instruction is fetched, finds its tokens, and has a valid clock. No counter can overflow. Of any two
-accesses of different units to the same element or byte, at least one of them a write, the clock of the
-second includes the first. Cost is linear in the instructions and in the elements that they touch, but
-for sorting the bounds of the rows in DRAM that are both read and written. The format, and the other
-facts that have to be believed, are in docs/explain/verification.md.
+It follows the certificate's order once: every instruction is fetched, finds its tokens, and has a valid
+clock. No counter can overflow. Of any two accesses of different units to the same element or byte, at least
+one of them a write, the clock of the second includes the first. docs/explain/verification.md has the format,
+and the other facts to trust.
 """
 
 import hashlib
@@ -39,7 +36,7 @@ class Refused(Exception):
 
 
 class Unreadable(Exception):
-    """A file is not of the kind that it should be."""
+    """A file is of the wrong kind."""
 
 
 def need(holds: bool, otherwise: str) -> None:
@@ -49,13 +46,13 @@ def need(holds: bool, otherwise: str) -> None:
 
 
 def digest(certificate: dict[str, Any]) -> str:
-    """SHA-256 of all of a certificate but its own digest."""
+    """Return the SHA-256 of a certificate without its digest."""
     rest = {key: value for key, value in certificate.items() if key != "digest"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def decoded(code: bytes) -> list[Step]:
-    """The instructions, of 16 bytes each."""
+    """Decode instructions of 16 bytes."""
     found = []
     for at in range(0, len(code), 16):
         word = int.from_bytes(code[at : at + 2], "little")
@@ -68,10 +65,10 @@ def decoded(code: bytes) -> list[Step]:
 
 
 def check(certificate: dict[str, Any], code: bytes) -> int:
-    """How many instructions are proven neither to deadlock nor to race.
+    """Return the number of proven instructions.
 
     Raises:
-        Refused: saying what does not hold.
+        Refused: with the reason.
     """
     need(certificate["format"] == FORMAT and certificate["version"] == VERSION, "no certificate of version 1")
     need(certificate["digest"] == digest(certificate), "its digest is not that of its content")
@@ -132,7 +129,7 @@ def check(certificate: dict[str, Any], code: bytes) -> int:
 
 
 class Fetch:
-    """Instructions are handed out in order, while the queue of the next one's unit has room."""
+    """Dispatches in order, while the unit's queue has room."""
 
     def __init__(self, program: list[Step], queues: Any, serial: bool) -> None:
         self.units = [unit for unit, *_ in program]
@@ -142,7 +139,7 @@ class Fetch:
         self.heads = [0, 0, 0]
 
     def start(self, index: int) -> None:
-        """Instruction ``index`` is the next of its unit, and runs."""
+        """Start the next instruction of a unit."""
         while self.fetched < len(self.units) and (not self.serial or self.fetched <= self.ended):
             unit = self.units[self.fetched]
             if not self.room[unit]:
@@ -159,7 +156,7 @@ class Fetch:
 
 
 class Own:
-    """The order of the store unit's own LOADs and STOREs, which overlap."""
+    """The order of the store unit's overlapping LOADs and STOREs."""
 
     def __init__(self) -> None:
         self.retired = self.read = self.loaded = self.used = 0
@@ -167,8 +164,7 @@ class Own:
         self.residuals: list[tuple[int, int]] = []
 
     def start(self, position: int, retired: int, accesses: Any) -> None:
-        """Process the unit's next instruction. By its tokens, ``retired`` instructions of the unit have
-        retired."""
+        """Process the next instruction. By its tokens, ``retired`` ones have retired."""
         self.retired = max(self.retired, retired)
         self.read = max(self.read, self.retired)
         for memory, writes, *what in accesses:
@@ -189,7 +185,7 @@ class Own:
 
 
 class Memories:
-    """Who touched each element of each memory last: by memory, unit and kind of access, its place."""
+    """The last accesses of elements by memory, unit and kind."""
 
     def __init__(self, table: Any, span: list[int]) -> None:
         self.span = (span[0], span[1])
@@ -216,7 +212,7 @@ class Memories:
         self.last: dict[tuple[str, int, int], list[int]] = {}
 
     def touch(self, index: int, unit: int, position: int, clock: list[int], which: int, own: Own) -> None:
-        """Compare an instruction's accesses with those before them, and note them."""
+        """Compare accesses with earlier ones, and record them."""
         for memory, writes, found in self.touches[which]:
             ranges = found
             if memory == "dram":
@@ -241,25 +237,25 @@ class Memories:
 
 
 def box(start: int, count: int, size: int, stride: int) -> tuple[int, int]:
-    """The bytes from the first to the last of ``count`` rows."""
+    """Return the range of ``count`` rows."""
     need(0 < count < 1 << 16 and size > 0, "an access to DRAM has no rows, or more than there can be")
     return start, start + (count - 1) * stride + size
 
 
 def rows(start: int, count: int, size: int, stride: int) -> Pairs:
-    """The bytes of ``count`` rows."""
+    """Return the bytes of ``count`` rows."""
     return merged([(start + row * stride, start + row * stride + size) for row in range(count)])
 
 
 def pairs(flat: list[int]) -> Pairs:
-    """Begin and end of ranges that follow each other."""
+    """Return begin and end of consecutive ranges."""
     found = list(zip(flat[::2], flat[1::2], strict=True))
     need(all(0 <= low < high <= 1 << 16 for low, high in found), "a range is empty or beyond any scratchpad")
     return found
 
 
 def merged(ranges: Pairs) -> Pairs:
-    """The same bytes as disjoint ranges, in order."""
+    """Return disjoint ranges in order."""
     found: Pairs = []
     for low, high in sorted(ranges):
         if found and low <= found[-1][1]:
@@ -270,7 +266,7 @@ def merged(ranges: Pairs) -> Pairs:
 
 
 def meets(disjoint: Pairs, *ranges: tuple[int, int]) -> bool:
-    """Whether one of the ranges has a byte in one of those that are disjoint and in order."""
+    """Whether a range overlaps one of the sorted ``disjoint`` ones."""
     for low, high in ranges:
         at = bisect_left(disjoint, (low + 1,)) - 1
         if any(begin < high and low < end for begin, end in disjoint[max(at, 0) : at + 2]):
@@ -279,7 +275,7 @@ def meets(disjoint: Pairs, *ranges: tuple[int, int]) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Check files of a certificate and a program: 0 if it is proven, 1 if not, 2 if one is no such file."""
+    """Return 0 if proven, 1 if not, 2 for a wrong file."""
     if len(arguments) != 2:
         print("usage: certificate_checker.py CERTIFICATE PROGRAM", file=sys.stderr)
         return 2
@@ -301,7 +297,7 @@ def main(arguments: list[str]) -> int:
 
 
 def certificate_of(path: str) -> dict[str, Any]:
-    """The certificate in a file."""
+    """Read a certificate."""
     try:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)
@@ -315,7 +311,7 @@ def certificate_of(path: str) -> dict[str, Any]:
 
 
 def program_of(path: str) -> tuple[bytes, Any]:
-    """The instructions and the manifest of a program file, or of a network with one program."""
+    """Read instructions and manifest of a program, or of a network with one."""
     try:
         with zipfile.ZipFile(path) as archive:
             manifest = json.loads(archive.read("program.json"))
@@ -335,7 +331,7 @@ def program_of(path: str) -> tuple[bytes, Any]:
 
 
 def verify(certificate: Any, code: bytes, manifest: Any) -> int:
-    """:func:`check` of untrusted data, and of the initial tokens against the program file's manifest."""
+    """Check untrusted data, and compare initial tokens with the manifest."""
     try:
         begin = manifest["config"]["mem_base"] + manifest["code_offset"]
         need(certificate["span"] == [begin, begin + len(code)], "the program lies elsewhere")

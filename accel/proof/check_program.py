@@ -1,4 +1,4 @@
-"""The token check of a whole program, in the memory that it brings."""
+"""The token check of a whole program."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ def check_program(program: Image, instructions: Sequence[Instruction] | None = N
     """Prove or refute that a program neither deadlocks nor races.
 
     Args:
-        program: with initial DRAM and the initial state of a run.
+        program: with initial DRAM and state.
         instructions: replace those of the program.
     """
     begin = program.config.mem_base + program.code_offset

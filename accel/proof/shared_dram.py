@@ -1,4 +1,4 @@
-"""The part of DRAM that instructions both write and read, which orders them."""
+"""The part of DRAM that instructions both write and read."""
 
 from collections.abc import Sequence
 
@@ -12,15 +12,13 @@ from accel.core.program_conflicts import Accesses, Numbers
 
 
 class SharedDram:
-    """The part of DRAM that is both written and read by the program, cut into segments.
+    """The part of DRAM that a program both writes and reads, in segments.
 
-    Segment boundaries are all starts and ends of rows that touch the shared part, so that every
-    access is a set of whole segments and DRAM can be treated like a scratchpad.
+    Segments end at all starts and ends of rows, so that every access is a set of whole segments, like
+    elements of a scratchpad.
 
     Args:
-        instructions: the program.
-        config: the machine.
-        program_span: bytes ``[start, stop)`` that hold the instructions; fetch reads them.
+        program_span: bytes ``[start, stop)`` of the instructions.
     """
 
     def __init__(
@@ -55,7 +53,7 @@ class SharedDram:
         self.program = self._of_bounds(np.array([program_span])) if program_span and self.segments else None
 
     def elements(self, index: int) -> npt.NDArray[np.intp] | None:
-        """Segments that instruction ``index`` touches, or None where it shares nothing."""
+        """Return the touched segments, if any."""
         rows = self._rows.get(index)
         if rows is None or not self.segments:
             return None
@@ -63,11 +61,7 @@ class SharedDram:
         return found if len(found) else None
 
     def accesses(self, places: npt.NDArray[np.intp]) -> tuple[Accesses, list[Numbers]]:
-        """Accesses to the shared part, of a program whose instructions are at ``places`` among those given.
-
-        Returns:
-            The accesses, and the segments of each of their sets.
-        """
+        """Return accesses and the segments of each set, for instructions at ``places`` among those given."""
         sets: list[npt.NDArray[np.intp]] = []
         which = np.full(int(places.max(initial=-1)) + 1, -1, dtype=np.int32)
         writes = np.zeros(len(which), dtype=np.bool_)
@@ -82,12 +76,11 @@ class SharedDram:
         return accesses, [elements.astype(np.int32) for elements in sets]
 
     def span(self, segment: int) -> tuple[int, int]:
-        """First and last byte of a segment."""
+        """Return first and last byte."""
         return int(self._bounds[segment]), int(self._bounds[segment + 1]) - 1
 
     def _of_bounds(self, bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-        """Return the segments of the rows ``bounds``, which ascend. The cost grows with the number of
-        results."""
+        """Return the segments of ascending rows, in time proportional to the result."""
         first = np.searchsorted(self._bounds, bounds[:, 0])
         last = np.minimum(np.searchsorted(self._bounds, bounds[:, 1]), self.segments)
         first[1:] = np.maximum(first[1:], np.maximum.accumulate(last)[:-1])
@@ -104,7 +97,7 @@ def _row_bounds(rows: DramRows) -> npt.NDArray[np.int64]:
 
 
 def _all_bounds(every: Sequence[DramRows]) -> list[npt.NDArray[np.int64]]:
-    """:func:`_row_bounds` of all of them, in any order and as few arrays as possible."""
+    """Return :func:`_row_bounds` of all, in as few arrays as possible."""
     solid = [rows.stride == rows.row_bytes or rows.rows == 1 for rows in every]
     parts = [_row_bounds(rows) for rows, one in zip(every, solid, strict=True) if not one]
     whole = [
@@ -116,7 +109,7 @@ def _all_bounds(every: Sequence[DramRows]) -> list[npt.NDArray[np.int64]]:
 
 
 def _union(parts: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
-    """Sorted disjoint intervals that cover the same bytes."""
+    """Return sorted disjoint intervals of the same bytes."""
     if not parts:
         return np.zeros((0, 2), dtype=np.int64)
     bounds = np.concatenate(parts)
@@ -128,7 +121,7 @@ def _union(parts: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
 
 
 def _intersect(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The intervals of ``a`` that overlap one of ``b``; both sorted and disjoint."""
+    """Return intervals of ``a`` that overlap one of ``b``, both sorted and disjoint."""
     return a[_overlapping(a, b)] if len(a) and len(b) else a[:0]
 
 

@@ -1,17 +1,15 @@
 """The order of the store unit's instructions among themselves.
 
-The other units either read DRAM or write it, so that their own order is all they need. The store unit does
-both: it reads operands while the data of earlier STOREs are in flight, and writes while earlier LOADs
-are still reading. Program order only implies the order in which instructions start. An earlier STORE is
-surely in memory
+The store unit both reads and writes DRAM: it reads operands while the data of earlier STOREs are in flight,
+and writes while earlier LOADs are still reading. An earlier STORE is surely in memory
 
 - where a token has come back from it through the compute unit, or
 - where a SET is in between, which starts when the unit is empty.
 
-An earlier LOAD has also surely finished reading
+An earlier LOAD has surely finished reading
 
-- where a STORE up to the current one takes residuals that this LOAD or a later one has loaded,
-or - where such a STORE uses elements of PAR that this LOAD or a later one has loaded,
+- where a STORE up to the current one takes residuals that this LOAD or a later one has loaded, or
+- where such a STORE uses elements of PAR that this LOAD or a later one has loaded,
 
 since such STOREs wait for these elements, and the data of one unit's LOADs arrive in order.
 """
@@ -26,11 +24,11 @@ from accel.core.isa import Instruction, LoadPar, LoadRes, Set, StoreAdd, StoreRe
 
 
 class OwnOrder:
-    """The store unit's instructions by their position in its sequence; give it them in order.
+    """The store unit's instructions by position, processed in order.
 
     Attributes:
-        retired: those before this position have retired when the one at hand starts.
-        read: LOADs before this position have been read by then.
+        retired: those before this position have retired when the current one starts.
+        read: LOADs before this position have finished by then.
     """
 
     def __init__(self, config: Config) -> None:
@@ -49,9 +47,7 @@ class OwnOrder:
         """Process the next instruction, which has no error.
 
         Args:
-            instruction: of the store unit.
-            position: its number in the unit's sequence.
-            retired: number of the unit's instructions that have retired, by its tokens.
+            retired: number of retired instructions, by its tokens.
         """
         self.retired = max(self.retired, position + 1 if isinstance(instruction, Set) else retired)
         self.read = max(self.read, self.retired)

@@ -1,18 +1,17 @@
 """The proof, before a program runs, that its tokens neither deadlock nor race.
 
-A program is finite and straight-line, and its units meet only in token counters and bounded queues.
-One abstract run decides whether it deadlocks. Happens-before is the closure of order within a unit and
-of k-th push before (k + initial)-th pop of the same counter; it is kept as one vector clock per
-instruction. Two overlapping accesses by different units, at least one of them a write, race if
-happens-before does not order them. Order that only a full queue enforces does not count. In DRAM the
-store unit may race with itself, see :mod:`accel.proof.store_unit_order`.
+A program is finite and straight-line, and its units meet only in token counters and bounded queues. One
+abstract run decides whether it deadlocks. Happens-before is the closure of order within a unit and of k-th
+push before (k + initial)-th pop of the same counter, kept as one vector clock per instruction. Two
+overlapping accesses by different units, at least one of them a write, race if happens-before does not order
+them. Order that only a full queue enforces does not count. In DRAM the store unit may race with itself, see
+:mod:`accel.proof.store_unit_order`.
 
-It also notes where a program reads elements that it has not written. Scratchpads start with arbitrary
-content, or with that of an earlier run.
+The check also records reads of elements that the program has not written, since scratchpads start with
+arbitrary content.
 
-Nearly all programs have no findings. These are proven on arrays (:mod:`accel.proof.vectorized_proof`).
-For the others, this module goes from instruction to instruction. Cost is linear in instructions plus
-touched ranges.
+Programs without findings are proven on arrays (:mod:`accel.proof.vectorized_proof`), the others instruction
+by instruction.
 """
 
 from bisect import bisect_left
@@ -55,8 +54,8 @@ _PLACE = {unit: place for place, unit in enumerate(WORKERS)}
 
 @dataclass(frozen=True, kw_only=True)
 class Race:
-    """Two instructions that touch the same memory in no fixed order: of different units, or a LOAD and a
-    STORE of the store unit."""
+    """Two instructions of different units, or a LOAD and a STORE of the store unit, that touch the same
+    memory in no fixed order."""
 
     first: int
     second: int
@@ -79,7 +78,7 @@ class Race:
 
 @dataclass(frozen=True, kw_only=True)
 class Unwritten:
-    """An instruction that reads scratchpad elements which nothing in the program has written before."""
+    """An instruction that reads unwritten scratchpad elements."""
 
     index: int
     memory: str
@@ -99,7 +98,7 @@ PROVEN = "no deadlock, no race: proven"
 
 @dataclass(frozen=True, kw_only=True)
 class TokenReport:
-    """The result of the token check. ``ok`` means that the program is proven right."""
+    """The result of the token check. ``ok`` means proven."""
 
     instructions: int
     races: tuple[Race, ...]
@@ -139,12 +138,12 @@ class TokenReport:
 
     @property
     def leftovers(self) -> str:
-        """The tokens left over by counter, in words; nothing if there are none."""
+        """The tokens left over by counter, in words."""
         return ", ".join(f"{self.left_over[c]} {c.label}" for c in Counter if self.left_over[c])
 
     @property
     def summary(self) -> str:
-        """The verdict, and the first reason for it, in a line."""
+        """The verdict with its first reason."""
         try:
             self.raise_if_bad()
         except ProgramFault as error:
@@ -155,10 +154,10 @@ class TokenReport:
         """Raise what was found.
 
         Raises:
-            MachineError: an instruction is wrong by itself, or a counter may overflow.
+            MachineError: an instruction is wrong, or a counter may overflow.
             DeadlockError: no order of execution reaches the end.
             RaceError: two accesses are not ordered.
-            ProgramFault: micro-ops cannot be known before the run.
+            ProgramFault: micro-ops are unknown.
         """
         if self.faults:
             index, fault = self.faults[0]
@@ -188,12 +187,9 @@ def check_tokens(
     """Prove or refute that a program's result does not depend on timing.
 
     Args:
-        instructions: the decoded program.
-        config: scratchpad depths, queue depths, serial mode, width of the counters, DRAM window.
-        memory: DRAM before the run, from which micro-ops are read.
-        program_span: bytes ``[start, stop)`` that hold the instructions, if they lie in ``memory``.
-        tokens: the counters before the run.
-        contents: known content of the scratchpads before the run.
+        memory: DRAM before the run.
+        program_span: bytes ``[start, stop)`` of the instructions, if in ``memory``.
+        contents: known scratchpad contents before the run.
     """
     program = Distinct(instructions)
     faults = _static_faults(instructions, program, config)
@@ -213,8 +209,7 @@ def one_by_one(
     tokens: Sequence[int],
     contents: Sequence[Contents],
 ) -> TokenReport:
-    """:func:`check_tokens` of instructions without faults of their own, one after the other. Findings are
-    reported with all details."""
+    """Run :func:`check_tokens` on each instruction in turn, with all details of findings."""
     return _TokenCheck(instructions, config, memory, program_span, tokens, contents).run()
 
 
@@ -256,7 +251,7 @@ def _report(
 
 
 class _History:
-    """Who touched each element of one memory last: for each worker and kind of access, its position."""
+    """The position of the last access to each element, by worker and kind."""
 
     def __init__(self, size: int) -> None:
         self.last = {
@@ -267,8 +262,8 @@ class _History:
     def conflicts(
         self, unit: Unit, write: bool, elements: Elements, clock: _Clock, own: OwnOrder | None
     ) -> Iterable[tuple[Unit, bool, int, tuple[int, int]]]:
-        """Accesses that overlap ``elements`` and have not surely been done: who, whether they wrote, their
-        positions, and where among the elements they are. Those of the same unit count with ``own``."""
+        """Yield overlapping accesses that may be incomplete: unit, kind, position, and elements. Those of the
+        same unit count with ``own``."""
         for other, wrote in self.used:
             if not (write or wrote) or (other is unit and (own is None or write == wrote)):
                 continue
@@ -350,7 +345,7 @@ class _TokenCheck:
         )
 
     def _pop_positions(self) -> list[list[int]]:
-        """For each counter, the positions in the target unit's sequence of the instructions that pop it."""
+        """Return by counter the positions of popping instructions."""
         seen = dict.fromkeys(WORKERS, 0)
         positions: list[list[int]] = [[] for _ in Counter]
         for unit, popped in zip(self.stepper.units, self.stepper.pops, strict=True):
@@ -415,7 +410,7 @@ class _TokenCheck:
                     )
 
     def _follow(self, memory: str, index: int, write: bool, elements: Elements) -> None:
-        """Note written elements, and reads of unwritten ones."""
+        """Record writes, and reads of unwritten elements."""
         written = self.written[memory]
         if write:
             written[elements] = True

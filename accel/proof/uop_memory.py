@@ -1,7 +1,7 @@
-"""The content of the micro-op memory at each instruction, as far as it is known before the run.
+"""The content of the micro-op memory at each instruction, as far as known before the run.
 
-The compute unit loads and executes micro-ops in program order. So their values follow from DRAM alone,
-except where an earlier STORE may have written.
+The compute unit loads and executes micro-ops in program order. So their values follow from DRAM, except where
+an earlier STORE may have written.
 """
 
 from collections.abc import Iterable
@@ -17,12 +17,11 @@ from accel.image.test_scenario import Contents
 
 
 class UopMemory:
-    """The micro-op memory before each instruction of a program. Instructions are passed in order.
+    """The micro-op memory, for instructions in order.
 
     Args:
-        config: the machine.
         memory: DRAM before the run.
-        contents: known content of the scratchpads at the start.
+        contents: known scratchpad contents at the start.
     """
 
     def __init__(self, config: Config, memory: Dram, contents: Iterable[Contents] = ()) -> None:
@@ -37,11 +36,10 @@ class UopMemory:
                 self._known[one.element : one.element + len(words)] = True
 
     def load(self, instruction: Instruction, *, overwritten: bool = False) -> None:
-        """Note what an instruction loads, if it loads micro-ops.
+        """Record a valid LOAD of micro-ops.
 
         Args:
-            instruction: one that is not at fault.
-            overwritten: a STORE may have changed what it reads.
+            overwritten: a STORE may have changed the source.
         """
         if not (isinstance(instruction, Load) and instruction.memory == Memory.UOP and instruction.x_size):
             return
@@ -60,6 +58,6 @@ class UopMemory:
         self._known[begin : begin + box.size] = known.ravel()
 
     def words(self, instruction: Loops) -> npt.NDArray[np.uint32] | None:
-        """The encoded micro-ops of a GEMM or ALU instruction, or None where one of them is not known."""
+        """Return encoded micro-ops, or None if one is unknown."""
         begin, end = instruction.uop_begin, instruction.uop_end
         return self._words[begin:end] if self._known[begin:end].all() else None

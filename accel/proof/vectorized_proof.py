@@ -1,10 +1,8 @@
 """The token check of a program without findings, on arrays over the whole program.
 
-If a program can run in the order in which it is written, the order from its tokens follows without
-running it: the k-th pop of a counter comes after the push of its token, and brings the pusher's clock.
-Each instruction must come after the last conflicting access of every other unit
-(:mod:`accel.core.program_conflicts`). Comparing arrays decides whether this holds. If it does not, the
-check that goes from instruction to instruction finds the error.
+If a program can run in program order, the k-th pop of a counter comes after the push of its token, and brings
+the pusher's clock. Each instruction must come after the last conflicting access of every other unit
+(:mod:`accel.core.program_conflicts`). Otherwise the check of single instructions finds the error.
 """
 
 from collections.abc import Sequence
@@ -39,7 +37,7 @@ _MOST_ROWS = 1 << 24
 
 
 class Proof(NamedTuple):
-    """The counters of a program that is proven right."""
+    """The counters of a proven program."""
 
     left_over: tuple[int, ...]
     peak: tuple[int, ...]
@@ -54,14 +52,14 @@ def prove(
     tokens: Sequence[int],
     contents: Sequence[Contents],
 ) -> Proof | None:
-    """Prove that a program neither deadlocks nor races, and reads of scratchpads only what it has written.
+    """Prove that a program neither deadlocks nor races, and reads only written scratchpad elements.
 
     Args:
-        program: without a fault that shows in an instruction by itself.
+        program: without faults of single instructions.
         config, memory, program_span, tokens, contents: see :func:`~accel.proof.token_check.check_tokens`.
 
     Returns:
-        None where this is not so, or not known.
+        None if not proven.
     """
     flow = TokenFlow(program, tokens)
     if not flow.in_order:
@@ -99,13 +97,12 @@ def _loads_uops(instruction: Instruction) -> bool:
 
 
 class _Clocks:
-    """The clock of each instruction of a program that runs in the order in which it is written.
+    """The clock of each instruction of a program that can run in program order.
 
     Attributes:
-        order: the program order.
-        done: by unit, the number of its instructions that have surely retired when each instruction
-            starts, int64[n]. Entries for the instruction's own unit are undefined.
-        stored: the same for the store unit, by the tokens that the instruction itself takes.
+        done: by unit, the number of surely retired instructions at each start, int64[n]. Undefined for the
+            own unit.
+        stored: the same for the store unit, by the instruction's own tokens.
     """
 
     def __init__(self, order: Order, flow: TokenFlow) -> None:
@@ -121,8 +118,7 @@ class _Clocks:
         """The values for each instruction of the store unit."""
 
     def _learned(self, counter: Counter, values: Ints) -> Ints:
-        """For each instruction of a counter's target unit, the entry of ``values`` that its last token has
-        brought, or 0 before the first. ``values`` has one entry for each instruction of the program.
+        """For each instruction of the target unit, return the entry of the pusher of its last token, or 0.
         Clocks never decrease."""
         pops, pushers = self._flow.pops[counter], self._flow.pushers(counter)
         brought = np.where(pushers >= 0, values[pushers], 0)
@@ -130,7 +126,7 @@ class _Clocks:
         return np.concatenate([[0], brought])[np.searchsorted(pops, members, side="right")]
 
     def peak(self, tokens: Sequence[int]) -> tuple[int, ...]:
-        """Largest value of each counter over all legal orders."""
+        """Return the largest counters over all legal orders."""
         found = []
         for counter in Counter:
             pushes, before = self._flow.pushes[counter], tokens[counter]
@@ -143,8 +139,8 @@ class _Clocks:
 
 
 def _written_first(accesses: Accesses, known: npt.NDArray[np.bool_], conflicts: Conflicts) -> bool:
-    """Whether all elements of a scratchpad are written before they are read. If so, its conflicts are
-    added. ``known``: the elements with known content at the start."""
+    """Add a scratchpad's conflicts if all elements are written before they are read. ``known``: elements with
+    known content at the start."""
     if not accesses.sets:
         return True
     classes, sets = element_classes(accesses.sets, known.astype(np.int64))
@@ -162,8 +158,7 @@ def _written_first(accesses: Accesses, known: npt.NDArray[np.bool_], conflicts: 
 
 
 def _add_dram(program: Distinct[Instruction], shared: SharedDram, conflicts: Conflicts) -> bool:
-    """Add what conflicts in the part of DRAM that is both written and read; whether that can be, and nothing
-    writes where the program is."""
+    """Add conflicts in shared DRAM. Return False if unknown, or if the program may be overwritten."""
     accesses, segments = shared.accesses(program.places)
     if shared.program is not None and accesses.sets:
         written = [segments[number] for number in np.unique(accesses.which[accesses.writes]).tolist()]
@@ -179,7 +174,7 @@ def _add_dram(program: Distinct[Instruction], shared: SharedDram, conflicts: Con
 def _own_ordered(
     program: Distinct[Instruction], config: Config, conflicts: Conflicts, clocks: _Clocks
 ) -> bool:
-    """Whether the store unit, which may race with itself, surely does not."""
+    """Whether the store unit surely does not race with itself."""
     own = OwnOrder(config)
     members = clocks.order.members[Unit.STORE]
     for position, (index, stored) in enumerate(zip(members.tolist(), clocks.stored.tolist(), strict=True)):

@@ -1,4 +1,4 @@
-"""Fields of a machine that may make a run faster, according to the causes on its critical path."""
+"""Fields of a machine that may make a run faster, by the causes on its critical path."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,10 +24,9 @@ _WRITES = frozenset({Wait.WRITE_DATA, Wait.WRITE_LATENCY, Wait.OUTSTANDING, Wait
 
 @dataclass(frozen=True)
 class _Lever:
-    """A field, and the causes that another value of it may relieve.
+    """A field, and the causes that another value may relieve.
 
     Attributes:
-        waits: the causes, in any unit of ``units``.
         halved: a smaller value is faster.
     """
 
@@ -69,8 +68,7 @@ times as large."""
 
 
 def candidates(config: Config, path: Sequence[Segment], *, geometry: bool) -> Iterator[tuple[str, int]]:
-    """Yield fields and values to try: those first that may relieve most of the critical path, larger steps
-    last."""
+    """Yield fields and values to try: the most relief first, larger steps last."""
     cycles = sum(one.cycles for one in path) or 1
     found = _relievable_cycles(path)
     scored = []
@@ -94,8 +92,8 @@ def candidates(config: Config, path: Sequence[Segment], *, geometry: bool) -> It
 
 
 def _relievable_cycles(path: Sequence[Segment]) -> Counter[tuple[str, Wait]]:
-    """Estimate the cycles that each cause adds to a path, by unit and cause. A wait for room or order also
-    counts the segment before it, on which the room or order depends."""
+    """Estimate the cycles of each cause, by unit and cause. A wait for room or order also counts the segment
+    before it."""
     found: Counter[tuple[str, Wait]] = Counter()
     before = 0
     for one in path:
@@ -124,7 +122,7 @@ _ZERO_STANDS_FOR = {"post_lanes": "lanes"}
 
 
 def relief(field: str, value: int, path: Sequence[Segment]) -> str:
-    """Describe the cause on a critical path that another value of a field relieves."""
+    """Describe the cause that another value of a field relieves."""
     what = f"{field} of {value_text(field, value)}"
     lever = _LEVERS[field]
     units = {unit.label for unit in lever.units}
@@ -137,7 +135,7 @@ def relief(field: str, value: int, path: Sequence[Segment]) -> str:
 
 
 def value_text(field: str, value: int) -> str:
-    """A field's value in words."""
+    """Format a field's value."""
     if SPECS[field].unit == "bytes" and value % 1024 == 0:
         return f"{value // 1024}KiB"
     return str(value)

@@ -1,4 +1,4 @@
-"""Compilation of an operator to a program that can be run."""
+"""Compilation of an operator."""
 
 import reprlib
 import time
@@ -39,22 +39,19 @@ def build(
     """Compile a schedule, or a workload with the default schedule, for a machine.
 
     Args:
-        target: the schedule or the workload. The options ``tile`` to ``measure`` are for workloads.
+        target: the options ``tile`` to ``measure`` are for workloads.
         on: the machine, its configuration or the configuration's name.
-        vthreads: number of virtual threads, instead of the schedule's or the model's choice.
+        vthreads: virtual threads, instead of the schedule's or the model's.
         tile: sizes of tiles and steps in elements, for example ``{"tile_m": 64, "step_k": 32}``. The model
-            chooses the missing ones. With sizes, no operand is resident beyond its tile and step, and
-            ``auto`` means ``plain``.
-        steps: the steps of the schedule (:mod:`accel.compiler.schedule.schedule_files`), instead of the
-            default one.
+            chooses the others. With sizes, ``auto`` means ``plain``.
+        steps: steps of the schedule, see :mod:`accel.compiler.schedule.schedule_files`.
         constants: inputs whose values are known now.
         mapping: ``plain``, the name of a mapping, or ``auto`` for the fastest predicted one, see
             ``docs/explain/mappings.md``. With steps, ``auto`` means ``plain``.
-        keep_results: with ``auto``, consider only mappings that do not change the layout of the outputs in
-            DRAM.
-        measure: compile and simulate this many of the best plans, and choose the fastest.
-        without: names of reorder passes to turn off, for example ``("prefetch-residuals",)``. ``accel show
-            --stage passes`` lists them. The program remembers them.
+        keep_results: with ``auto``, only mappings that keep the outputs' layout in DRAM.
+        measure: simulate this many of the best plans, and choose the fastest.
+        without: reorder passes to turn off, for example ``("prefetch-residuals",)``. ``accel show --stage
+            passes`` lists them.
 
     Raises:
         ConfigError, ScheduleError, TensorizeError, ShapeError: the target cannot be compiled for the machine.

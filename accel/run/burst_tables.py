@@ -1,4 +1,4 @@
-"""The bursts and pad words of a recorded run, in tables for quick access to single ones."""
+"""The bursts and pad words of a recorded run, in tables."""
 
 from bisect import bisect_left
 from itertools import accumulate
@@ -13,12 +13,11 @@ from accel.run.run_record import NONE, NodeKind, RunRecord
 
 
 class ReadBursts:
-    """The reads of all units, numbered in the order of their grants.
+    """Reads, in the order of their grants.
 
     Attributes:
-        grants, lasts, beats, instructions, units: of each burst.
         previous: the previous burst of the same unit.
-        last_of: by instruction, its last burst, or NONE if it has none. Bursts of fetch do not count.
+        last_of: last burst of an instruction, or NONE. Bursts of fetch do not count.
     """
 
     def __init__(self, record: RunRecord, instruction_count: int) -> None:
@@ -40,13 +39,12 @@ class ReadBursts:
 
 
 class WriteBursts:
-    """The writes of the store unit in order.
+    """The store unit's writes.
 
     Attributes:
-        grants, lasts, instructions: of each burst.
-        slot_cycles: cycles in which each burst enters the path to the bus.
-        slots: the first cycle after those.
-        last_of: by instruction, its last burst, or NONE if it has none.
+        slot_cycles: cycles of entering the path to the bus.
+        slots: the first cycle after.
+        last_of: last burst of an instruction, or NONE.
     """
 
     def __init__(self, record: RunRecord, dependencies: InstructionDependencies, config: Config) -> None:
@@ -67,13 +65,12 @@ class WriteBursts:
 
 
 class FetchBursts:
-    """The bursts in which fetch reads the program.
+    """Bursts of instructions.
 
     Attributes:
-        reads: the number of each fetch burst among all reads.
-        numbers: the number of each read among the fetch bursts, or NONE for reads of other units.
-        burst_of, beat_of: by instruction, the fetch burst that brings it and the beat that completes it.
-        ends: the instructions that have arrived after each fetch burst.
+        reads: number of each fetch burst among all reads.
+        numbers: number of each read among fetch bursts, or NONE.
+        burst_of, beat_of: fetch burst and last beat of an instruction.
     """
 
     def __init__(self, record: RunRecord, instruction_count: int, config: Config, address: int) -> None:
@@ -90,12 +87,12 @@ class FetchBursts:
 
 
 class PadWords:
-    """The pad words of LOADs, which a unit writes one per cycle, in cycles without data, in program order.
+    """Pad words, which a unit writes in cycles without data, one per cycle, in program order.
 
     Attributes:
-        last_cycles, first_cycles: by instruction, the cycle of its last word, and the first cycle for a word.
-        waits_for: the event, by kind and number, that the first cycle follows: the start of the LOAD, the
-            last pad word of an earlier LOAD, or the last beat of a read.
+        last_cycles, first_cycles: of each instruction.
+        waits_for: event before the first cycle, by kind and number: start of the LOAD, last pad word of an
+            earlier LOAD, or last beat of a read.
     """
 
     def __init__(self, record: RunRecord, dependencies: InstructionDependencies, reads: ReadBursts) -> None:

@@ -1,7 +1,7 @@
 """The critical path of a run: why it took its cycles.
 
-The path starts at the last event and goes back, from each event to the one that it waited for last, to the
-beginning of the run. Its segments adjoin, so their cycles add up to the run's.
+The path goes back from the last event, from each event to the one that it waited for last. Its segments
+adjoin, so their cycles add up to the run's.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -38,13 +38,10 @@ class Segment(NamedTuple):
     """Consecutive cycles of the path with one cause.
 
     Attributes:
-        start: the first of them.
-        cycles: how many there are.
-        unit: ``fetch``, ``load``, ``compute`` or ``store``, which works or waits.
+        unit: ``fetch``, ``load``, ``compute`` or ``store``, that works or waits.
         cause: see :class:`~accel.run.wait_causes.Wait`.
-        instruction: index of the instruction that works or waits, for bursts of fetch the first one in the
-            burst. None if the cycles belong to no instruction.
-        tensor: the tensor that the instruction moves or computes, or None if it is not known.
+        instruction: index of the instruction that works or waits, for bursts of fetch the first one, if any.
+        tensor: the tensor that the instruction moves or computes, if known.
     """
 
     start: int
@@ -60,7 +57,7 @@ class Segment(NamedTuple):
         return self.start + self.cycles
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the segment as plain data."""
+        """Return plain data."""
         return {
             "start": self.start,
             "cycles": self.cycles,
@@ -72,13 +69,7 @@ class Segment(NamedTuple):
 
 
 class Share(NamedTuple):
-    """The share of one cause in one unit.
-
-    Attributes:
-        unit, cause: as in :class:`Segment`.
-        cycles: of all segments with this cause.
-        segments: how many there are.
-    """
+    """The share of one cause in one unit."""
 
     unit: str
     cause: Wait
@@ -86,16 +77,15 @@ class Share(NamedTuple):
     segments: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the share as plain data."""
+        """Return plain data."""
         return {**self._asdict(), "cause": str(self.cause)}
 
 
 def critical_path(timing: Timing, image: Image) -> tuple[Segment, ...] | None:
-    """Return the longest path of a run, as segments in order that add up to its cycles.
+    """Return the longest path, as segments in order that add up to the run's cycles.
 
     Returns:
-        None if events were not recorded, or are too many to be listed. If an error ended the run, the last
-        segment, ``stopped``, lasts from the last event to the error.
+        None if events were not recorded, or are too many. After an error, the last segment is ``stopped``.
     """
     graph = wait_graph_of(timing, image)
     if graph is None:
@@ -104,7 +94,7 @@ def critical_path(timing: Timing, image: Image) -> tuple[Segment, ...] | None:
 
 
 def wait_graph_of(timing: Timing, image: Image) -> WaitGraph | None:
-    """Return the graph of a run, or None if events were not recorded, or are too many to be listed."""
+    """Return the graph of a run, or None as :func:`critical_path`."""
     config = image.config
     if (timing.record_count or 0) > MAX_RECORDS:
         return None
@@ -122,8 +112,7 @@ def wait_graph_of(timing: Timing, image: Image) -> WaitGraph | None:
 
 
 def longest_path(graph: WaitGraph, cycles: int) -> list[Delay]:
-    """Return the delays on the longest path through a run of ``cycles`` cycles, in order; they add up to
-    them."""
+    """Return the delays on the longest path, in order. They add up to ``cycles``."""
     kind, number = _last_node(graph.record)
     cycle = graph.cycle(kind, number)
     edges, cycle_of = graph.edges, graph.cycle
@@ -144,8 +133,8 @@ def longest_path(graph: WaitGraph, cycles: int) -> list[Delay]:
 def _latest_edge(edges: Iterator[Edge], cycle: int) -> Edge:
     """Return the first edge whose bound is the node's cycle.
 
-    If memory answers later than the timing contract says, there may be none: then return the edge with the
-    highest bound before the cycle.
+    If memory is later than the timing contract, there may be none: then return the highest bound before the
+    cycle.
     """
     best = None
     for edge in edges:
@@ -205,8 +194,7 @@ _END = Delay(1, Unit.FETCH, Wait.STOPPED, -2)
 
 
 def tensor_lookup(image: Image) -> Callable[[int], str | None]:
-    """Return a function from an instruction's index to the tensor that it moves or computes, or None if it
-    is not known."""
+    """Return a function from an instruction's index to its tensor, if known."""
     names, provenance, instructions = PlaceNames(image), image.provenance, image.instructions
     moved: dict[int, str | None] = {}
     """By the id of the instruction's object; equal words of a program share one object."""
@@ -225,7 +213,7 @@ def tensor_lookup(image: Image) -> Callable[[int], str | None]:
 
 
 def shares(segments: Iterable[Segment]) -> list[Share]:
-    """Add up the segments of each cause in each unit; the largest share comes first."""
+    """Add up segments by cause and unit, the largest share first."""
     sums: dict[tuple[str, Wait], list[int]] = {}
     for one in segments:
         row = sums.setdefault((one.unit, one.cause), [0, 0])
@@ -236,8 +224,7 @@ def shares(segments: Iterable[Segment]) -> list[Share]:
 
 
 def shares_text(found: Sequence[Share], most: int = 2) -> str:
-    """Name the first ``most`` shares of at least half a percent, for example ``load read data 40%, store
-    write data 12%``."""
+    """Name shares from 0.5 %, for example ``load read data 40%, store write data 12%``."""
     cycles = sum(one.cycles for one in found) or 1
     named = [one for one in found[:most] if one.cycles >= cycles / 200]
     return ", ".join(f"{one.unit} {one.cause} {one.cycles / cycles:.0%}" for one in named)
@@ -247,9 +234,7 @@ def split_path(segments: Iterable[Segment], stops: Sequence[int]) -> list[list[S
     """Split a critical path at cycles.
 
     Args:
-        segments: of the path.
-        stops: the ends of the pieces, in ascending order. With 100, 250 the pieces are the cycles 0 to 99 and
-            100 to 249. A segment that lies in two pieces is divided.
+        stops: ascending ends of the pieces. For example, 100, 250 gives the cycles 0 to 99 and 100 to 249.
     """
     found: list[list[Segment]] = [[] for _ in stops]
     piece = 0
@@ -266,7 +251,7 @@ def split_path(segments: Iterable[Segment], stops: Sequence[int]) -> list[list[S
 
 
 def join_paths(paths: Iterable[Sequence[Segment]]) -> tuple[Segment, ...]:
-    """Join the critical paths of consecutive runs to one path."""
+    """Join the critical paths of consecutive runs."""
     found: list[Segment] = []
     begin = 0
     for path in paths:
@@ -284,8 +269,7 @@ def critical_dict(segments: Sequence[Segment], most: int | None = None) -> dict[
     """Return a critical path as plain data.
 
     Args:
-        segments: of the path.
-        most: include only the ``most`` longest segments, longest first; None: all of them in order.
+        most: only the longest segments, longest first. None: all in order.
     """
     chosen = segments if most is None else longest_segments(segments, most)
     return {

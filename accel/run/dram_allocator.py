@@ -1,4 +1,4 @@
-"""Allocation of bytes in a DRAM window, freed together with a Python object."""
+"""Allocation of bytes in a DRAM window, freed with a Python object."""
 
 import weakref
 from bisect import insort
@@ -9,10 +9,10 @@ from accel.base.errors import ProgramError
 
 
 class DramAllocator:
-    """A window of ``size`` bytes. Allocated offsets keep the caller's remainder modulo ``step``.
+    """A window. Allocated offsets keep the caller's remainder modulo ``step``.
 
-    The finalizer of an owner may run at any time, also during an allocation. So it only notes the offset,
-    which is freed at the next request.
+    An owner's finalizer may run during an allocation. So it only notes the offset, which the next request
+    frees.
     """
 
     def __init__(self, size: int, step: int) -> None:
@@ -22,14 +22,10 @@ class DramAllocator:
         self._released: deque[int] = deque()
 
     def allocate(self, owner: object, wanted: Sequence[tuple[int, int]]) -> list[int]:
-        """Allocate pieces until the owner is deleted: all of them, or none.
+        """Allocate all pieces or none, at the lowest offsets, until the owner is deleted.
 
         Args:
-            owner: the object that needs them.
-            wanted: for each piece its bytes, and an offset that the result equals modulo ``step``.
-
-        Returns:
-            The offset of each piece, the lowest free one.
+            wanted: bytes, and an offset that the result equals modulo ``step``, of each piece.
 
         Raises:
             ProgramError: there is not enough free memory.

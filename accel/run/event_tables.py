@@ -1,4 +1,4 @@
-"""Tables of the instructions and events of a run, with names instead of numbers."""
+"""Tables of a run's instructions and events."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class ResultTable:
     """A table by columns.
 
     Attributes:
-        columns: the values of each column by its name, all of one length. None where a value does not apply.
+        columns: values by name of the column, all of one length. None where a value does not apply.
     """
 
     columns: Mapping[str, Sequence[Any]]
@@ -31,27 +31,19 @@ class ResultTable:
         return len(next(iter(self.columns.values())))
 
     def __getitem__(self, name: str) -> Sequence[Any]:
-        """Return a column.
-
-        Raises:
-            KeyError: there is no column with this name.
-        """
+        """Return a column, or raise a KeyError."""
         return self.columns[name]
 
     def __repr__(self) -> str:
         return f"ResultTable({len(self)} rows: {', '.join(self.columns)})"
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows in order, with values by column."""
+        """Yield rows, with values by column."""
         for values in zip(*self.columns.values(), strict=True):
             yield dict(zip(self.columns, values, strict=True))
 
     def to_pandas(self) -> Any:
-        """Return the table as a pandas data frame. Numbers that may be missing have the dtype ``Int64``.
-
-        Raises:
-            AccelError: pandas is not installed.
-        """
+        """Return a pandas data frame. Numbers that may be missing have the dtype ``Int64``."""
         pandas = import_pandas()
         frame = pandas.DataFrame({name: list(column) for name, column in self.columns.items()})
         numbers = {
@@ -62,16 +54,12 @@ class ResultTable:
         return frame.astype(numbers)
 
     def to_arrow(self) -> Any:
-        """Return the table as an Arrow table.
-
-        Raises:
-            AccelError: pyarrow is not installed.
-        """
+        """Return an Arrow table."""
         return import_arrow().table({name: list(column) for name, column in self.columns.items()})
 
 
 def import_pandas() -> Any:
-    """pandas, or an error that says how to install it."""
+    """Import pandas, or say how to install it."""
     try:
         import pandas  # noqa: PLC0415
     except ImportError:
@@ -80,7 +68,7 @@ def import_pandas() -> Any:
 
 
 def import_arrow() -> Any:
-    """pyarrow, or an error that says how to install it."""
+    """Import pyarrow, or say how to install it."""
     try:
         import pyarrow  # noqa: PLC0415
     except ImportError:
@@ -89,12 +77,7 @@ def import_arrow() -> Any:
 
 
 def instructions_table(image: Image, events: Sequence[Event] | None) -> ResultTable:
-    """Return a row for each instruction of a program.
-
-    Args:
-        image: the program.
-        events: of its run. Without them the table has no cycles and bursts.
-    """
+    """Return a row for each instruction, with cycles and bursts if events are known."""
     names, tensor, provenance = PlaceNames(image), tensor_lookup(image), image.provenance
     text = _by_object(lambda one: format_instruction(one, names).partition("#")[0].strip())
     count = len(image.instructions)
@@ -132,12 +115,7 @@ def instructions_table(image: Image, events: Sequence[Event] | None) -> ResultTa
 
 
 def events_table(image: Image, events: Sequence[Event]) -> ResultTable:
-    """Return a row for each event of a run, in the order of the events.
-
-    Args:
-        image: the program.
-        events: of its run.
-    """
+    """Return a row for each event of a run."""
     tensor, instructions = tensor_lookup(image), image.instructions
     fetched = [one.unit is Unit.FETCH and one.kind in _BURSTS for one in events]
     return ResultTable(

@@ -1,4 +1,4 @@
-"""One run and its result. All programs run through :func:`launch`."""
+"""One run and its result."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -21,14 +21,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """A run that has ended.
-
-    Attributes:
-        image: the program, with the timing of the run.
-        backend: its name.
-        execution: how the run ended.
-        seconds: from the loaded program, with inputs in memory, to outputs and cycles in memory.
-    """
+    """A run that has ended."""
 
     image: Image
     backend: str
@@ -48,11 +41,11 @@ class Launch:
         carried: Compulsory | None = None,
         pack_seconds: float,
     ) -> Result:
-        """Return the result, and attach it to the error that ended the run early.
+        """Return the result, attached to the error if any.
 
         Args:
-            outputs: arrays by name, if the run ended well.
-            reference: computes the expected outputs. They are not compared without it.
+            outputs: if the run ended well.
+            reference: computes the expected outputs to compare.
             compulsory, carried, pack_seconds: see :class:`~accel.run.result.Result`.
         """
         done = self.execution
@@ -81,7 +74,7 @@ class Launch:
 
 
 def launch(program: Image, dram: Dram, pads: Scratchpads, backend: Backend, options: RunOptions) -> Launch:
-    """Run a program on prepared memories, see :meth:`~accel.run.backends.backend.Backend.execute`."""
+    """Run a program as :meth:`~accel.run.backends.backend.Backend.execute` does."""
     start = time.perf_counter()
     execution = backend.execute(program, dram, pads, options)
     return Launch(

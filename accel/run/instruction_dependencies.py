@@ -1,5 +1,4 @@
-"""For each instruction of a program, the other instructions that it may wait for. They follow from the
-program."""
+"""The other instructions that each instruction of a program may wait for."""
 
 from array import array
 from bisect import bisect_left
@@ -17,26 +16,20 @@ from accel.sim.timing.timed_program import InstructionTiming, TimedProgram
 
 
 def fast_column(numbers: npt.NDArray[np.int64] | npt.NDArray[np.intp]) -> "array[int]":
-    """Copy a column for quick access to single numbers; a list would take five times the memory."""
+    """Copy a column for quick access in a fifth of a list's memory."""
     return array("q", numbers.astype(np.int64).tobytes())
 
 
 class InstructionDependencies:
-    """Indices of the instructions that each instruction may wait for; :data:`~accel.run.run_record.NONE` if
-    none.
+    """Indices of instructions to wait for, or :data:`~accel.run.run_record.NONE`.
 
     Attributes:
-        timings: the timing of each instruction.
-        members: by unit, the indices of its instructions.
-        positions: the number of each instruction among those of its unit.
-        previous: the previous instruction of the unit.
-        queue_leaver: the instruction whose start makes room in the unit's queue.
-        previous_transfer: in the store unit, the previous LOAD of a LOAD, or STORE of a STORE.
-        transfer_leaver: in the store unit, the transfer whose retirement allows one more in flight.
-        senders: by counter, the instruction that pushes the token which each instruction pops.
-        par_waits: the last user of the same PAR elements before a LOAD, or the last LOAD of them before a
-            STORE.
-        residual_waits: the STORE that makes room in RES for a LOAD, or the last LOAD of a STORE's residuals.
+        queue_leaver: its start makes room in the unit's queue.
+        previous_transfer: the store unit's previous LOAD or STORE.
+        transfer_leaver: its retirement allows one more transfer in flight.
+        senders: by counter, the instruction that pushes the popped token.
+        par_waits: the last user of PAR elements before a LOAD, or LOAD before a STORE.
+        residual_waits: the STORE that makes room in RES, or the last LOAD of residuals.
     """
 
     def __init__(self, program: TimedProgram, config: Config, tokens: Sequence[int]) -> None:
@@ -113,7 +106,7 @@ def _senders(program: TimedProgram, counter: Counter, initial: int) -> "array[in
 
 
 class _ResidualMoves:
-    """The RES elements that instructions load, or consume, numbered from 1."""
+    """Loaded or consumed RES elements, numbered from 1."""
 
     def __init__(self) -> None:
         self._sums: list[int] = []

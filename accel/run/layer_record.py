@@ -1,4 +1,4 @@
-"""A layer of a network's run, as current and saved runs both record it."""
+"""A layer of a network's run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,15 +7,13 @@ from typing import TypeVar
 
 @dataclass(frozen=True, kw_only=True)
 class Layer:
-    """A layer of a network's run.
+    """A layer, as current and saved runs record it.
 
     Attributes:
-        name: of its main node.
-        operator: kinds of its nodes.
         where: ``machine`` or ``host``.
-        mapping: the mapping that computed it. Empty on the host, or if it is not known.
-        program: number of its program, from 1. None on the host.
-        cycles: since the end of the previous layer. None on the host, or if time was not simulated.
+        mapping: empty on the host, or if unknown.
+        program: counted from 1. None on the host.
+        cycles: since the end of the previous layer, if simulated.
     """
 
     name: str
@@ -30,8 +28,7 @@ L = TypeVar("L", bound=Layer)
 
 
 def layer_at(layers: Sequence[L], cycle: int) -> L | None:
-    """Return the layer to which a cycle belongs, counting the cycles of all programs. None if it is not
-    known."""
+    """Return the layer of a cycle, counting the cycles of all programs."""
     end = 0
     for layer in layers:
         end += layer.cycles or 0

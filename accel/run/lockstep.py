@@ -1,4 +1,4 @@
-"""Lockstep: run one program on the simulator and on the hardware, from the same state, and compare
+"""Lockstep: run a program on the simulator and on the hardware, from the same state, and compare
 everything."""
 
 from collections.abc import Mapping
@@ -60,10 +60,8 @@ class Lockstep:
 
     Attributes:
         cycles: of the simulator. The hardware's are equal if the scope has cycles.
-        cause: how the simulator's run ended.
-        events: number of compared events. None if the scope has no cycles.
-        scope: which parts of the runs were compared.
-        difference: the first difference, or None.
+        cause: the simulator's end.
+        events: number of events, if the scope has cycles.
     """
 
     cycles: int
@@ -100,19 +98,14 @@ def lockstep(
     """Run a program on both sides, from equal memory and scratchpads, and compare.
 
     Args:
-        program: with the timing of this run.
-        engine: the hardware, after a reset.
-        inputs: arrays by name. Missing ones are random.
-        seed: of random inputs, scratchpad contents and hostile memory.
-        max_cycles: limit of the run. With ``hostile``, the hardware has it only if the simulator has reached
-            it.
-        max_uops: limit of the simulator's run, instead of the program's own.
-        hostile: let the hardware's memory answer late and refuse at random. The cycles differ then, memory
-            does not.
+        seed: of all random values.
+        max_cycles: limit of the run. With ``hostile``, the hardware has it only if the simulator reached it.
+        max_uops: the simulator's limit, instead of the program's own.
+        hostile: let the hardware's memory answer late and refuse at random.
 
     Raises:
         LimitExceeded: the program has more micro-ops.
-        AccelError: the run has more events than are listed.
+        AccelError: the run has too many events.
         ShapeError: an input does not fit.
     """
     options = RunOptions(seed=seed, max_cycles=max_cycles, max_uops=max_uops)
@@ -180,14 +173,7 @@ class _HardwareLimits(TypedDict):
 
 
 def _hardware_limits(timing: TimingRun, max_cycles: int, *, exact: bool) -> _HardwareLimits:
-    """Return the limits of the hardware's run. They depend on the program, not on the cycles of the
-    simulator's run, which an error or the limit may have shortened.
-
-    Args:
-        timing: the simulator's run.
-        max_cycles: its limit.
-        exact: whether both runs must end in the same cycle.
-    """
+    """Return the limits of the hardware's run, which depend on the program."""
     longest = min(DEFAULT_MAX_CYCLES, _SLOWDOWN * cycles_without_overlap(timing.program, timing.config))
     reached = timing.stop is not None and timing.stop.fault.cause is Cause.LIMIT
     limit = max_cycles if exact or reached else longest
@@ -195,12 +181,7 @@ def _hardware_limits(timing: TimingRun, max_cycles: int, *, exact: bool) -> _Har
 
 
 def cycles_without_overlap(program: TimedProgram, config: Config) -> int:
-    """Return an upper bound on the cycles of a program's complete run: none of its bursts and micro-ops
-    overlap.
-
-    For example, 100 LOADs of one burst, with a latency of 64 cycles, take at most about 100 * (64 + 64 + 15)
-    cycles.
-    """
+    """Return an upper bound on a program's cycles, without any overlap."""
     latency = max(config.read_latency, config.write_latency) + store_depth(config)
     fetched = latency + -(-INSTRUCTION_BYTES // config.bus_bytes)
     pipeline = dispatch_depth(config) + compute_depth(config)

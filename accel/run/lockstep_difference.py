@@ -1,4 +1,4 @@
-"""The first difference between a run on the simulator and one on the hardware, with its surroundings."""
+"""The first difference between simulator and hardware."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -35,11 +35,7 @@ class Difference:
     Attributes:
         what: ``events``, ``outcome``, ``counters``, ``memory``, ``tokens`` or ``scratchpads`` (left over), or
             ``rules`` (of the bus).
-        message: the difference in words.
-        cycle: where it is, or None if unknown.
-        unit: the unit, or None if unknown.
-        instruction: index of the instruction, or None if unknown.
-        sim, rtl: the surroundings on both sides, as lines of text.
+        sim, rtl: surroundings as lines of text.
     """
 
     what: str
@@ -66,8 +62,7 @@ class Difference:
 def compare(
     program: Image, scope: Scope, sim: TimingRun, rtl: HardwareRun, sim_dram: Dram, rtl_dram: Dram
 ) -> Difference | None:
-    """Compare two runs from the same state: events, then outcome, counters and memory. Return the first
-    difference."""
+    """Compare events, then outcome, counters and memory, and return the first difference."""
     found = (
         _event_difference(program.instructions, listed_events(sim), listed_events(rtl))
         or _outcome_difference(sim, rtl)
@@ -81,8 +76,7 @@ def compare(
 def compare_results(
     program: Image, scope: Scope, sim: TimingRun, rtl: HardwareRun, sim_dram: Dram, rtl_dram: Dram
 ) -> Difference | None:
-    """Compare the results of two runs if the hardware's memory is hostile. Only a run that ends well is
-    compared."""
+    """Compare results with a hostile memory if the run ends well."""
     if sim.stop is not None or rtl.cause is Cause.TOKEN_OVERFLOW:
         return None
     if rtl.cause is not Cause.NONE:
@@ -93,7 +87,7 @@ def compare_results(
 def compare_leftovers(
     simulation: Simulation, pads: Scratchpads, run: HardwareRun, engine: Engine
 ) -> Difference | None:
-    """Compare the tokens and scratchpads that runs leave for the next one. Both must have ended well."""
+    """Compare the tokens and scratchpads left by runs that ended well."""
     ours = simulation.functional.tokens
     if ours != run.tokens:
         return Difference(
@@ -144,7 +138,7 @@ def _surroundings(events: list[Event], at: int) -> Iterator[str]:
 
 
 def event_text(event: Event) -> str:
-    """An event in one line."""
+    """Format an event in one line."""
     kind = event.kind.name.lower().replace("_", " ")
     value = ""
     if event.kind.name.startswith("TOKEN"):
@@ -204,7 +198,7 @@ def _counter_difference(sim: TimingRun, rtl: HardwareRun) -> Difference | None:
 
 
 def moved_bytes(run: TimingRun) -> dict[str, int]:
-    """Return the values of the registers ``read_bytes`` and ``written_bytes`` after a run."""
+    """Return the registers ``read_bytes`` and ``written_bytes``."""
     beats = {"read_bytes": 0, "written_bytes": 0}
     for burst in run.bursts:
         name = "written_bytes" if burst.writes else "read_bytes"

@@ -1,5 +1,4 @@
-"""The scope of a comparison: the parts of two runs that must be equal because they do not depend on
-timing."""
+"""The parts of two runs that must be equal because they do not depend on timing."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +13,7 @@ from accel.proof.token_check import Race
 
 
 class Scope(Enum):
-    """The parts of two runs that must be equal, or that were compared."""
+    """The parts of two runs to compare."""
 
     EVERYTHING = "everything"
     """Nothing depends on timing."""
@@ -28,24 +27,17 @@ class Scope(Enum):
 
     @property
     def has_cycles(self) -> bool:
-        """Whether events and cycles are compared."""
         return self in (Scope.EVERYTHING, Scope.ALL_BUT_MEMORY)
 
     def on_hostile_memory(self, *, ends_well: bool) -> "Scope":
-        """Return the part of this scope that can be compared if the hardware's memory answers at arbitrary
-        times.
-
-        Args:
-            ends_well: whether the run does. The state in which an error stops a run depends on timing.
-        """
+        """Return the part that holds when memory answers at arbitrary times."""
         return Scope.RESULT if self is Scope.EVERYTHING and ends_well else Scope.END
 
 
 def scope_of(program: Image) -> Scope:
     """Return the scope that the token check proves.
 
-    Faulty instructions do nothing, so the check omits them. But the micro-ops before one with a bad index
-    have executed.
+    Faulty instructions do nothing, except for the micro-ops before a bad index.
     """
     instructions: Sequence[Instruction] = program.instructions
     while True:
@@ -84,10 +76,10 @@ _CARRIERS: dict[Unit, Transfer] = {
 def _without(
     instructions: Sequence[Instruction], faults: Sequence[tuple[int, Fault]], config: Config
 ) -> list[Instruction]:
-    """Return the program without faulty instructions. Their tokens remain.
+    """Return the program without faulty instructions, with their tokens.
 
-    Fetch dispatches nothing from the first fault on that it finds. An instruction with a bad index may have
-    written any accumulator with the micro-ops before it.
+    Fetch dispatches nothing from its first fault on. The micro-ops before a bad index may have written any
+    accumulator.
     """
     remaining = list(instructions)
     for index, fault in faults:

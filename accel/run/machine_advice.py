@@ -1,8 +1,8 @@
-"""Advice: other values of the machine's fields, with the cycles that the run would take.
+"""Advice: other values of the machine's fields, with predicted cycles.
 
-The causes on the critical path determine the fields to try. A timing field is tried on the same program, a
-geometry field after compiling the workload again. Simulation makes the prediction exact. If that would take
-too long, the compiler's model predicts the cycles, scaled by its error for the original program.
+The critical path determines the fields to try: timing on the same program, geometry after compiling again.
+Simulation makes the prediction exact. If that would take too long, the compiler's model predicts the cycles,
+scaled by its error for the original program.
 """
 
 import time
@@ -50,15 +50,12 @@ class Advice:
     """Another value of a field of the machine.
 
     Attributes:
-        field: its name.
-        now, then: its value, and the other one.
-        cycles: that the run would take.
-        speedup: the run's cycles divided by these.
-        recompiled: whether the program must be compiled again.
-        simulated: whether the cycles were simulated. Otherwise the compiler's model predicts them.
-        reason: why it helps, in words.
-        mapping: the mapping of the operator, if it changes, otherwise empty.
-        price: what the change costs in hardware, or empty.
+        now, then: the values.
+        speedup: the run's cycles divided by ``cycles``.
+        recompiled: the program must be compiled again.
+        simulated: otherwise the compiler's model predicts the cycles.
+        mapping: the mapping of the operator, if it changes.
+        price: additional hardware, or empty.
     """
 
     field: str
@@ -74,7 +71,7 @@ class Advice:
 
     @property
     def change(self) -> str:
-        """The field and its new value, in the form for ``--set``."""
+        """The change as ``--set`` takes it."""
         return f"{self.field}={value_text(self.field, self.then)}"
 
     @property
@@ -86,11 +83,11 @@ class Advice:
 
     @property
     def text(self) -> str:
-        """The advice as a clause."""
+        """A clause."""
         return f"{self.reason}: {self.speedup:.2f} times as fast ({self.cycles:,} cycles, {self.how})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the advice as plain data."""
+        """Return plain data."""
         return asdict(self)
 
 
@@ -99,10 +96,9 @@ class SoftwareAdvice:
     """Another schedule for the same machine.
 
     Attributes:
-        command: the option of ``accel compile`` that finds it.
-        cycles: that the run would take, simulated.
+        command: option of ``accel compile``.
+        cycles: simulated.
         speedup: the run's cycles divided by these.
-        reason: why it helps, in words.
     """
 
     command: str
@@ -111,7 +107,7 @@ class SoftwareAdvice:
     reason: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the advice as plain data."""
+        """Return plain data."""
         return asdict(self)
 
 
@@ -120,12 +116,10 @@ class AdviceReport:
     """The limits of a run, and changes that help.
 
     Attributes:
-        bound: the largest causes on its critical path, in words.
-        advice: changes that make it faster, the best one first.
-        tried: fields that were tried.
+        bound: the largest causes, in words.
+        advice: changes, the best one first.
         skipped: fields for which there was no time.
-        without: why geometry fields were not tried. Empty if they were.
-        software: other schedules for the same machine that make the run faster.
+        software: other schedules for the same machine.
     """
 
     bound: str
@@ -137,14 +131,14 @@ class AdviceReport:
 
     @property
     def left_out(self) -> str:
-        """The fields that were not tried and the reason, as a sentence. Empty if all were."""
+        """A sentence on fields that were not tried, or empty."""
         found = [f"Fields of the geometry were not tried: {self.without}."] if self.without else []
         if self.skipped:
             found.append(f"No time was left for {', '.join(self.skipped)}.")
         return " ".join(found)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as plain data."""
+        """Return plain data."""
         return {
             "bound": self.bound,
             "software": [one.to_dict() for one in self.software],
@@ -162,7 +156,7 @@ Trial = Callable[[str, int], Advice | None]
 def advise(result: Result, *, seconds: float = DEFAULT_SECONDS) -> AdviceReport:
     """Return the limits of a run, and the single changes of the machine that make it faster.
 
-    Geometry fields are tried if the program was compiled from a workload with its default schedule.
+    Geometry fields are tried for workloads with the default schedule.
 
     Args:
         result: of a complete run with simulated time.
@@ -184,15 +178,7 @@ def advise(result: Result, *, seconds: float = DEFAULT_SECONDS) -> AdviceReport:
 def search(
     config: Config, path: Sequence[Segment], trial: Trial, *, end: float, without: str
 ) -> AdviceReport:
-    """Try changes of a machine: those first that may relieve most of a critical path.
-
-    Args:
-        config: the machine.
-        path: the critical path.
-        trial: tries one change.
-        end: processor time after which nothing more is tried.
-        without: why geometry fields are not tried. Empty if they are.
-    """
+    """Try changes of a machine, the most relief of the critical path first."""
     tried: list[str] = []
     skipped: list[str] = []
     advice: list[Advice] = []
@@ -220,7 +206,7 @@ class _Trial:
     """A program on other machines.
 
     Attributes:
-        without: why it cannot be compiled again. Empty if it can.
+        without: why it cannot be compiled again, or empty.
     """
 
     def __init__(self, result: Result, path: Sequence[Segment]) -> None:
@@ -231,7 +217,7 @@ class _Trial:
         self._workload, self.without = _workload(result.image)
 
     def of(self, field: str, value: int) -> Advice | None:
-        """Try a value of a field. Return None if the machine is impossible or the program does not fit it."""
+        """Try a value, or return None for an impossible machine."""
         recompiled = SPECS[field].kind == "geometry"
         simulated = not recompiled or len(self._image.instructions) <= _MAX_RECOMPILED_INSTRUCTIONS
         reads, mapping = self._reads, self._image.mapping
@@ -263,8 +249,8 @@ class _Trial:
         )
 
     def other_schedule(self) -> SoftwareAdvice | None:
-        """Simulate the most promising schedules for the same machine, and return the fastest one if it is
-        faster. None otherwise, and for programs with a requested schedule or many instructions."""
+        """Return the fastest simulated schedule for the same machine, if faster than a program's default
+        one."""
         count = len(self._image.instructions)
         if self._workload is None or count > _MAX_MEASURED_INSTRUCTIONS:
             return None
@@ -305,7 +291,7 @@ class _Trial:
 
 
 def timing_of(image: Image) -> TimingRun:
-    """Simulate the timing of a program, without executing it.
+    """Simulate the timing without executing.
 
     Raises:
         AccelError: the run does not end well.
@@ -322,7 +308,7 @@ def timing_of(image: Image) -> TimingRun:
 
 
 def reads_of(image: Image) -> dict[str, float]:
-    """Return how many times each tensor is read from DRAM: the bytes that LOADs read, divided by its size."""
+    """Return how many times LOADs read each tensor from DRAM."""
     names, sizes = PlaceNames(image), Counter({one.name: one.nbytes for one in image.tensors})
     read: Counter[str] = Counter()
     for one in image.instructions:

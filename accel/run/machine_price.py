@@ -1,4 +1,4 @@
-"""The price of a larger machine: memory bits, multipliers and wires that a field adds."""
+"""The memory bits, multipliers and wires of a larger machine."""
 
 from accel.core.config import Config
 from accel.core.scratchpad_specs import scratchpads_of
@@ -18,13 +18,8 @@ _ENTRIES = {
 
 
 def price_text(now: Config, then: Config) -> str:
-    """Return the hardware that a machine needs in addition to another one, for example ``+131,072 bits of
-    scratchpad (8 block RAMs), +256 multipliers``. Empty if it needs none.
-
-    Args:
-        now: the machine.
-        then: the other machine.
-    """
+    """Return additional hardware, for example ``+131,072 bits of scratchpad (8 block RAMs), +256
+    multipliers``."""
     bits = _scratchpad_bits(then) - _scratchpad_bits(now)
     multipliers = then.macs_per_cycle - now.macs_per_cycle
     wires = then.bus_bits - now.bus_bits

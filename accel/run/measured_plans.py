@@ -1,4 +1,4 @@
-"""Measured plans: compile and simulate the plans that the model ranks best, and choose the fastest."""
+"""Simulate the plans that the model ranks best, and choose the fastest."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields, replace
@@ -26,19 +26,14 @@ def measure_plans(
     *,
     without: Collection[str] = (),
 ) -> MappingChoice:
-    """Rank the plans of a mapping by simulated cycles. The model's prediction has an error of some percent.
+    """Rank the plans of a mapping by simulated cycles.
 
     Args:
-        choice: a mapping and the plans of its operator, best prediction first.
-        on: the machine.
-        most: number of plans to simulate: the better half by rank, the others from other kinds of plans, with
-            different resident operands, loop order or threaded axis.
-        progress: called before each plan.
-        without: names of reorder passes to turn off.
+        most: plans to simulate: half of them the best, the others with different resident operands, loop
+            order or threaded axis.
 
     Returns:
-        The same choice with the simulated plans first, by cycles. Of plans about as fast as the best one, the
-        one that reads fewest bytes comes first.
+        The choice with simulated plans first, by cycles, and by bytes if about equal.
 
     Raises:
         ScheduleError: none of the plans can be compiled.
@@ -71,7 +66,7 @@ def measure_plans(
 
 
 def simulated_cycles(program: Image) -> int:
-    """Return the cycles of a program that starts without tokens and ends well. It is not executed."""
+    """Return the cycles of a program that starts without tokens and ends well."""
     address = program.config.mem_base + program.code_offset
     return simulate_timing(program.instructions, program.config, address=address).cycles
 

@@ -1,4 +1,4 @@
-"""Programs as users handle them: save, load, show, check and run."""
+"""Programs as users handle them."""
 
 import time
 import warnings
@@ -40,11 +40,10 @@ Inputs = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Program(Compiled):
-    """A compiled program. See :class:`accel.image.image.Image` for its parts."""
+    """A compiled program."""
 
     def check(self) -> TokenReport:
-        """Prove that the program neither deadlocks nor races, or report why not. Repeated calls return the
-        same report."""
+        """Prove that the program neither deadlocks nor races, or report why not."""
         return self._report
 
     @cached_property
@@ -123,21 +122,20 @@ class Program(Compiled):
             seed, order, max_cycles, max_uops, stop_at, bus_timeout, engine, record, progress: see
                 :class:`~accel.run.run_options.RunOptions`.
             wave: VCD or FST file that the hardware writes.
-            hardware: for the backend ``rtl``, the machine after a reset. It stays open. Built if not given.
-            values: inputs by name, for example ``A=a``, and timing fields to replace for this run, for
-                example ``read_latency=100``.
+            hardware: for ``rtl``, the machine after a reset. It stays open.
+            values: inputs, for example ``A=a``, and timing fields, for example ``read_latency=100``.
 
         Returns:
-            The result. Unless the backend is ``functional``, it is a :class:`~accel.run.result.TimedResult`.
+            A :class:`~accel.run.result.TimedResult`, unless ``functional``.
 
         Raises:
             AccelError: an unknown backend, a negative seed, or options for another backend.
             EngineError: the engine does not exist or cannot be built.
             HardwareError: the hardware violates a rule.
-            ConfigError: a keyword that is neither an input nor a timing field, or a bad value.
-            ShapeError: an input that the program does not have, or one with another shape or dtype.
+            ConfigError: an unknown keyword, or a bad value.
+            ShapeError: an unknown input, or another shape or dtype.
             MachineError, DeadlockError, LimitExceeded, RunStopped, BusTimeout: the machine stopped early. The
-                error's ``result`` describes the run up to there.
+                error has a ``result``.
         """
         options = RunOptions(
             seed=seed,
@@ -179,17 +177,6 @@ class Program(Compiled):
         """Run the program as a function of its inputs, in the order of :attr:`inputs`.
 
         For example, ``program(a, b)`` returns the same array as ``program.run(A=a, B=b).outputs["C"]``.
-
-        Args:
-            arrays: the first inputs. Missing ones are random.
-            values: as for :meth:`run`.
-
-        Returns:
-            The output, or a tuple of all outputs if there are several.
-
-        Raises:
-            ShapeError: more arrays than inputs.
-            AccelError: as for :meth:`run`.
         """
         if len(arrays) > len(self.inputs):
             raise ShapeError(f"{len(arrays)} arrays are given; the inputs are {', '.join(self.inputs)}")
@@ -207,7 +194,6 @@ class Program(Compiled):
         print(stage_text(self, stage))
 
     def _divided(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Divide keywords into timing fields and inputs."""
         named = {name: value for name, value in values.items() if name in self.inputs}
         timing = {name: value for name, value in values.items() if name not in named}
         for name in timing:
@@ -239,9 +225,8 @@ class Program(Compiled):
         """Run the program on existing memories.
 
         Args:
-            dram: holds instructions and data, for example from :meth:`~accel.image.image.Image.dram`. It is
-                changed.
-            pads: the scratchpads. They are changed, and first receive the contents in ``start``.
+            dram: instructions and data, for example from :meth:`~accel.image.image.Image.dram`. Changed.
+            pads: changed, first by the contents in ``start``.
             backend, hardware: see :meth:`run`.
             seed, order, max_cycles, max_uops, stop_at, bus_timeout, record, look, progress: see
                 :class:`~accel.run.run_options.RunOptions`.
@@ -276,8 +261,7 @@ class Program(Compiled):
         stop_at: int | None = None,
         bus_timeout: int = 0,
     ) -> Simulation:
-        """Run the program on a simulator as :meth:`execute` does, and return everything that the simulator
-        knows."""
+        """Run as :meth:`execute` does, and return the whole simulation."""
         options = RunOptions(
             seed=seed,
             order=order,
@@ -297,11 +281,11 @@ class Program(Compiled):
     # --- inputs and outputs in memory ----------------------------------------------------------------
 
     def prepared(self, inputs: Inputs | None = None, seed: int = 0) -> "tuple[Program, Dram]":
-        """Return the program that runs on these inputs, and DRAM with both in it. Missing inputs are random.
+        """Return the program for these inputs, and DRAM with both. Missing inputs are random.
 
         Raises:
             AccelError: a negative seed.
-            ShapeError: an input that the program does not have, or one with another shape or dtype.
+            ShapeError: an unknown input, or another shape or dtype.
         """
         program, values = self._with_values(inputs, seed)
         return program, program._packed(values)
@@ -313,8 +297,8 @@ class Program(Compiled):
         return self.for_values(values), values
 
     def for_values(self, values: Inputs) -> "Program":
-        """Return the program for these values of its prepared inputs. It is compiled without folding if the
-        folded bias cannot express one of them."""
+        """Return the program for these inputs, compiled without folding if the folded bias cannot express
+        one."""
         refused = any(
             tensor.role == "input"
             and tensor.preparation is not None
@@ -365,5 +349,5 @@ class Program(Compiled):
 
 
 def as_program(image: Image) -> Program:
-    """Return an image as a program that can be run."""
+    """Convert an image to a program."""
     return Program(**{name: getattr(image, name) for name in image.__dataclass_fields__})

@@ -1,4 +1,4 @@
-"""The source of a program, rebuilt from its file: tensor expression, schedule, inputs and numpy reference."""
+"""The source of a program, rebuilt from its file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,15 +26,11 @@ _WITHOUT_SOURCE = "it can be run, checked, disassembled, and shown at the stages
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Compiled(Image):
-    """An image with the source that it was compiled from, as far as the file has it."""
+    """An image with its source, as far as known."""
 
     @cached_property
     def outputs(self) -> tuple[Tensor, ...]:
-        """The outputs of the tensor expression.
-
-        Raises:
-            ProgramError: the program has no tensor expression, or a damaged one.
-        """
+        """The outputs of the tensor expression. A ProgramError if there is none, or a damaged one."""
         if self.source is None or self.source.expression is None:
             raise ProgramError(f"the program holds no tensor expression; {_WITHOUT_SOURCE}")
         outputs = expression_from_data(self.source.expression)
@@ -43,12 +39,7 @@ class Compiled(Image):
 
     @cached_property
     def computed(self) -> tuple[Tensor, ...]:
-        """The outputs of the compiled expression: :attr:`outputs`, unless a mapping replaced it by another
-        one.
-
-        Raises:
-            ProgramError: the program has no tensor expression, or a damaged one.
-        """
+        """:attr:`outputs`, unless a mapping replaced the expression."""
         if self.source is None or self.source.mapped is None:
             return self.outputs
         computed = expression_from_data(self.source.mapped.expression)
@@ -57,11 +48,10 @@ class Compiled(Image):
 
     @property
     def has_expression(self) -> bool:
-        """Whether the program has its tensor expression."""
         return self.source is not None and self.source.expression is not None
 
     def schedule(self) -> "Schedule":
-        """Rebuild the schedule that the program was compiled with.
+        """Rebuild the schedule.
 
         Raises:
             ProgramError: the program has none.
@@ -80,7 +70,7 @@ class Compiled(Image):
 
     @property
     def vthreads(self) -> int:
-        """Number of virtual threads that the program was compiled with. 1 if it is not known."""
+        """Virtual threads. 1 if unknown."""
         steps = (self.source.schedule if self.source is not None else None) or []
         bound = {(step["stage"], step["axis"]) for step in steps if step["op"] == "bind"}
         made = [
@@ -92,19 +82,19 @@ class Compiled(Image):
 
     @property
     def folded(self) -> bool:
-        """Whether reset and bias were folded into one step where possible."""
+        """Whether reset and bias were folded into one step."""
         options = None if self.source is None else self.source.options
         return options is None or options.fold is not False
 
     @cached_property
     def compulsory(self) -> Compulsory | None:
-        """The least work of the computation. None if it is not known."""
+        """The least work of the computation, if known."""
         return compulsory(self.outputs) if self.has_expression else None
 
     @cached_property
     def carried(self) -> Compulsory | None:
-        """The least work of the compiled operator, more than :attr:`compulsory` if the host packs values
-        several times. None if it is not known."""
+        """The compiled operator's least work, if known: more than :attr:`compulsory` if the host packs values
+        several times."""
         if self.source is None or self.source.mapped is None:
             return self.compulsory
         return compulsory(self.computed)
@@ -129,11 +119,7 @@ class Compiled(Image):
         return {t.name: (t.shape, t.dtype) for t in self.tensors if t.role == "input"}
 
     def named_inputs(self, given: object) -> dict[str, Any]:
-        """Return the given inputs by name. Empty for None.
-
-        Raises:
-            ShapeError: they are not a mapping, or name an input that the program does not have.
-        """
+        """Return the given inputs by name, or raise a ShapeError."""
         known = self.inputs
         named = check_mapping("the inputs", given)
         for name in named:
@@ -142,7 +128,7 @@ class Compiled(Image):
         return named
 
     def checked_inputs(self, given: object) -> dict[str, npt.NDArray[Any]]:
-        """Return the given inputs as plain arrays by name.
+        """Return the inputs as plain arrays.
 
         Raises:
             ShapeError: as :meth:`named_inputs`, or an array of another shape or dtype, or a masked one.
@@ -153,8 +139,7 @@ class Compiled(Image):
         }
 
     def random_inputs(self, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
-        """Return a random value for every input, chosen so that results seldom saturate. Without a tensor
-        expression all values are equally likely.
+        """Return random inputs, chosen so that results seldom saturate if the expression is known.
 
         Raises:
             AccelError: the seed is negative.
@@ -172,7 +157,7 @@ class Compiled(Image):
         return {name: value for name, value in drawn.items() if name not in constants}
 
     def reference(self, inputs: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-        """Compute the outputs from the tensor expression with numpy.
+        """Compute the outputs with numpy.
 
         Raises:
             ProgramError: the program has no tensor expression.

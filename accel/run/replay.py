@@ -1,4 +1,4 @@
-"""Programs with expected results, run and compared: conformance vectors and tests in assembly."""
+"""Programs with expected results: conformance vectors and tests in assembly."""
 
 import time
 from collections.abc import Iterator
@@ -38,10 +38,7 @@ class Replay:
     """The outcome of one program.
 
     Attributes:
-        passed: whether everything was as expected. None if this backend cannot tell.
-        error: the error that ended the run early, expected or not.
-        differences: in words.
-        figures: of the run.
+        passed: None if this backend cannot tell.
     """
 
     name: str
@@ -71,12 +68,12 @@ def load_any(path: str | Path) -> Program:
 
 
 def program_name(path: Path) -> str:
-    """Return a program's name for tables."""
+    """Return a name for tables."""
     return path.stem if path.suffix in (TEXT_SUFFIX, PROGRAM_SUFFIX) else path.name
 
 
 def find_programs(paths: list[Path]) -> list[Path]:
-    """Return the programs in paths, and in the folders among them, in order and without duplicates.
+    """Return the programs in files and folders, in order, without duplicates.
 
     Raises:
         ProgramError: a path does not exist or contains no program.
@@ -116,11 +113,10 @@ def load_test(path: str | Path) -> Program:
 
 
 def load_tests(paths: list[Path]) -> list[tuple[Path, Program]]:
-    """Load the programs in paths, and from the folders among them those with expected results.
+    """Load programs, from folders those with expected results.
 
     Raises:
-        ConfigError, ProgramError: one cannot be read, a named one has no expected results, or none in a
-            folder has.
+        ConfigError, ProgramError: one cannot be read, or expected results are missing.
     """
     found = []
     for path in find_programs(paths):
@@ -146,11 +142,10 @@ def replay(
     max_cycles: int = DEFAULT_MAX_CYCLES,
     max_uops: int = DEFAULT_MAX_UOPS,
 ) -> Replay:
-    """Run a program from random scratchpad contents, apart from those that it presets, and compare.
+    """Run a program from random scratchpads, apart from presets, and compare.
 
     Args:
         program: with :attr:`~accel.image.image.Image.expected`.
-        name, path: of the program, for the result.
         backend, hardware: see :meth:`~accel.run.program.Program.run`.
         seed, order, max_cycles, max_uops: see :class:`~accel.run.run_options.RunOptions`.
     """

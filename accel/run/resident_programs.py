@@ -1,8 +1,4 @@
-"""Programs in the DRAM of a session. A program is linked again only if its tensors have moved.
-
-A session holds a program only as long as the user does. Its DRAM and everything derived from it are freed
-with it.
-"""
+"""Programs in the DRAM of a session, linked again only if their tensors have moved."""
 
 import weakref
 from collections import OrderedDict
@@ -23,15 +19,7 @@ output."""
 
 
 class ResidentProgram:
-    """A program in DRAM: its own parts (everything except inputs and outputs) at fixed offsets.
-
-    Args:
-        program: with the session's timing.
-        dram: of the session.
-        allocator: allocates its bytes.
-
-    Attributes:
-        bare: instructions and tensors as compiled, without data, for figures after the program is gone.
+    """A program in DRAM, everything except inputs and outputs at fixed offsets.
 
     Raises:
         ProgramError: it cannot be relocated, or DRAM is full.
@@ -70,8 +58,7 @@ class ResidentProgram:
         return found
 
     def linked_at(self, tensors: Mapping[Part, int]) -> Program:
-        """Return the program linked for these offsets of its inputs and outputs, and write its instructions
-        to DRAM."""
+        """Link the program for these tensors, and write its instructions to DRAM."""
         offsets = {**self._offsets, **tensors}
         key = tuple(offsets.values())
         found = self._placements.get(key)
@@ -85,7 +72,7 @@ class ResidentProgram:
 
 
 class _SessionProgram:
-    """A program that a session has run: with the session's timing, and its parts in DRAM."""
+    """A program with the session's timing, and its parts in DRAM."""
 
     def __init__(self, program: "weakref.ref[Program]", timed: Program) -> None:
         self.program = program
@@ -96,13 +83,7 @@ class _SessionProgram:
 
 
 class ResidentPrograms:
-    """The programs of a session, as long as the user holds them.
-
-    Args:
-        config: the session's machine.
-        dram: its memory.
-        allocator: allocates its bytes.
-    """
+    """The programs of a session."""
 
     def __init__(self, config: Config, dram: Dram, allocator: DramAllocator) -> None:
         self._config = config
@@ -123,8 +104,7 @@ class ResidentPrograms:
         """Return the program in DRAM.
 
         Args:
-            program: the user's program.
-            running: the program that runs for it, :meth:`timed` or the one that it makes for some values.
+            running: the program that runs for it, perhaps made for some values.
 
         Raises:
             ProgramError: it cannot be relocated, or DRAM is full.

@@ -1,4 +1,4 @@
-"""The result of a run: outputs, cycles, and figures that rate it."""
+"""The result of a run: outputs, cycles, and figures."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -53,7 +53,6 @@ class Totals:
         return
 
     def retirements(self) -> None:
-        """Return None: the retirements are not kept."""
         return
 
 
@@ -62,9 +61,8 @@ class Arranged:
     """How the host packs tensors for a program.
 
     Attributes:
-        mapping: the mapping by which the program was compiled.
-        packed_bytes: bytes of the packed inputs in DRAM.
-        packing_factor: these bytes divided by the bytes of the inputs. None if there are no inputs.
+        packed_bytes: of inputs in DRAM.
+        packing_factor: these bytes divided by those of the inputs, if any.
     """
 
     mapping: str
@@ -74,22 +72,19 @@ class Arranged:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Result:
-    """A complete run, or one that the machine ended early. Two results are equal only if they are the same
-    object.
+    """A complete run, or one that the machine ended early.
 
     Attributes:
-        outputs: arrays by name. Empty if an error ended the run.
-        mismatches: number of elements that differ from the numpy reference. None if they were not compared.
-        uops: micro-ops executed. None if it is not known.
-        timing: the cycles. None if time was not simulated.
-        image: the program, with the timing of the run.
-        compulsory: the least work of the computation. None if it is not known or the run did not finish.
-        carried: the least work of the compiled operator, which a mapping may have replaced.
+        outputs: arrays by name. Empty after an error.
+        mismatches: number of wrong elements. None if not compared.
+        uops: executed micro-ops, if known.
+        timing: None if time was not simulated.
+        compulsory: the least work of the computation, if known.
+        carried: the least work of the compiled operator.
         arranged: in a summary, how the host packs tensors.
-        pack_seconds: time in which the host packed inputs and unpacked outputs. ``cycles`` does not include
-            it.
-        simulate_seconds: from the loaded program, with inputs in memory, to outputs and cycles in memory.
-        error: the error that ended the run early, or None.
+        pack_seconds: time of the host for packing and unpacking.
+        simulate_seconds: from inputs in memory to outputs and cycles in memory.
+        error: the error that ended the run early, if any.
     """
 
     outputs: dict[str, npt.NDArray[Any]]
@@ -107,7 +102,7 @@ class Result:
     arranged: Arranged | None = None
 
     def __repr__(self) -> str:
-        """The main figures in one line. :meth:`to_dict` has all of them."""
+        """The main figures in one line."""
         parts = [f"{self.backend} on {self.config.label}", f"{len(self.instructions)} instructions"]
         if self.cycles is not None:
             parts.append(f"{self.cycles} cycles")
@@ -131,12 +126,12 @@ class Result:
 
     @property
     def cycles(self) -> int | None:
-        """Length of the run. None if time was not simulated. A :class:`TimedResult` always has it."""
+        """Length of the run. Always known in a :class:`TimedResult`."""
         return None if self.timing is None else self.timing.cycles
 
     @cached_property
     def stalls(self) -> dict[str, UnitCycles] | None:
-        """The states of each unit in cycles, by the unit's name. None if time was not simulated."""
+        """Cycles in each state, by unit. None if time was not simulated."""
         return None if self.timing is None else stalls_of(self.timing)
 
     @cached_property
@@ -204,12 +199,11 @@ class Result:
         return html_summary("Result", rows, busy)
 
     def instructions_table(self) -> ResultTable:
-        """Return a row for each instruction: unit, name, tensor, stage of the schedule, text, and, if they
-        are known, the cycles of dispatch, start and retirement."""
+        """Return unit, name, tensor, stage of the schedule, text and known cycles of each instruction."""
         return instructions_table(self.image, self.events)
 
     def events_table(self) -> ResultTable | None:
-        """Return a row for each event, with names instead of numbers. None if :attr:`events` is."""
+        """Return a row for each event."""
         return None if self.events is None else events_table(self.image, self.events)
 
     @cached_property
@@ -219,8 +213,7 @@ class Result:
 
     @property
     def utilization(self) -> float | None:
-        """Fewest cycles for the multiply-accumulates, without those on padding, divided by the cycles
-        taken."""
+        """Fewest cycles for the multiply-accumulates, without padding, divided by the cycles taken."""
         if self.cycles is None or self.compulsory is None:
             return None
         return self.compulsory.ideal_cycles(self.config) / self.cycles
@@ -240,14 +233,14 @@ class Result:
 
     @property
     def slot_utilization(self) -> float | None:
-        """Cycles in which the compute unit executes a micro-op, divided by the cycles taken. In contrast to
-        :attr:`utilization`, it counts products of zeros that fill blocks, and passes without products."""
+        """Cycles in which a micro-op executes, divided by the cycles taken. Unlike :attr:`utilization`, it
+        also counts products of zeros, and passes without products."""
         return None if not self.cycles or self.uops is None else self.uops / self.cycles
 
     @property
     def slot_bound_cycles(self) -> float | None:
-        """Fewest cycles for the program's micro-ops, or for moving the compiled operator's compulsory bytes
-        in either direction of the bus, whichever is more."""
+        """Fewest cycles for the program's micro-ops, or for the compulsory bytes in either direction of the
+        bus, whichever is more."""
         if self.uops is None or self.carried is None:
             return None
         width = self.config.bus_bytes
@@ -255,15 +248,13 @@ class Result:
 
     @property
     def slot_roofline_fraction(self) -> float | None:
-        """:attr:`slot_bound_cycles` divided by the cycles taken. It rates the schedule.
-        :attr:`roofline_fraction` also rates the choice of the operator."""
+        """:attr:`slot_bound_cycles` divided by the cycles taken. It rates the schedule."""
         bound = self.slot_bound_cycles
         return None if not self.cycles or bound is None else bound / self.cycles
 
     @property
     def bound_by(self) -> str | None:
-        """The unit that limits the run, see :func:`~accel.compiler.expr.compulsory_cost.bound_by`. None if
-        time was not simulated."""
+        """The unit that limits the run, see :func:`~accel.compiler.expr.compulsory_cost.bound_by`."""
         if self.cycles is None or self.stalls is None:
             return None
         busy = {unit: self.stalls[unit.label].busy for unit in (Unit.COMPUTE, Unit.LOAD, Unit.STORE)}
@@ -276,8 +267,8 @@ class Result:
 
     @cached_property
     def bytes_by_kind(self) -> dict[str, int]:
-        """Bytes that instructions move, by memory, and the bytes of the instructions. All bytes of STOREs
-        count as ``out``. Faulty instructions move nothing."""
+        """Bytes that instructions move, by memory, and the bytes of the instructions. STOREs count as
+        ``out``."""
         return bytes_moved(self.instructions, self.config)
 
     @property
@@ -291,30 +282,18 @@ class Result:
         return self.bytes_by_kind["out"]
 
     def raise_if_stopped(self) -> None:
-        """Raise the error that ended the run early.
-
-        Raises:
-            MachineError, LimitExceeded, DeadlockError: with cause, instruction and cycle.
-        """
+        """Raise the error that ended the run early."""
         if self.error is not None:
             raise self.error
 
     def raise_if_wrong(self) -> None:
-        """Raise an error if the outputs differ from the reference.
-
-        Raises:
-            MismatchError: they differ.
-        """
+        """Raise a MismatchError if the outputs differ from the reference."""
         wrong = self._mismatch()
         if wrong is not None:
             raise wrong
 
     def summary(self, image: Image) -> Self:
-        """Return the figures without outputs and events, which take memory.
-
-        Args:
-            image: the program for the figures. Configuration and instructions are enough.
-        """
+        """Return the figures without outputs and events."""
         timing = None if self.timing is None else Totals.of(self.timing)
         return replace(self, outputs={}, timing=timing, image=image, arranged=self._arranged)
 
@@ -332,7 +311,7 @@ class Result:
         return MismatchError(f"{self.mismatches} of {total} output elements differ from the numpy reference")
 
     def figures(self) -> RunFigures:
-        """Return the figures. Those that do not apply are None."""
+        """Return the figures."""
         least = self.compulsory
         wrong = self.error or self._mismatch()
         return RunFigures(
@@ -373,11 +352,7 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TimedResult(Result):
-    """The result of a run with simulated time, as on the backends ``sim`` and ``rtl``.
-
-    Attributes:
-        timing: the cycles.
-    """
+    """A result of the backends ``sim`` and ``rtl``."""
 
     timing: Timing
 
@@ -388,22 +363,17 @@ class TimedResult(Result):
 
     @cached_property
     def stalls(self) -> dict[str, UnitCycles]:
-        """The states of each unit in cycles, by the unit's name."""
+        """Cycles in each state, by unit."""
         return stalls_of(self.timing)
 
 
 def stalls_of(timing: Timing) -> dict[str, UnitCycles]:
-    """The states of each unit, by its name."""
+    """Return the states of each unit by name."""
     return {unit.label: cycles for unit, cycles in timing.unit_cycles.items()}
 
 
 def bytes_moved(instructions: Sequence[Instruction], config: Config) -> dict[str, int]:
-    """Return bytes by kind, as in :attr:`Result.bytes_by_kind`.
-
-    Args:
-        instructions: all or some instructions of a program.
-        config: the machine.
-    """
+    """Return bytes by kind, as in :attr:`Result.bytes_by_kind`."""
     moved: Counter[str] = Counter()
     for instruction in instructions:
         if not isinstance(instruction, Transfer) or instruction_fault(instruction, config) is not None:

@@ -1,4 +1,4 @@
-"""The figures of a run, which commands print as JSON: their keys and their order are declared here."""
+"""The figures of a run: keys and order of the JSON output."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -18,8 +18,7 @@ class ErrorFigures:
 
     Attributes:
         cause: ``mismatch``, ``race`` or one of :class:`~accel.core.fault_causes.Cause`.
-        instruction, cycle: where and when it was found. None if that is not known.
-        message: the error in words.
+        instruction, cycle: where and when, if known.
     """
 
     cause: str
@@ -41,7 +40,7 @@ class ErrorFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class RunFigures:
-    """The figures of a run. Figures that do not apply are None, as most do not if an error ended the run."""
+    """The figures of a run. Most are None after an error."""
 
     schema_version: int = SCHEMA_VERSION
     backend: str
@@ -82,5 +81,5 @@ RESULT_KEYS = tuple(one.name for one in fields(RunFigures))
 
 
 def error_dict(error: ProgramFault) -> dict[str, Any]:
-    """Return an error as plain data, see :class:`ErrorFigures`."""
+    """Return an error as plain data."""
     return asdict(ErrorFigures.of(error))

@@ -1,4 +1,4 @@
-"""One sentence about a run: what bounds it, the least that any program needs, and the best next step."""
+"""One sentence about a run: the bottleneck, the lower bound, and the best next step."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Self
@@ -23,13 +23,12 @@ _LATENCIES = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class Headline:
-    """The largest cause on the critical path of a run, and what to do about it.
+    """The largest cause on the critical path, and a remedy.
 
     Attributes:
-        unit, cause: the largest share of the critical path, for example ``compute`` and ``slots``.
-        cycles: of this share.
-        share: the same as a part of the run, 0 to 1.
-        ideal: the least that a program needs, as a clause. Empty if it is not known.
+        unit, cause: for example ``compute`` and ``slots``.
+        share: part of the run, 0 to 1.
+        ideal: the least that a program needs, as a clause, if known.
         step: the most promising change, as a clause.
     """
 
@@ -42,7 +41,6 @@ class Headline:
 
     @classmethod
     def of(cls, most: Share, cycles: int, *, ideal: str, step: str) -> Self:
-        """Return the headline of a run of ``cycles`` cycles with this largest share."""
         return cls(
             unit=most.unit,
             cause=str(most.cause),
@@ -54,17 +52,15 @@ class Headline:
 
     @property
     def bound(self) -> str:
-        """The cause with its share, for example ``compute slots 96%``."""
+        """For example ``compute slots 96%``."""
         return f"{self.unit} {self.cause} {self.share:.0%}"
 
     @property
     def text(self) -> str:
-        """The sentence."""
         said = f"{self.unit} {self.cause}: {self.cycles:,} cycles, {self.share:.0%} of the run"
         return "; ".join(part for part in (said, self.ideal, f"next: {self.step}") if part)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the headline as plain data."""
         return asdict(self)
 
 
@@ -72,7 +68,7 @@ def headline(result: Result) -> Headline | None:
     """Return the headline of a complete run.
 
     Returns:
-        None if an error ended the run, or if it has no critical path, as without simulated time.
+        None after an error, or without a critical path.
     """
     path = result.known_path
     if not path or result.error is not None or not result.cycles:
@@ -91,7 +87,6 @@ def _is_loading(most: Share) -> bool:
 
 
 def _ideal(result: Result, most: Share) -> str:
-    """Return the least that the unit of the largest share needs."""
     config, least = result.config, result.compulsory
     if least is None or result.uops is None:
         return ""
@@ -108,7 +103,7 @@ def _ideal(result: Result, most: Share) -> str:
 
 
 def _step(result: Result, most: Share) -> str:
-    """Return the most promising change: of the schedule if one may help, otherwise of the machine."""
+    """Return the most promising change of the schedule, otherwise of the machine."""
     config = result.config
     source = result.image.source
     steps = () if source is None or source.schedule is None else source.schedule
@@ -141,11 +136,11 @@ def _step(result: Result, most: Share) -> str:
 
 
 def _is_sparse(result: Result) -> bool:
-    """Whether a large share of the packed inputs only fills blocks."""
+    """Whether most of the packed inputs fills blocks."""
     return (result.image.packing_factor or 1) > _MAX_PACKING
 
 
 def _with_epilogue(config: Config) -> str:
-    """Return the name of the same machine with ``post=1``, if there is one."""
+    """Return the same machine with ``post=1``, if any."""
     twin = f"{config.name}-int8"
     return f"`{twin}`" if twin in NAMED else "a machine with `post=1`"

@@ -1,4 +1,4 @@
-"""The options of a run, the same for every backend."""
+"""The options of a run."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,18 +18,17 @@ ORDERS = ("program", "random")
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """The options of a run. Those from ``engine`` on are for the hardware.
+    """The options of a run.
 
     Attributes:
         seed: of random inputs, initial scratchpad contents and a random order.
         order: of functional execution, ``program`` or ``random``.
         max_cycles, max_uops: limits.
-        stop_at: the cycle in which software stops the run. On hardware the stop takes effect a few cycles
-            later.
-        bus_timeout: cycles without a transfer, while memory owes one, that end the run; 0: no timeout.
-        engine: simulates the hardware, see :data:`~accel.hw.engines.open_engine.ENGINES`.
+        stop_at: the cycle in which software stops the run, which takes a few cycles on hardware.
+        bus_timeout: cycles to wait for memory. 0: no timeout.
+        engine: see :data:`~accel.hw.engines.open_engine.ENGINES`.
         wave: VCD or FST file to write.
-        record: record events. The simulator always does.
+        record: record events, as the simulator always does.
         look: copy the scratchpads back at the end.
         progress: called now and then with the cycle.
 
@@ -64,7 +63,7 @@ class RunOptions:
             raise AccelError(f"the order is {self.order!r}; {nearest(self.order, ORDERS)}")
 
     def within(self, start: Start) -> Self:
-        """Return the same options with the program's own limits where these are lower."""
+        """Return the options with the program's limits where lower."""
         return replace(
             self,
             max_cycles=min(self.max_cycles, start.max_cycles or self.max_cycles),
@@ -73,9 +72,5 @@ class RunOptions:
 
 
 def check_seed(seed: object) -> int:
-    """Convert a seed to a Python integer.
-
-    Raises:
-        AccelError: it is not an integer, or negative.
-    """
+    """Convert a seed, or raise an AccelError unless it is a non-negative integer."""
     return check_integer("the seed", seed, least=0, error=AccelError)

@@ -1,4 +1,4 @@
-"""The cycles of a run in columns, from the events of any backend or from the simulator's own data."""
+"""The cycles of a run in columns."""
 
 from collections.abc import Sequence
 from enum import IntEnum
@@ -18,7 +18,7 @@ NONE = -1
 
 
 class NodeKind(IntEnum):
-    """Kinds of events, which are the nodes of a wait graph, numbered by instruction or by burst."""
+    """Kinds of wait graph nodes, numbered by instruction or by burst."""
 
     BEGIN = 0
     """The beginning of the run, in cycle 0."""
@@ -40,10 +40,10 @@ class NodeKind(IntEnum):
 
 
 class RunRecord(NamedTuple):
-    """The cycles of a run, int64 each; :data:`NONE` where something did not happen.
+    """The cycles of a run, int64 each, or :data:`NONE`.
 
-    ``dispatch``, ``start`` and ``retire`` have an entry for each instruction. The others have one for each
-    burst: reads of all units in the order of their grants, and the writes.
+    ``dispatch``, ``start`` and ``retire`` have an entry for each instruction, the others for each burst: all
+    reads in the order of their grants, and the writes.
     """
 
     dispatch: Column
@@ -86,7 +86,7 @@ def record_of_events(events: Sequence[Event], instructions: Sequence[Instruction
 
 
 def record_of_run(run: TimingRun) -> RunRecord:
-    """Collect the cycles from a simulator's run, without making events."""
+    """Collect the cycles from a simulator's run."""
     end = run.cycles if run.stop is None else run.stop.cycle
     columns = run.columns.dispatch, run.columns.start, run.columns.retire
     dispatch, start, retire = (np.where(column <= end, column, NONE) for column in columns)

@@ -1,8 +1,7 @@
 """Programs that run one after the other on one machine and exchange tensors in its DRAM.
 
-The output of a program stays in DRAM, packed. The next program reads it there if it needs the same packing.
-Otherwise the host repacks the tensor, which is counted. Programs and tensors are freed with the user's
-objects.
+An output stays in DRAM, packed. If the next program needs another packing, the host repacks it. Programs and
+tensors are freed with the user's objects.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,19 +43,18 @@ Array = npt.NDArray[Any]
 class Session:
     """One machine and its DRAM, for programs that run one after the other.
 
-    Between programs the machine is reset, and DRAM remains. With ``backend="rtl"`` use a session in a
-    ``with`` statement, or call :meth:`close`. After that the values of its tensors are lost.
+    Each program starts on a reset machine, and DRAM remains. With ``backend="rtl"`` use a ``with`` statement,
+    or call :meth:`close`, which discards the values of tensors.
 
     Args:
         on: the machine, its configuration or the configuration's name.
         backend, hardware: see :meth:`~accel.run.program.Program.run`.
         seed, engine, record: see :class:`~accel.run.run_options.RunOptions`.
-        wave: VCD or FST file that the hardware writes, with all runs.
+        wave: VCD or FST file with all runs.
 
     Attributes:
-        config: the machine.
-        results: of the runs, in order. The last one is complete. Earlier ones are summaries
-            (:meth:`~accel.run.result.Result.summary`), unless the user took them after their run.
+        results: of the runs, in order. All but the last are summaries
+            (:meth:`~accel.run.result.Result.summary`), unless the user took them.
         packing: the work of the host.
 
     Raises:
@@ -121,7 +119,7 @@ class Session:
         return None if None in cycles else sum(n for n in cycles if n is not None)
 
     def tensor(self, values: Array) -> SessionTensor:
-        """Make a tensor from an array, for several runs.
+        """Make a tensor from an array.
 
         Raises:
             ShapeError: it is not an array of int8, uint8 or int32, or it is masked.
@@ -143,19 +141,18 @@ class Session:
         max_uops: int = DEFAULT_MAX_UOPS,
         progress: Callable[[int], None] | None = None,
     ) -> dict[str, SessionTensor]:
-        """Run a program. Its outputs stay in DRAM and are returned by name.
+        """Run a program. Its outputs stay in DRAM.
 
         Args:
-            program: compiled for a machine of this geometry. It runs with the session's timing.
-            inputs: tensors of this session, or arrays, by name. Missing ones are random.
+            program: of this geometry. It runs with the session's timing.
+            inputs: tensors or arrays by name. Missing ones are random.
             check: compare with :meth:`~accel.run.rebuilt_source.Compiled.reference`.
             max_cycles, max_uops, progress: see :class:`~accel.run.run_options.RunOptions`.
 
         Raises:
             AccelError: the session is closed.
-            ProgramError: it is not a program, is compiled for another machine, cannot be relocated, or DRAM
-                is full.
-            ShapeError: an input that the program does not have, or one with another shape or dtype.
+            ProgramError: no program, another machine, not relocatable, or DRAM is full.
+            ShapeError: an unknown input, or another shape or dtype.
             HardwareError: the hardware violates a rule.
             MismatchError: the outputs are wrong.
             MachineError, DeadlockError, LimitExceeded: the machine stopped early.

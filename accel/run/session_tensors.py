@@ -20,13 +20,12 @@ Array = npt.NDArray[Any]
 
 @dataclass(kw_only=True)
 class Packing:
-    """The work of the host between runs, and the work that it could omit.
+    """The work of the host between runs.
 
     Attributes:
-        packed, packed_bytes: copies that it packed, and their bytes in DRAM.
-        unpacked, unpacked_bytes: copies that it unpacked. Unpacking for a comparison does not count.
-        kept, kept_bytes: inputs that a program found in DRAM with the packing that it needs.
-        seconds: time for packing and unpacking.
+        packed, packed_bytes: copies, and their bytes in DRAM.
+        unpacked, unpacked_bytes: copies, except for comparisons.
+        kept, kept_bytes: inputs found in DRAM in the required packing.
     """
 
     packed: int = 0
@@ -38,7 +37,7 @@ class Packing:
     seconds: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the counts as plain data."""
+        """Return plain data."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -49,8 +48,7 @@ class Packing:
 
 
 class Values:
-    """The values of a tensor: a flat array if the host has them, and packed copies in DRAM. The copies are
-    freed with this object."""
+    """The values of a tensor: a flat array, and packed copies in DRAM, which are freed with this object."""
 
     def __init__(self) -> None:
         self.plain: Array | None = None
@@ -69,8 +67,7 @@ class SessionTensor:
         self._values = values
 
     def numpy(self) -> Array:
-        """Return the plain values. The host unpacks them once. The array is read-only: take a ``copy()`` to
-        change it.
+        """Return the plain values, unpacked once. The array is read-only: take a ``copy()`` to change it.
 
         Raises:
             AccelError: the session is closed.
@@ -79,8 +76,7 @@ class SessionTensor:
         return self._store.plain(self._values).reshape(self.shape)
 
     def reshape(self, *shape: int) -> "SessionTensor":
-        """Return the same values in row-major order with another shape, of which one size may be -1. Nothing
-        is moved.
+        """Return the same values in row-major order with another shape, of which one size may be -1.
 
         Raises:
             ShapeError: the shape has another number of values.
@@ -99,12 +95,10 @@ class SessionTensor:
 
 
 class TensorStore:
-    """The tensors of one session, as long as the user holds them.
+    """The tensors of one session.
 
     Args:
-        dram: the memory of the session.
-        allocator: allocates its bytes.
-        step: a copy can be used by a program whose own offset differs by a multiple of this many bytes.
+        step: programs can use a copy at offsets that differ by multiples of these bytes.
     """
 
     def __init__(self, dram: Dram, allocator: DramAllocator, step: int) -> None:
@@ -190,14 +184,13 @@ class TensorStore:
 
 
 def _read_only(array: Array) -> Array:
-    """Make the array read-only, since copies in DRAM would not follow a change."""
+    """Protect the array, since copies in DRAM would not follow a change."""
     array.setflags(write=False)
     return array
 
 
 def same_packing(a: ImageTensor, b: ImageTensor) -> bool:
-    """Whether two tensors of equal shapes pack the same values, in row-major order, at the same offsets, with
-    zeros elsewhere."""
+    """Whether tensors of equal shapes pack the same values at the same offsets, with zeros elsewhere."""
     if a.widening is not None or b.widening is not None:
         return False
     fills = [one.view for one in (a, b) if one.view is not None and one.view.fills and one.view.fill]
@@ -205,8 +198,7 @@ def same_packing(a: ImageTensor, b: ImageTensor) -> bool:
 
 
 def value_numbers(tensor: ImageTensor) -> npt.NDArray[np.int32] | None:
-    """Number each byte of a packed tensor of bytes by its value: from 1 in row-major order, 0 for padding.
-    None if more than a layout packs the tensor."""
+    """Number each byte of a packed tensor by its value: from 1 in row-major order, 0 for padding."""
     fills = tensor.view is not None and tensor.view.fills and bool(tensor.view.fill)
     return None if tensor.widening is not None or fills else _origins(tensor.layout, tensor.view)
 
@@ -217,7 +209,7 @@ def _same_origins(a: PackedLayout, seen: View | None, b: PackedLayout, other: Vi
 
 
 def _origins(layout: PackedLayout, view: View | None) -> npt.NDArray[np.int32]:
-    """Number each packed value by the plain one, from 1 in row-major order, or 0 for padding."""
+    """Number packed values by plain ones, from 1, or 0 for padding."""
     shape = layout.shape if view is None else view.shape
     numbers = np.arange(1, int(np.prod(shape)) + 1, dtype=np.int32).reshape(shape)
     if view is not None:

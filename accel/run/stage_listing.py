@@ -23,10 +23,10 @@ _SHORT_NAMES = {Unit.FETCH: "fetch", Unit.LOAD: "ld", Unit.COMPUTE: "ex", Unit.S
 
 
 def stage_text(program: Compiled, stage: str) -> str:
-    """Return a program as text at a stage.
+    """Show a program at a stage.
 
     Raises:
-        AccelError: there is no such stage, or the program lacks the source that it needs.
+        AccelError: no such stage, or the program lacks its source.
     """
     if stage not in STAGES:
         raise AccelError(f"the stage is {stage!r}; {nearest(stage, STAGES)}")
@@ -34,10 +34,10 @@ def stage_text(program: Compiled, stage: str) -> str:
 
 
 def stage_nest(program: Compiled, stage: str) -> Nest:
-    """Return the loop nest of a program at a stage that has one.
+    """Return the loop nest at a stage.
 
     Raises:
-        AccelError: there is no such stage, or the program lacks the source that it needs.
+        AccelError: no such stage, or the program lacks its source.
     """
     if stage not in NESTS:
         raise AccelError(f"the stage is {stage!r}, of a loop nest; {nearest(stage, NESTS)}")
@@ -45,13 +45,12 @@ def stage_nest(program: Compiled, stage: str) -> Nest:
 
 
 class StageLine(NamedTuple):
-    """A line of a nest, and the stage of the schedule to which it belongs.
+    """A line of a nest, and its stage of the schedule.
 
     Attributes:
-        text: as in :func:`stage_text`.
-        names: the stage of the schedule that a statement computes, and the tensors that it reads if it is
-            still an expression. Empty for loops, conditions and declarations.
-        call: the intrinsic without its prefix. Empty if there is none yet.
+        names: the computed stage of the schedule, and the tensors that an expression reads. Empty for loops,
+            conditions and declarations.
+        call: the intrinsic without its prefix, or empty.
     """
 
     text: str
@@ -60,8 +59,7 @@ class StageLine(NamedTuple):
 
 
 def stage_lines(program: Compiled, stage: str) -> list[StageLine]:
-    """Return the lines of a program's nest at a stage. Instructions refer to them in their provenance, by
-    stage of the schedule and call.
+    """Return the lines of a nest. Provenance refers to them by stage of the schedule and call.
 
     Raises:
         AccelError: as :func:`stage_nest`.
@@ -80,8 +78,7 @@ def _stage_line(text: str, node: Node | None) -> StageLine:
 
 
 def call_of(text: str) -> str:
-    """Return the intrinsic that a statement of a tensorized nest calls, without the prefix. Empty if it calls
-    none."""
+    """Return the called intrinsic without the prefix, or empty."""
     call = text.strip().partition("(")[0]
     return call.removeprefix(PREFIX) if call.startswith(PREFIX) else ""
 
@@ -99,7 +96,7 @@ def _after(name: str, program: Compiled) -> Nest:
 
 
 def program_pass_effects(program: Compiled) -> list[PassEffect]:
-    """Compile a program again up to its instructions, and return the effect of each reorder pass.
+    """Compile a program again, and return the effect of each reorder pass.
 
     Raises:
         AccelError: the program does not hold its schedule.
@@ -110,15 +107,14 @@ def program_pass_effects(program: Compiled) -> list[PassEffect]:
 
 
 def passes_text(program: Compiled) -> str:
-    """The reorder passes in the order in which they run: what each did, and why it exists."""
+    """List the reorder passes in order, with effects and reasons."""
     effects = program_pass_effects(program)
     width = max(len(one.name) for one in effects)
     return "".join(f"{one.name:<{width}}  {one}\n{'':<{width}}  {one.reason}\n" for one in effects)
 
 
 def streams_text(program: Compiled) -> str:
-    """List the instructions in program order with the tokens that they pop and push, and their stage of the
-    schedule."""
+    """List the instructions with their tokens and stages."""
     return "".join(line + "\n" for line in _stream_lines(program))
 
 
@@ -138,7 +134,7 @@ def _stream_lines(program: Compiled) -> Iterator[str]:
 
 
 def assembly_text(program: Compiled) -> str:
-    """List the instructions, one per line, with their numbers and effects."""
+    """List the instructions with numbers and effects."""
     return "".join(line + "\n" for line in code_lines(program))
 
 

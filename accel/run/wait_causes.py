@@ -1,10 +1,10 @@
-"""The causes for which cycles pass between two events of a run, by the rules of the timing contract."""
+"""The causes for which cycles pass between two events."""
 
 from enum import StrEnum
 
 
 class Wait(StrEnum):
-    """A cause for which cycles pass between an event and the event that it depends on last."""
+    """Why cycles pass between an event and the one that it depends on last."""
 
     STARTUP = "startup"
     ISSUE = "issue"
@@ -36,7 +36,7 @@ class Wait(StrEnum):
 
     @property
     def label(self) -> str:
-        """A description for readers of a report."""
+        """A description for reports."""
         return _LABELS[self]
 
 

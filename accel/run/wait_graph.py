@@ -1,9 +1,8 @@
-"""The graph of a run: its nodes are events, its edges say what each event may have waited for.
+"""The graph of a run: its nodes are events, its edges their possible causes.
 
 By the timing contract, the cycle of an event is the maximum of several *bounds*: cycles of earlier events
-plus a delay. For example, an instruction starts at the latest of its dispatch plus the depth of the queue,
-and the retirement of each token's sender plus one. Nodes and edges follow from the cycles that simulator and
-hardware both report.
+plus a delay. For example, an instruction starts after its dispatch plus the depth of the queue, and after
+each token's sender has retired.
 """
 
 from array import array
@@ -29,7 +28,7 @@ from accel.sim.timing.timed_program import InstructionTiming, TimedProgram, rang
 
 
 class Delay(NamedTuple):
-    """Cycles of an edge that have one cause; ``instruction`` is NONE if no instruction causes them."""
+    """Cycles of an edge with one cause."""
 
     cycles: int
     unit: Unit
@@ -53,15 +52,8 @@ class WaitGraph:
     """The graph of a run.
 
     Args:
-        record: the cycles of the run.
-        program: the program.
-        config: the machine.
         address: of the first instruction.
-        tokens: the counters before the run.
-
-    Attributes:
-        record: the cycles of the run.
-        pads: its pad words.
+        tokens: before the run.
     """
 
     def __init__(
@@ -111,10 +103,7 @@ class WaitGraph:
         )
 
     def edges(self, kind: NodeKind, number: int) -> Iterator[Edge]:
-        """Yield an edge for everything that a node waited for, unless the node is the beginning.
-
-        Of several edges with the highest bound, the first one is the cause.
-        """
+        """Yield the edges to a node. Of several with the highest bound, the first one is the cause."""
         return self._edges[kind](number)
 
     def cycle(self, kind: NodeKind, number: int) -> int:

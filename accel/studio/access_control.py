@@ -1,7 +1,6 @@
 """Access control of the studio's server.
 
-The server listens on the loopback interface only. Still, every page in the user's browser can send requests
-there, and an attacker's host name can resolve to it (DNS rebinding). Therefore:
+Any page in the user's browser can send requests to the loopback interface, also by DNS rebinding. Therefore:
 
 - ``Host`` must be exactly this server's, and so must the ``Origin`` of a post.
 - A request needs a cookie, which neither scripts nor requests of other sites can use. The browser gets it
@@ -48,8 +47,7 @@ class AccessControl:
     """Decides which requests the server accepts.
 
     Attributes:
-        token: of the printed address. It admits one browser and is None afterwards.
-        cookie: the value that the browser gets for the token.
+        token: of the printed address. It admits one browser, then is None.
     """
 
     port: int
@@ -66,16 +64,15 @@ class AccessControl:
 
     @property
     def name(self) -> str:
-        """Name of the cookie, with the port, since all ports of a host share cookies."""
+        """Name of the cookie, with the port, since ports share cookies."""
         return f"accel_studio_{self.port}"
 
     @property
     def address(self) -> str:
-        """The address with the token."""
         return f"http://{LOOPBACK}:{self.port}/?token={self.token}"
 
     def redeem(self, token: str) -> bool:
-        """Invalidate the token, and return whether this was it."""
+        """Invalidate the token. Return whether it matches."""
         if self.token is None or not secrets.compare_digest(token.encode(), self.token.encode()):
             return False
         self.token = None
@@ -85,7 +82,7 @@ class AccessControl:
         return cookie is not None and secrets.compare_digest(cookie.encode(), self.cookie.encode())
 
     def refusal(self, request: Request) -> tuple[int, str] | None:
-        """Return status and reason if a request is refused."""
+        """Return status and reason of a refusal."""
         hosts = request.headers.getlist("host")
         if len(hosts) != 1 or hosts[0] not in self.hosts:
             return 421, f"this server is {' or '.join(self.hosts)}; it has no other name"
@@ -132,5 +129,5 @@ class SecurityMiddleware:
 
 
 def refusal_response(status: int, reason: str) -> Response:
-    """Return a response that gives a reason as plain text."""
+    """Return a plain text response."""
     return Response(f"accel studio: {reason}\n", status_code=status, media_type="text/plain")

@@ -1,4 +1,4 @@
-"""The view of a network: its layers, and the timeline of its programs."""
+"""The view of a network."""
 
 import json
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def render_network(state: StudioState, path: str, limits: Limits) -> RenderedSta
     """Compile and run a network.
 
     Raises:
-        AccelError: the network cannot be compiled or run, or exceeds a limit.
+        AccelError: it cannot be compiled or run, or exceeds a limit.
     """
     program, run = _compiled(path, state)
     for chain in program.chains:
@@ -95,10 +95,8 @@ def _sections(
 
 
 def _shown_programs(state: StudioState, result: NetworkResult, limits: Limits) -> list[int]:
-    """Return the indices of the programs that are drawn: the one that the state names, or all.
-
-    If all have too many instructions, it is the longest one.
-    """
+    """Return the drawn programs: the one that the state names, all, or the longest of too many
+    instructions."""
     if state.program:
         return [state.program - 1]
     every = list(range(len(result.runs)))
@@ -108,9 +106,9 @@ def _shown_programs(state: StudioState, result: NetworkResult, limits: Limits) -
 
 
 def _compiled(path: str, state: StudioState) -> tuple[NetworkProgram, _Runner]:
-    """Return a network for the state's machine, and a function that runs it once.
+    """Return a network for the state's machine, and a function that runs it.
 
-    A compiled network keeps its machine. The state only sets timing fields.
+    A compiled network keeps its machine, except for timing.
     """
     config = None if is_network(path) else state.config()
     fields = state.settings if config is None else config.to_dict()

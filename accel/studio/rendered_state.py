@@ -24,10 +24,7 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class RenderedState:
-    """The view of a state as plain data, and functions that are called on demand.
-
-    ``advise`` gets a limit of CPU seconds.
-    """
+    """The view of a state as plain data, and functions for later."""
 
     view: dict[str, Any]
     make_saved_run: Callable[[], SavedRun]
@@ -47,7 +44,7 @@ def check_limit(name: str, count: int, limit: int) -> None:
 
 
 def page_figures(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the figures that the page shows, of those of :meth:`~accel.run.result.Result.to_dict`."""
+    """Select the figures of :meth:`~accel.run.result.Result.to_dict` that the page shows."""
     names = [state.name.lower() for state in State]
     return {
         **{key: figures[key] for key in ("cycles", "utilization", "roofline_fraction")},

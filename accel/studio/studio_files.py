@@ -1,6 +1,6 @@
-"""Networks and programs of the studio: given when it starts, or uploaded by the page.
+"""Networks and programs of the studio: given when it starts, or uploaded.
 
-The page refers to files by names only. Paths of the page are never used.
+Paths of the page are never used, only names.
 """
 
 import hashlib
@@ -21,10 +21,10 @@ _MAX_NAME_CHARACTERS = 80
 
 
 class StudioFiles:
-    """Files by the names under which the page knows them.
+    """Files by the page's names.
 
     Raises:
-        AccelError: a file does not exist, or is neither a network nor a program.
+        AccelError: a file is missing, or no network or program.
     """
 
     def __init__(self, paths: tuple[Path, ...] = ()) -> None:
@@ -56,10 +56,10 @@ class StudioFiles:
         return {name: str(path) for name, path in self._paths.items()}
 
     def add(self, name: str, content: bytes) -> str:
-        """Store an uploaded file, and return its name. The suffix determines the kind of file.
+        """Store an uploaded file, and return its name.
 
         Raises:
-            AccelError: the file is neither a network nor a program, or too large.
+            AccelError: no network or program, or too large.
         """
         _check_suffix(name)
         if len(content) > MAX_FILE_BYTES:

@@ -1,4 +1,4 @@
-"""The studio's server: the page, its form, and the views that the page requests.
+"""The studio's server.
 
 Nothing that a page sends is used as a path or executed. See also :mod:`accel.studio.access_control`.
 """
@@ -67,7 +67,7 @@ def studio(
 
 
 async def _disconnected(request: Request, error: Exception) -> Response:
-    """Answer a client that disconnects during a post, which is not an error of the server."""
+    """Answer a client that disconnects during a post, which is no error."""
     return Response(status_code=_CLIENT_CLOSED)
 
 
@@ -192,7 +192,7 @@ def listening(port: int | None) -> socket.socket:
 
 @contextmanager
 def serving(workers: WorkerSupervisor, files: StudioFiles, port: int = 0) -> Iterator[AccessControl]:
-    """Serve the studio from a thread while the context is active. See :func:`serve`."""
+    """Serve the studio from a thread while the context is active."""
     with listening(port) as opened:
         access, server = _server(workers, files, opened)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
@@ -224,7 +224,7 @@ def serve(
         start: the state that the page shows first. A file that it names must be in ``paths``.
 
     Raises:
-        AccelError: the port or a file cannot be used, or the extra is not installed.
+        AccelError: unusable port or file, or missing extra.
     """
     if not _IS_INSTALLED:
         raise AccelError(not_installed("the studio needs starlette", "studio"))

@@ -1,4 +1,4 @@
-"""The state of the studio: workload, machine and schedule, as plain data for a link."""
+"""The state of the studio, as plain data for a link."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -27,12 +27,11 @@ class StudioState:
     Attributes:
         workload: an operator's name, or empty for a file.
         file: a name in :class:`~accel.studio.studio_files.StudioFiles`, or empty for an operator.
-        program: number of the program of a network that is drawn, from 1, or 0 for all.
-        parameters: of the operator. Missing ones have their defaults.
+        program: number of the drawn program of a network, from 1, or 0 for all.
+        parameters: without defaults.
         machine: one of :data:`~accel.core.config.NAMED`.
-        settings: fields in which the machine differs from it.
-        steps: of the schedule, or None for the compiler's choice.
-        pinned: a state with which this one is compared, or None.
+        settings: changed fields.
+        pinned: a state to compare with.
     """
 
     workload: str = ""
@@ -47,7 +46,7 @@ class StudioState:
 
     @classmethod
     def from_data(cls, data: object) -> Self:
-        """Make a state from a page's data. Names and values are checked when they are used.
+        """Make a state from a page's data, checked when used.
 
         Raises:
             AccelError: the data has another form.
@@ -87,7 +86,7 @@ class StudioState:
         )
 
     def to_data(self) -> dict[str, Any]:
-        """Return the inverse of :meth:`from_data`, without defaults."""
+        """Invert :meth:`from_data`, without defaults."""
         found: dict[str, Any] = {"file": self.file} if self.file else {}
         if self.workload:
             found |= {"workload": self.workload, "parameters": dict(self.parameters)}
@@ -106,7 +105,7 @@ class StudioState:
 
     @property
     def key(self) -> str:
-        """A text that is equal for equal states, whatever is pinned."""
+        """A text that identifies a state, apart from ``pinned``."""
         return json.dumps(replace(self, pinned=None).to_data(), sort_keys=True)
 
     @property
@@ -114,10 +113,10 @@ class StudioState:
         return operator_of(self.workload)
 
     def arguments(self) -> dict[str, Any]:
-        """Return the parameters that differ from their defaults, as the operator takes them.
+        """Return the operator's parameters.
 
         Raises:
-            ShapeError: a parameter is unknown, or its value cannot be parsed.
+            ShapeError: an unknown parameter, or a wrong value.
         """
         operator, found = self.operator, dict[str, Any]()
         for name, given in self.parameters.items():
@@ -142,9 +141,9 @@ class StudioState:
 
 
 def parameter_value(one: Parameter | JointParameter, given: object) -> Any:
-    """Return a parameter's value as the operator takes it, or None if nothing is given.
+    """Convert a parameter's value, if given.
 
-    ``given`` is a value, or text as on the command line, for example ``"3x3"`` for a kernel.
+    Text is as on the command line, for example ``"3x3"`` for a kernel.
 
     Raises:
         ShapeError: the value has another form.

@@ -1,4 +1,4 @@
-"""Compute the content of the studio's page."""
+"""The content of the studio's page."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -30,14 +30,14 @@ _ADVICE_SECONDS = 8.0
 
 
 class ViewCache:
-    """Computes views, and caches the runs of the last six states."""
+    """Computes views, and caches the last six runs."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self._limits = limits or Limits()
         self._cache = OrderedDict[str, RenderedState]()
 
     def view(self, state: StudioState, paths: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """Return :func:`state_view`, and a comparison if another state is pinned."""
+        """Return :func:`state_view`, and a comparison with a pinned state."""
         shown = self.render(state, paths)
         if state.pinned is None:
             return shown.view
@@ -58,7 +58,7 @@ class ViewCache:
         return view_page(self.view(state, paths))
 
     def advice(self, state: StudioState, paths: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """Return the changes of single machine fields that make a state's run faster."""
+        """Return changes of single fields that make the run faster."""
         found = self.render(state, paths).advise(_ADVICE_SECONDS)
         texts = [{"change": one.change, "how": one.how} for one in found.advice]
         data = found.to_dict()
@@ -80,23 +80,20 @@ def state_view(
 ) -> dict[str, Any]:
     """Return the view of a state.
 
-    It has the entries of :func:`~accel.views.run_report.run_view`, the steps of the schedule, figures for
-    comparisons, and the commands that produce the same run. Apart from measured times, it depends on the
-    state and its file only.
+    It adds the schedule, figures for comparisons, and shell commands to
+    :func:`~accel.views.run_report.run_view`.
 
     Args:
-        state: an operator or a file.
-        limits: the largest state.
-        paths: of files, by the names that states use.
+        paths: of files, by name.
 
     Raises:
-        AccelError: the state is inconsistent, cannot be compiled, or exceeds a limit.
+        AccelError: an inconsistent or impossible state, or above a limit.
     """
     return render_state(state, limits or Limits(), paths or {}).view
 
 
 def render_state(state: StudioState, limits: Limits, paths: Mapping[str, str]) -> RenderedState:
-    """Compile and run a state. See :func:`state_view`."""
+    """Compile and run a state."""
     if state.file:
         path = _path(state, paths)
         if is_model(path) or is_network(path):
@@ -161,7 +158,7 @@ def _comparison_html(found: Comparison) -> str:
 
 
 def error_data(error: AccelError, paths: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Return the answer for a state that cannot be shown, with names in place of ``paths``."""
+    """Return the answer for an error, with names in place of ``paths``."""
     message = str(error)
     for name, path in (paths or {}).items():
         message = message.replace(path, name)

@@ -1,6 +1,6 @@
 """The worker process that computes views: a line of JSON in, a line of JSON out.
 
-It can be killed at any time. Other output goes to standard error.
+Other output goes to standard error.
 """
 
 import json
@@ -14,7 +14,7 @@ from accel.studio.studio_view import ViewCache, error_data
 
 
 def answer(views: ViewCache, text: str) -> str:
-    """Return the answer to a question as a line of JSON.
+    """Answer a question in a line of JSON.
 
     A question is JSON with ``ask`` (``view``, ``advice`` or ``page``), the page's ``state``, and ``files``,
     paths by name.
@@ -36,7 +36,7 @@ def answer(views: ViewCache, text: str) -> str:
 
 
 def limit_memory(nbytes: int) -> None:
-    """Make allocations beyond a limit fail, on systems that support it."""
+    """Limit allocations, on systems that support it."""
     try:
         import resource  # noqa: PLC0415  # not on every system
     except ImportError:
@@ -45,7 +45,7 @@ def limit_memory(nbytes: int) -> None:
 
 
 def main() -> None:
-    """Answer questions until the input ends. The command line has the memory limit in bytes."""
+    """Answer questions until the input ends, with a memory limit in bytes as argument."""
     limit_memory(int(sys.argv[1]))
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)

@@ -1,4 +1,4 @@
-"""Work in another process, which is killed for a newer question or at the time limit."""
+"""Work in another process, killed for a newer question or at the time limit."""
 
 import os
 import queue
@@ -22,7 +22,7 @@ _POLL_SECONDS = 0.05
 
 
 class Superseded(AccelError):
-    """A newer question arrived before this one was answered."""
+    """A newer question arrived before the answer."""
 
 
 class _Process:
@@ -38,8 +38,7 @@ class _Process:
         self._is_ready = False
 
     def _read(self) -> None:
-        """Queue the lines until the process ends. Only this thread closes the pipe, since closing it from
-        another one while this one reads raises an exception here."""
+        """Queue lines until the process ends. Only this thread may close the pipe that it reads."""
         assert self._process.stdout is not None
         with self._process.stdout as lines:
             for line in lines:
@@ -59,7 +58,7 @@ class _Process:
             return
 
     def receive(self, seconds: float) -> bytes | None:
-        """Return the next answer: empty if the process has ended, None if it needs more time."""
+        """Return the next answer: empty if the process has ended, None for a timeout."""
         try:
             line = self._lines.get(timeout=seconds)
         except queue.Empty:
@@ -80,13 +79,11 @@ class _Process:
 class WorkerSupervisor:
     """Answers one question at a time, the newest first.
 
-    A spare process is started already in case that the working one has to be killed.
+    A spare process is ready in case that the working one has to be killed.
 
     Args:
-        seconds: time limit of an answer.
-        memory: memory limit in bytes.
-        command: replaces :mod:`accel.studio.view_worker`. The program prints ``ready``, and then one line for
-            every line of its input.
+        command: replaces :mod:`accel.studio.view_worker`. The program prints ``ready``, then a line for each
+            line of input.
     """
 
     def __init__(
@@ -120,7 +117,7 @@ class WorkerSupervisor:
             self._spare.kill()
 
     def ask(self, question: bytes) -> bytes:
-        """Return the answer to a question. Both are a line of JSON.
+        """Return the answer to a question, both a line of JSON.
 
         Raises:
             Superseded: a newer question has arrived.
@@ -143,7 +140,7 @@ class WorkerSupervisor:
             return line
 
     def _wait(self, number: int) -> bytes:
-        """Return an answer. Kill the process if it takes too long."""
+        """Return an answer, or kill the process."""
         begin = time.monotonic()
         superseded_at: float | None = None
         while (line := self._current.receive(_POLL_SECONDS)) is None:

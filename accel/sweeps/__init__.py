@@ -1,7 +1,7 @@
 """Sweeps: grids of workloads, machines and schedules that are measured point by point.
 
-``sweep`` measures a grid given in Python. ``load_spec`` reads a grid from a file and ``run_sweep`` measures
-it. Both return a ``Table``, which can draw plots.
+``sweep`` measures a grid given in Python, ``run_sweep`` one that ``load_spec`` reads from a file. Both return
+a ``Table``, which can draw plots.
 """
 
 from accel.sweeps.sweep_plots import Plot

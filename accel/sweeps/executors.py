@@ -1,6 +1,6 @@
-"""Executors of a sweep's tasks: this process, several processes, or a Dask cluster.
+"""Executors of tasks: this process, several processes, or a Dask cluster.
 
-Each executor calls a function for every task and yields ``(index, outcome)`` as outcomes arrive.
+Each yields ``(index, outcome)`` as outcomes arrive.
 """
 
 import os
@@ -25,7 +25,7 @@ _MAX_DEATHS = 3
 
 
 def in_this_process(function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
-    """Run one task after the other in this process."""
+    """Run tasks in this process."""
     for index, task in enumerate(tasks):
         yield index, function(task)
 
@@ -85,10 +85,7 @@ def _until_death(function: Callable[[T], R], waiting: dict[int, T], jobs: int) -
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Delay an interrupt until workers have started, and keep it from them.
-
-    A worker that an interrupt reaches before :func:`_start_worker` would print a traceback.
-    """
+    """Delay an interrupt until workers have started, since a worker would print a traceback."""
     if not hasattr(signal, "pthread_sigmask") or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -122,7 +119,7 @@ def _exit_after(parent: Any) -> None:
 
 
 def check_dask() -> None:
-    """Raise a SweepError if Dask is not installed."""
+    """Raise a SweepError without Dask."""
     try:
         import distributed  # noqa: F401, PLC0415
     except ImportError:
@@ -139,10 +136,9 @@ def on_dask(
     """Run tasks on a Dask cluster, which repeats the tasks of a worker that dies.
 
     Args:
-        function, tasks: see the other executors.
-        jobs: worker processes of a cluster on this machine, if there is no ``scheduler``.
+        jobs: local worker processes without a ``scheduler``.
         scheduler: address of a running cluster.
-        timeout: seconds until the cluster has to respond.
+        timeout: in seconds.
 
     Raises:
         SweepError: Dask is not installed, the cluster does not respond, or its workers die repeatedly.

@@ -1,4 +1,4 @@
-"""Grids of values, and the points that they span."""
+"""Grids of values, and their points."""
 
 import json
 import re
@@ -38,13 +38,11 @@ def grid_keys() -> list[str]:
 def grid_points(
     workloads: list[dict[str, Any]], grids: list[dict[str, Any]], *, seed: int = 0, folder: Path | None = None
 ) -> list[Point]:
-    """Return the points of all workloads on all grids, in order and without duplicates.
+    """Return the points of all workloads on all grids, without duplicates.
 
     Args:
         workloads: a name and parameters each. Lists span several workloads.
-        grids: keys of :func:`grid_keys`. Lists span several points.
-        seed: of the inputs.
-        folder: to which schedule files are relative.
+        folder: of schedule files.
 
     Raises:
         SweepError: a key is unknown, or the seed is wrong.
@@ -66,7 +64,6 @@ def grid_points(
 
 @contextmanager
 def _errors_name(workload: Mapping[str, Any], values: Mapping[str, Any] | None = None) -> Iterator[None]:
-    """Put the workload, or the point of the grid, before an error's text."""
     settings = {**workload, **(values or {})}
     name = settings.pop("name", "a workload")
     where = " ".join([str(name), *(f"{key}={value}" for key, value in settings.items())])
@@ -77,7 +74,7 @@ def _errors_name(workload: Mapping[str, Any], values: Mapping[str, Any] | None =
 
 
 def expand(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield every choice of one value from each list of a table. The last list varies fastest.
+    """Yield every choice from the lists of a table. The last list varies fastest.
 
     For example, ``{"a": [1, 2], "b": 3}`` yields ``{"a": 1, "b": 3}`` and ``{"a": 2, "b": 3}``.
     """
@@ -135,7 +132,7 @@ def _check_keys(grid: Mapping[str, Any]) -> None:
 
 
 def _with_tuples(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn lists into tuples where a parameter is a tuple. All remaining lists are axes."""
+    """Turn lists into tuples for tuple parameters. All remaining lists are axes."""
     name = table.get("name")
     if not isinstance(name, str):
         return dict(table)  # _workload() reports it
@@ -197,7 +194,7 @@ def _point(
 
 
 def _label(values: Mapping[str, Any], parameters: Mapping[str, Any]) -> str | None:
-    """Return a point's label: ``V = {vthreads}`` is ``V = 2``."""
+    """For example ``V = {vthreads}`` is ``V = 2``."""
     text = values.get("label")
     if text is None:
         return None

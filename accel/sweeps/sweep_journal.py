@@ -1,8 +1,7 @@
-"""The journal of a sweep: a line for every measured point, so that no point is measured twice.
+"""The journal of a sweep, so that no point is measured twice.
 
 A line is a JSON object with the ``key`` of a task, its ``figures``, and ``check``, 16 hexadecimal digits of
-the SHA-256 of both. Journals of earlier releases have no checks and still load. Damaged lines are reported
-and ignored, so their points are measured again.
+the SHA-256 of both. Journals of earlier releases have no checks. Damaged lines are reported and ignored.
 """
 
 import hashlib
@@ -28,25 +27,23 @@ _ENTRIES = {"key", "figures"}
 
 
 class _DamagedLine(Exception):
-    """A line that cannot be believed, and why."""
+    """A damaged line, and why."""
 
 
 class Journal:
-    """Outcomes by key, in a file that only grows and that one sweep uses at a time.
-
-    A last line that a kill or a full disk cut off is removed.
+    """Outcomes by key, in a file that one sweep uses at a time.
 
     Args:
         path: None for a journal in memory.
         fresh: remove all outcomes.
 
     Raises:
-        SweepError: the file cannot be used, is too large or no journal, or another sweep uses it.
+        SweepError: the file is unusable, too large, no journal, or in use.
 
     Attributes:
-        known: figures of each measured task, by key.
-        dropped: whether a line had been cut off.
-        damaged: number of each damaged line, from 1, and the reason.
+        known: figures by key.
+        dropped: whether the last line was incomplete.
+        damaged: number of each damaged line, from 1, and reason.
     """
 
     def __init__(self, path: Path | None, *, fresh: bool = False) -> None:
@@ -86,7 +83,7 @@ class Journal:
             self._file = None
 
     def add(self, key: str, figures: Figures) -> None:
-        """Record an outcome. It is on disk when this returns."""
+        """Record an outcome on disk."""
         self.known[key] = figures
         if self._path is None:
             return
@@ -102,7 +99,7 @@ class Journal:
             raise self._unusable("written", error) from None
 
     def _lock(self) -> None:
-        """Exclude other sweeps while the file is open. The lock dies with the process."""
+        """Exclude other sweeps while the file is open."""
         try:
             import fcntl  # noqa: PLC0415  # not on every platform
         except ImportError:
@@ -156,7 +153,7 @@ class Journal:
             self.dropped = True
 
     def _lines(self) -> Iterator[bytes]:
-        """Yield lines with their ends. One without an end, or too long, is the last."""
+        """Yield lines, up to one that has no end, or is too long."""
         assert self._file is not None
         with os.fdopen(os.dup(self._file.fileno()), "rb") as file:  # the lock lasts until both are closed
             file.seek(0)
@@ -196,5 +193,5 @@ class Journal:
 
 
 def _checksum(key: str, figures: object) -> str:
-    """Return an outcome's checksum, which spaces and escapes of its line do not change."""
+    """Return a checksum that does not depend on spaces and escapes."""
     return hashlib.sha256(json.dumps([key, figures]).encode()).hexdigest()[:_CHECK_DIGITS]

@@ -1,4 +1,4 @@
-"""Plots of a table by matplotlib (extra ``plot``)."""
+"""Plots of a table (extra ``plot``)."""
 
 import io
 from collections.abc import Mapping, Sequence
@@ -77,14 +77,14 @@ class Plot:
     """A plot of a table.
 
     Attributes:
-        x: column of the horizontal axis, or of the names of bars.
-        y: columns of the vertical axis, or of the parts of bars.
-        by: columns. Each combination of their values is a line.
+        x: column of the horizontal axis, or of bars.
+        y: columns of the vertical axis, or of parts of bars.
+        by: a line for each combination of these columns.
         kind: ``line``, or ``bars`` for stacked horizontal bars.
-        roof: a column that is drawn as a thin dashed line, the limit of ``y``.
-        title, xlabel, ylabel: texts, by default those of the columns.
+        roof: column of a dashed line, the limit of ``y``.
+        title, xlabel, ylabel: texts, by default columns.
         xscale, yscale: ``linear``, ``log2`` or ``log``.
-        only: values by column. Rows with other values are left out.
+        only: values by column, to select rows.
         name: suffix of the file's name.
     """
 
@@ -135,7 +135,7 @@ def make_plot(table: Mapping[str, Any]) -> Plot:
 
 
 def check_matplotlib() -> None:
-    """Raise a SweepError if matplotlib is not installed."""
+    """Raise a SweepError without matplotlib."""
     try:
         import matplotlib  # noqa: F401, PLC0415
     except ImportError:
@@ -143,7 +143,7 @@ def check_matplotlib() -> None:
 
 
 def draw(plot: Plot, rows: Rows) -> Any:
-    """Return a plot as a :class:`matplotlib.figure.Figure`.
+    """Return a :class:`matplotlib.figure.Figure`.
 
     Rows in which ``x`` or ``y`` is None are left out.
 
@@ -175,9 +175,9 @@ def draw(plot: Plot, rows: Rows) -> Any:
 
 
 def svg(plot: Plot, rows: Rows) -> bytes:
-    """Return a plot as an SVG file that loads nothing. Equal rows give equal bytes.
+    """Return a self-contained SVG file. Equal rows give equal bytes.
 
-    The background is transparent, and colours follow the colour scheme of the page.
+    Colours follow the colour scheme of the page.
     """
     text = _svg(draw(plot, rows), transparent=True).decode()
     return text.replace("</style>", _dark_style() + "</style>", 1).encode()

@@ -1,4 +1,4 @@
-"""The points of a sweep: a program on a machine, with everything that its figures depend on.
+"""The points of a sweep.
 
 Journals identify tasks by class names, field names and values (:func:`task_key`): do not rename them.
 """
@@ -20,13 +20,12 @@ Values = tuple[tuple[str, Any], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Everything that a program is compiled from.
+    """A program's configuration and schedule.
 
     Attributes:
-        config: the machine for which the schedule is made.
-        vthreads: virtual threads, or None for the compiler's choice.
-        tile: sides that the schedule's tiles must have, in elements.
-        steps: a schedule as JSON, or None for the compiler's choice.
+        vthreads: None for the compiler's choice.
+        tile: required sides of tiles, in elements.
+        steps: a schedule as JSON, if given.
     """
 
     workload: str
@@ -40,10 +39,10 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A program and how it is run.
+    """A program and its timing.
 
     Attributes:
-        timing: timing fields in which the machine differs from that of the schedule.
+        timing: timing fields unlike the schedule's machine.
     """
 
     source: Source
@@ -73,7 +72,7 @@ def task_key(task: Task) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """A row of the table: a run, labels, and a synthesis if cells are counted.
+    """A row of the table: a run, and perhaps a synthesis.
 
     ``labels`` are columns without effect on figures.
     """
@@ -87,7 +86,7 @@ class Point:
         return (self.run,) if self.synthesis is None else (self.run, self.synthesis)
 
     def settings(self) -> dict[str, Any]:
-        """Return the columns that are known without a measurement."""
+        """Return the columns known without a measurement."""
         source = self.run.source
         sides = operator_of(source.workload).planner.sides
         config = self.run.machine
@@ -106,5 +105,5 @@ class Point:
 
 
 def settings_of(points: Sequence[Point]) -> list[str]:
-    """Return the columns of :meth:`Point.settings` of all points."""
+    """Return all columns of :meth:`Point.settings`."""
     return list({name: None for point in points for name in point.settings()})

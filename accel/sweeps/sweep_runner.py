@@ -1,4 +1,4 @@
-"""Run a sweep: measure the points that are not in the journal, then make the table."""
+"""Measure the points that are not in the journal, then make the table."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -37,18 +37,13 @@ def run_sweep(
     """Measure the points of a sweep.
 
     Args:
-        spec: the sweep.
-        journal: file of measured points, which are not measured again. An interrupted sweep continues there.
+        journal: file of measured points, where an interrupted sweep continues.
         fresh: measure all points again.
-        jobs: number of processes. With more than one, a script must guard its main part by
-            ``if __name__ == "__main__":``, as for ``multiprocessing``.
+        jobs: number of processes. With several, a script needs ``if __name__ == "__main__":``, as for
+            ``multiprocessing``.
         executor: ``processes`` or ``dask``.
-        scheduler: address of a Dask cluster. By default, ``jobs`` processes on this machine.
-        progress: called when a point is complete.
-        note: called with remarks on the journal, such as damaged lines.
-
-    Returns:
-        A row for each point, in the spec's order.
+        scheduler: address of a Dask cluster, by default ``jobs`` local processes.
+        note: called with remarks on the journal.
 
     Raises:
         SweepError: the executor is unknown, the cluster does not respond, or the journal cannot be used.
@@ -99,7 +94,7 @@ def _forget_other_kinds(tasks: Mapping[str, Task], log: Journal) -> list[str]:
 
 
 def table_of(points: Sequence[Point], log: Journal) -> Table:
-    """Return the rows of all points whose tasks have been measured."""
+    """Return the rows of measured points."""
     rows = []
     for one in points:
         keys = [task_key(task) for task in one.tasks]
@@ -134,12 +129,10 @@ def sweep(
     """Measure workloads on a grid of machines and schedules.
 
     Args:
-        workloads: one or several.
-        seed: of the inputs.
         journal, jobs, executor, progress: see :func:`run_sweep`.
-        grid: values, or sequences of values whose combinations are measured, of ``config``, ``mapping``,
-            ``vthreads``, sides of tiles such as ``tile_m``, and configuration fields. ``run`` has timing
-            fields that only the run knows, not the schedule. ``zip`` has lists that advance together.
+        grid: values or sequences of ``config``, ``mapping``, ``vthreads``, sides of tiles such as ``tile_m``,
+            and configuration fields. ``run`` has timing fields of the run only, ``zip`` lists that advance
+            together.
 
     Raises:
         SweepError: a key of the grid is unknown, or the seed is wrong.

@@ -1,4 +1,4 @@
-"""Specifications of sweeps: points and plots, read from a file or a table."""
+"""Specifications of sweeps: points and plots."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ class Spec:
     """A sweep that has not run yet.
 
     Attributes:
-        name: the stem of its files' names.
+        name: the stem of file names.
         title: a line for people.
         points: in the order of the table.
         plots: drawn from the table.
@@ -39,7 +39,6 @@ def load_spec(path: str | Path, vary: Mapping[str, Sequence[Any]] | None = None)
     """Read a sweep from a TOML file.
 
     Args:
-        path: the file.
         vary: see :func:`make_spec`.
 
     Raises:
@@ -65,14 +64,13 @@ def make_spec(
     vary: Mapping[str, Sequence[Any]] | None = None,
     folder: Path | None = None,
 ) -> Spec:
-    """Make a sweep from a table of the form of a sweep file.
+    """Make a sweep from the content of a sweep file.
 
     Args:
         data: ``title``, ``seed``, and lists of tables ``workload``, ``grid`` and ``plot``.
-        name: the stem of the sweep's files.
-        vary: values by key, which replace those of the workloads that have such a parameter, or else those of
-            every grid.
-        folder: to which files named in the table are relative.
+        name: the stem of file names.
+        vary: values by key, which replace parameters of workloads, or else keys of every grid.
+        folder: of files named in the table.
 
     Raises:
         SweepError: the table has another form.

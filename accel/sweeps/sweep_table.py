@@ -19,17 +19,13 @@ _SHORT_FIGURES = ("cycles", "utilization", "traffic_bytes", "error")
 
 @dataclass(frozen=True, repr=False)
 class Table:
-    """Rows with the same columns. A value that does not apply is None.
-
-    Attributes:
-        rows: values by column.
-    """
+    """Rows with the same columns. Missing values are None."""
 
     rows: list[dict[str, Any]]
 
     @classmethod
     def of(cls, rows: Iterable[dict[str, Any]]) -> "Table":
-        """Return a table with the columns of all rows, in the order of their first appearance."""
+        """Return a table with the columns of all rows."""
         every = list(rows)
         columns: dict[str, None] = {}
         for row in every:
@@ -68,20 +64,20 @@ class Table:
 
     @property
     def faults(self) -> list[dict[str, Any]]:
-        """Rows of programs that are at fault."""
+        """Rows of faulty programs."""
         return [row for row in self.rows if row["error"] is not None and row["error"] not in _REFUSED]
 
     @property
     def refused(self) -> list[dict[str, Any]]:
-        """Rows of programs that cannot exist, for example because a tile does not fit the scratchpads."""
+        """Rows of impossible programs, for example with too large tiles."""
         return [row for row in self.rows if row["error"] in _REFUSED]
 
     def varying(self, settings: Sequence[str]) -> list[str]:
-        """Return the columns among ``settings`` that have more than one value."""
+        """Return the ``settings`` with several values."""
         return [name for name in settings if name in self.columns and len(set(self.column(name))) > 1]
 
     def short(self, settings: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-        """Return headings and rows of the varying settings and the main figures, as text."""
+        """Return headings and rows of varying settings and main figures, as text."""
         names = self.varying(settings) + [name for name in _SHORT_FIGURES if name in self.columns]
         if not any(row.get("error") for row in self.rows):
             names = [name for name in names if name != "error"]
@@ -119,13 +115,13 @@ class Table:
         """Return a plot as a matplotlib figure.
 
         Raises:
-            SweepError: a column does not exist, all rows are left out, or matplotlib is not installed.
+            SweepError: unknown column, no rows, or no matplotlib.
         """
         self.check(*plot.columns)
         return draw(plot, self.rows)
 
     def svg(self, plot: Plot) -> bytes:
-        """Return a plot as an SVG file that loads nothing. See :meth:`draw`."""
+        """Return a self-contained SVG file, see :meth:`draw`."""
         self.check(*plot.columns)
         return svg(plot, self.rows)
 
@@ -151,7 +147,7 @@ def import_parquet() -> tuple[Any, Any]:
 
 
 def as_text(name: str, value: Any) -> str:
-    """Return a value of a column as text for people."""
+    """Format a value of a column."""
     if value is None:
         return ""
     if name.endswith("utilization") or name.endswith("fraction"):

@@ -1,4 +1,4 @@
-"""Measure a task. Worker processes import this module."""
+"""Measure a task, in worker processes."""
 
 import json
 from functools import lru_cache
@@ -30,7 +30,7 @@ _RESULT_COLUMNS = (
 
 
 def measure(task: Task) -> Figures:
-    """Return a task's figures by column, or the error of a program that is refused or at fault."""
+    """Return figures by column, or the error of a refused or faulty program."""
     if isinstance(task, Synthesis):
         from accel.hw.export.ecp5_cells import synthesize  # noqa: PLC0415 - most sweeps need no amaranth
 

@@ -1,4 +1,4 @@
-"""The figures of a task in workers, journals and tables."""
+"""The figures of a task."""
 
 from accel.base.errors import SweepError
 from accel.base.json_types import shown
@@ -16,7 +16,7 @@ _LIMIT = 1 << 63
 
 
 def check_figures(figures: object) -> Figures:
-    """Return figures from a file, or raise a SweepError about the first wrong entry."""
+    """Return figures, or raise a SweepError about the first wrong entry."""
     if not isinstance(figures, dict) or not figures:
         raise SweepError(f"figures is {shown(figures)}; an object of figures by name is needed")
     for name, figure in figures.items():
@@ -45,7 +45,7 @@ def _check(name: str, figure: object) -> None:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether a text can be written: one half of a surrogate pair cannot."""
+    """False for half a surrogate pair, which cannot be written."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -83,10 +83,10 @@ class StateSpan(NamedTuple):
 
 
 class InstructionSlice(NamedTuple):
-    """One instruction in its unit, from its start up to and including the cycle of its retirement.
+    """One instruction, from its start up to and including the cycle of its retirement.
 
     Its data moves, or its micro-ops issue, in ``[work_start, work_stop)``. Both are ``stop`` if that never
-    happens. Overlapping slices of one unit have different numbers ``row``.
+    happens. Overlapping slices have different rows.
     """
 
     instruction: int
@@ -100,7 +100,7 @@ class InstructionSlice(NamedTuple):
 
 
 class TokenFlow(NamedTuple):
-    """A token that ``source`` pushed in cycle ``pushed``, and that ``target`` popped in cycle ``popped``."""
+    """A token that ``source`` pushed and ``target`` popped, with the cycles."""
 
     counter: Counter
     source: int
@@ -112,7 +112,7 @@ class TokenFlow(NamedTuple):
 class Burst(NamedTuple):
     """A burst of the read or of the write channels.
 
-    A beat takes ``cycles_per_beat`` cycles and is on the bus in the last of them.
+    A beat is on the bus in the last of its ``cycles_per_beat`` cycles.
     """
 
     unit: Unit
@@ -132,14 +132,12 @@ class Activity:
     """Everything that the units did in a run.
 
     Attributes:
-        cycles: length of the run.
-        dispatched: number of dispatched instructions.
-        slices: instructions by start. Those that did not retire end with the run.
-        spans: the states of each unit, which cover the run without gaps or overlaps.
-        flows: tokens by pop, except those of the start and those left at the end.
-        bursts: by grant for each unit, reads before writes. A burst that the end cuts short is complete.
-        queue_levels: for each unit with a queue, ``(cycle, entries)`` of every change.
-        token_levels: for each counter, ``(cycle, tokens)`` at the start and of every change.
+        slices: instructions by start, not later than the run's end.
+        spans: the states of each unit, without gaps or overlaps.
+        flows: tokens by pop, except at the start and left over.
+        bursts: by grant for each unit, reads before writes.
+        queue_levels: by unit, ``(cycle, entries)`` of every change.
+        token_levels: by counter, ``(cycle, tokens)`` at the start and of every change.
     """
 
     cycles: int
@@ -152,7 +150,7 @@ class Activity:
     token_levels: dict[Counter, list[tuple[int, int]]]
 
     def beats_per_step(self, step: int, unit: Unit, *, is_write: bool) -> list[int]:
-        """Count the beats of a unit's reads, or of its writes, in every ``step`` cycles."""
+        """Count the beats of reads or writes in every ``step`` cycles."""
         found = [0] * -(-self.cycles // step)
         for burst in self.bursts:
             if burst.unit is not unit or burst.is_write is not is_write:

@@ -1,4 +1,4 @@
-"""A recorded run, with the data from which timelines, traces and reports are made."""
+"""A recorded run, with the data of timelines, traces and reports."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,8 +26,7 @@ class AnalyzedRun:
     """A run and what its units did.
 
     Attributes:
-        layers: for a program of a network, each layer's name and the number of the instruction after it.
-        advised: changes of the machine that would make the run faster, if they were computed.
+        layers: in a network, each layer's name and the number of the instruction after it.
     """
 
     result: Result
@@ -50,12 +49,12 @@ class AnalyzedRun:
 
     @property
     def touches(self) -> list[tuple[Touch, ...]]:
-        """Scratchpad elements that each instruction reads and writes. See :attr:`is_coarse`."""
+        """Accessed scratchpad elements of each instruction, see :attr:`is_coarse`."""
         return self._touches[0]
 
     @property
     def is_coarse(self) -> bool:
-        """Whether ranges replace sets in :attr:`touches` that would take too much memory."""
+        """Whether ranges replace large sets in :attr:`touches`."""
         return self._touches[1]
 
     @cached_property
@@ -88,7 +87,7 @@ class AnalyzedRun:
 
     @cached_property
     def names(self) -> list[str]:
-        """For example ``LOAD.INP A[0:64, 0:16]``, for each instruction."""
+        """For example ``LOAD.INP A[0:64, 0:16]``."""
         return [
             f"{instruction.mnemonic} {operands}".rstrip()
             for instruction, operands in zip(self.instructions, map(str, self.operands), strict=True)
@@ -96,7 +95,7 @@ class AnalyzedRun:
 
     @cached_property
     def tensors(self) -> list[str]:
-        """The tensor that each instruction transfers or computes, or empty if unknown."""
+        """The tensor of each instruction, or empty."""
         origin = self.image.provenance
         if origin is not None:
             return [origin[n].tensor for n in range(len(self.instructions))]
@@ -110,10 +109,10 @@ def analyze_run(
     layers: Sequence[tuple[str, int]] = (),
     advised: "AdviceReport | None" = None,
 ) -> AnalyzedRun:
-    """Derive what the units did from a run's events. For the arguments, see :class:`AnalyzedRun`.
+    """Derive what the units did from a run's events.
 
     Raises:
-        AccelError: the run has no cycles, its events were not recorded, or there are too many to draw.
+        AccelError: no cycles, no recorded events, or too many to draw.
     """
     if result.cycles is None:
         raise AccelError("the run ended before its first cycle; there is nothing to draw")
@@ -138,7 +137,7 @@ def analyze_run(
 
 
 def _check_slow_beats(events: Sequence[Event], image: Image) -> None:
-    """Refuse too many beats of several cycles each, since pictures draw every one of them."""
+    """Refuse too many beats of several cycles, since pictures draw each."""
     config, instructions = image.config, image.instructions
     if not config.post or config.lanes >= config.bus_bytes:
         return

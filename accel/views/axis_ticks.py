@@ -10,7 +10,7 @@ _EXPONENTS = range(-40, 60)
 def tick_step(length: float, max_steps: int) -> int:
     """Return the smallest of 1, 2, 5, 10, 20, ... that makes at most ``max_steps`` steps.
 
-    For example, 900 cycles with at most 5 steps have a tick every 200 cycles.
+    For example, 900 cycles with at most 5 steps have ticks every 200.
     """
     power = 1
     while True:

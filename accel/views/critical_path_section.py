@@ -14,7 +14,7 @@ _LISTED_SEGMENTS = 12
 
 
 def critical_path_html(path: Sequence[Segment], instruction_html: Callable[[Segment], str]) -> str:
-    """Return tables of causes and longest segments. ``instruction_html`` renders a segment's instruction."""
+    """Return tables of causes and longest segments."""
     cycles = sum(one.cycles for one in path) or 1
     causes = [
         (

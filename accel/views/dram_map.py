@@ -29,7 +29,7 @@ Box = tuple[tuple[int, int], ...]
 class Tile(NamedTuple):
     """A box of a tensor, for example ``A[0:64, 0:16]``.
 
-    A region has a name and an empty box. Unnamed DRAM has an ``area``, and its box is a range of addresses.
+    A region has an empty box. Unnamed DRAM has an ``area``, with a range of addresses.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Tile(NamedTuple):
 
 
 def merge_tiles(tiles: Iterable[Tile]) -> tuple[Tile, ...]:
-    """Return the smallest box around all tiles of each tensor or area."""
+    """Return the smallest box around each tensor's or area's tiles."""
     found: dict[tuple[str, str], Box] = {}
     for name, box, area in tiles:
         old = found.get((name, area), box)
@@ -70,14 +70,14 @@ class DramMap:
         self._areas = self._unnamed_areas(image.instructions)
 
     def named_parts(self) -> list[tuple[str, str, int]]:
-        """Return name, role and bytes of each tensor and region, by address."""
+        """Return name, role and bytes, by address."""
         return [
             (name, "region" if tensor is None else tensor.role, nbytes)
             for _, nbytes, name, tensor in self._named
         ]
 
     def unnamed_parts(self) -> list[tuple[str, str, int]]:
-        """Return address range, scratchpads and bytes of each area, by address."""
+        """Return address range, scratchpads and bytes of each area."""
         pads: dict[tuple[int, int], list[str]] = {}
         for name, (starts, stops) in self._areas.items():
             for span in zip(starts, stops, strict=True):
@@ -85,7 +85,7 @@ class DramMap:
         return [(_area(a, b), ", ".join(found), b - a) for (a, b), found in sorted(pads.items())]
 
     def tile(self, transfer: Transfer) -> Tile | None:
-        """Return the smallest box around a transfer's data, or None if it moves nothing or is at fault."""
+        """Return the smallest box around a transfer's data, if any."""
         if instruction_fault(transfer, self._config) is not None:
             return None
         rows = dram_rows(transfer, self._config)
@@ -105,7 +105,7 @@ class DramMap:
         return self._addresses(transfer, *dram_span(transfer, self._config))
 
     def tile_of_elements(self, transfer: Transfer, elements: npt.NDArray[np.intp]) -> Tile | None:
-        """Return the smallest box around the data of some scratchpad elements, or None if all are padding."""
+        """Return the smallest box around scratchpad elements, or None if all are padding."""
         y, x = np.divmod(elements - transfer.sram_base, transfer.width)
         if isinstance(transfer, Load):
             y, x = y - transfer.y_pad_0, x - transfer.x_pad_0

@@ -13,15 +13,14 @@ INSTRUCTIONS = "instructions"
 
 @dataclass(kw_only=True)
 class TensorTraffic:
-    """Traffic of one tensor, or of another part of DRAM.
+    """Traffic of one part of DRAM.
 
     Attributes:
         name: the tensor, region or address range.
-        role: ``input``, ``region`` and so on, or empty where there is none.
-        size: its bytes in DRAM, or None if unknown.
+        role: for example ``input`` or ``region``, or empty.
+        size: bytes in DRAM, if known.
         read, written: bytes that instructions request.
         bus: bytes of whole beats.
-        bursts: number of bursts.
     """
 
     name: str
@@ -38,7 +37,7 @@ class TensorTraffic:
 
 
 def dram_traffic(run: AnalyzedRun) -> list[TensorTraffic]:
-    """Count the bytes of all instructions that started. Tensors come first, by address."""
+    """Count the bytes of started instructions, tensors first, by address."""
     config = run.image.config
     known = run.dram_map.named_parts() + run.dram_map.unnamed_parts()
     found = {name: TensorTraffic(name=name, role=role, size=size) for name, role, size in known}

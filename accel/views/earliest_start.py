@@ -1,4 +1,4 @@
-"""The earliest start of each instruction by the timing contract, apart from its tokens."""
+"""The earliest start of each instruction, apart from its tokens."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -14,10 +14,9 @@ from accel.views.event_times import EventTimes
 
 
 class EarliestStart(NamedTuple):
-    """The first cycle in which an instruction was in its queue and its unit could accept it.
+    """The first cycle in which its unit could accept a queued instruction.
 
-    In ``[wait_start, cycle)`` it waits for elements of PAR or RES: for ``reason`` and instruction
-    ``awaited``.
+    In ``[wait_start, cycle)`` it waits for elements of PAR or RES.
     """
 
     wait_start: int
@@ -29,7 +28,7 @@ class EarliestStart(NamedTuple):
 def earliest_starts(
     unit: Unit, times: EventTimes, instructions: Sequence[Instruction], config: Config
 ) -> dict[int, EarliestStart]:
-    """Return the earliest start of each instruction up to the first that did not start."""
+    """Return the earliest starts up to the first instruction that did not start."""
     rules = _StartRules(unit, times, instructions, config)
     has_par_and_res = unit is Unit.STORE and config.post
     scratchpads = _ParAndRes(times, instructions, config) if has_par_and_res else None
@@ -95,9 +94,8 @@ class _StartRules:
         return _cycle_after(self._times.retired[previous], self._times)
 
     def _transfer_start(self, instruction: Instruction) -> int:
-        """A transfer waits for the grants of the previous one of its kind, for a free place in flight, and in
-        the load unit for LOADs of the same elements to retire.
-        """
+        """Transfers wait for the previous grants, for room in flight, and in the load unit for LOADs of the
+        same elements."""
         earlier = self._started[isinstance(instruction, Load)]
         ready = 0
         if earlier:
@@ -128,7 +126,7 @@ def _overlap(one: Instruction, other: Instruction) -> bool:
 
 
 class _ParAndRes:
-    """The scratchpads that the store unit's LOADs fill and its STOREs read."""
+    """The store unit's scratchpads."""
 
     def __init__(self, times: EventTimes, instructions: Sequence[Instruction], config: Config) -> None:
         self._times = times
@@ -153,7 +151,7 @@ class _ParAndRes:
         return self._after_res(instruction, self._after_par(instruction, found))
 
     def _after_par(self, instruction: Transfer, found: EarliestStart) -> EarliestStart:
-        """A LOAD waits until overlapping instructions retire, a STORE for the data of overlapping LOADs."""
+        """LOADs wait until overlapping instructions retire, STOREs for overlapping LOADs' data."""
         for other, begin, end in reversed(self._par_ranges):
             retired = self._times.retired[other]
             if retired is not None and retired < found.wait_start:
@@ -167,7 +165,7 @@ class _ParAndRes:
         return found
 
     def _after_res(self, instruction: Transfer, found: EarliestStart) -> EarliestStart:
-        """A STORE waits for the elements that it pops, a LOAD for the STORE that frees enough elements."""
+        """STOREs wait for the popped elements, LOADs for a STORE that frees enough."""
         change = residual_change(instruction)
         if change < 0:
             needed = (self._popped[-1][0] if self._popped else 0) - change

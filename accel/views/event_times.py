@@ -25,10 +25,9 @@ class EventTimes:
     """Cycles of the events of each instruction, token and burst.
 
     Attributes:
-        cycles: length of the run.
-        dispatched, started, retired: by instruction, the cycle, or None if it did not happen.
-        order: for each unit, its instructions by dispatch.
-        pushed, popped: for each counter, cycle and instruction of each token.
+        dispatched, started, retired: by instruction, or None.
+        order: instructions of each unit by dispatch.
+        pushed, popped: cycle and instruction of each token, by counter.
         bursts: see :attr:`Activity.bursts`.
     """
 
@@ -76,10 +75,7 @@ def _bursts(
     instructions: Sequence[Instruction],
     config: Config,
 ) -> dict[_Port, list[Burst]]:
-    """Pair the grant of each burst with its last beat.
-
-    Beats after the end of the run get the earliest cycles that the bus permits.
-    """
+    """Pair grants with last beats. Beats after the run's end get the earliest possible cycles."""
     bursts: dict[_Port, list[Burst]] = {port: [] for port in _PORTS}
     for port in _PORTS:
         for (_, granted, _), (index, last, beats) in zip(grants[port], lasts[port], strict=False):
@@ -107,7 +103,7 @@ def busy_intervals(
 ) -> list[BusyInterval]:
     """Return the cycles in which a unit is busy, sorted.
 
-    Intervals of the store unit overlap: it can write to the bus and to a scratchpad in one cycle.
+    Intervals of the store unit overlap, since it can write to the bus and to a scratchpad in one cycle.
     """
     data = sorted(interval for burst in times.bursts[unit] for interval in _data_intervals(burst))
     found = data + _pad_intervals(unit, times, instructions, data)
@@ -143,7 +139,7 @@ def _merged(intervals: Iterable[BusyInterval], cycles: int) -> list[BusyInterval
 def _pad_intervals(
     unit: Unit, times: EventTimes, instructions: Sequence[Instruction], data: Sequence[BusyInterval]
 ) -> list[BusyInterval]:
-    """Place pad words: one a cycle, in instruction order, in cycles in which no data is written."""
+    """Place pad words: one a cycle, in instruction order, in cycles without data."""
     found: list[BusyInterval] = []
     cycle = cursor = 0
     for index in times.order[unit]:
@@ -167,7 +163,7 @@ def _pad_intervals(
 
 
 def busy_extents(intervals: Sequence[BusyInterval]) -> dict[int, tuple[int, int]]:
-    """Return start and stop of each instruction's intervals together."""
+    """Return each instruction's first start and last stop."""
     found: dict[int, tuple[int, int]] = {}
     for start, stop, index in intervals:
         found[index] = (found.get(index, (start, stop))[0], stop)

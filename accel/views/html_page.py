@@ -1,4 +1,4 @@
-"""HTML pages that load nothing, with a policy that forbids everything but their own style and script."""
+"""HTML pages with only their own style and script."""
 
 import base64
 import hashlib
@@ -11,8 +11,8 @@ TRUSTED_TYPES_POLICY = "accel"
 def html_page(title: str, body: str, *, style: str, script: str = "", data: str = "") -> str:
     """Return a complete page.
 
-    ``title`` is plain text, ``body`` HTML. ``script`` runs after the body is there, and finds ``data``, text
-    without ``<``, in the element of that name.
+    ``title`` is plain text, ``body`` HTML. ``script`` finds ``data``, text without ``<``, in the element of
+    that name.
     """
     data_element = f'<script type="text/plain" id="data">{data}</script>\n' if data else ""
     script_element = f"<script>{script}</script>\n" if script else ""
@@ -32,10 +32,7 @@ def html_page(title: str, body: str, *, style: str, script: str = "", data: str 
 
 
 def content_policy(style: str, script: str) -> str:
-    """Return a Content Security Policy that permits one style sheet and one script, by their hashes.
-
-    A smuggled script has another hash, so the browser does not run it.
-    """
+    """Return a Content Security Policy that permits one style sheet and one script by hash."""
     rules = {
         "default-src": "'none'",
         "style-src": _hash_source(style),

@@ -1,8 +1,7 @@
 """The tiles that each instruction reads and writes.
 
-A transfer's address determines its tile, and provenance names the tensors of a GEMM or ALU instruction. Their
-tiles are those of the LOADs that filled the elements that it reads, and of the STOREs that later read its
-accumulators.
+A transfer's address determines its tile. GEMM and ALU instructions have the tiles of the LOADs that filled
+their elements, and of the STOREs of their accumulators.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,7 +35,7 @@ class Operands(NamedTuple):
 def operands_of(
     image: Image, touches: Sequence[Sequence[Touch]], order: Sequence[int], dram_map: DramMap
 ) -> list[Operands]:
-    """Return the tiles of each instruction, given the order in which instructions started."""
+    """Return the tiles of each instruction. ``order`` is that of starts."""
     instructions = image.instructions
     tiles = [dram_map.tile(one) if isinstance(one, Transfer) else None for one in instructions]
     sources = _sources(image, touches, order, tiles, dram_map)
@@ -48,7 +47,7 @@ def operands_of(
 
 
 def _with_provenance(found: Operands, statement: Statement) -> Operands:
-    """Restrict the tiles of a GEMM or ALU instruction to its statement's tensors."""
+    """Restrict tiles to the statement's tensors."""
     if statement.kind not in ("intrinsic", "alu", "clear"):
         return found
     return Operands(_tiles_of(found.target, (statement.tensor,)), _tiles_of(found.sources, statement.reads))
@@ -104,7 +103,7 @@ def _targets(
 
 
 class _ElementOwners:
-    """For every scratchpad element, the transfer that filled it or will store it."""
+    """The transfer that filled or will store each scratchpad element."""
 
     def __init__(self, image: Image, tiles: Tiles, dram_map: DramMap) -> None:
         self._instructions = image.instructions

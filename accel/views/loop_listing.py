@@ -1,4 +1,4 @@
-"""The loop nests of a program at each stage, with their instructions."""
+"""The loop nests of a program with their instructions."""
 
 from html import escape
 from typing import Any

@@ -15,7 +15,7 @@ _BAR_PIXELS = 160
 
 
 def scratchpads_html(run: AnalyzedRun) -> str:
-    """Return a chart of the occupied elements of each scratchpad."""
+    """Return a chart of occupied scratchpad elements."""
     config = run.image.config
     levels = occupancy(run.touches, run.activity.slices, config)
     names = listed_scratchpads(config)

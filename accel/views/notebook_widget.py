@@ -37,7 +37,7 @@ def widget_module() -> str:
 
 
 def widget_style() -> str:
-    """Return the style sheet inside a shadow root, which leaves the notebook's page alone."""
+    """Return the style sheet inside a shadow root."""
     scoped = page_style().replace(", .chart:root", "").replace("body {", ".page {")
     return re.sub(r":root((?::not\([^)]*\)|\[[^]]*\])+)", r":host(\1)", scoped).replace(":root", ":host")
 
@@ -45,12 +45,10 @@ def widget_style() -> str:
 def widget(result: Result, *, name: str | None = None) -> Any:
     """Return the view of a run as a widget (``anywidget.AnyWidget``) with search, measuring and loops.
 
-    To show another run in it, set its trait ``view`` to that run's
-    :func:`~accel.views.run_report.run_view`.
+    Its trait ``view`` is a :func:`~accel.views.run_report.run_view`.
 
     Args:
         result: of a run in which time was simulated.
-        name: the program's name, for the title.
 
     Raises:
         AccelError: time was not simulated, or anywidget is not installed.
@@ -62,8 +60,6 @@ def widget(result: Result, *, name: str | None = None) -> Any:
         raise AccelError(not_installed("widgets need anywidget", "notebook")) from None
 
     class View(anywidget.AnyWidget):  # type: ignore[misc]
-        """The view of one run."""
-
         _esm = widget_module()
         _style = traitlets.Unicode(widget_style()).tag(sync=True)
         view = traitlets.Dict().tag(sync=True)

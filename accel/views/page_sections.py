@@ -25,7 +25,7 @@ def sections_data(sections: Sequence[Section]) -> list[dict[str, str]]:
 
 
 def sections_html(sections: Iterable[Section]) -> tuple[str, str]:
-    """Return the links of a header, and the sections."""
+    """Return links, and the sections."""
     every = list(sections)
     links = " ".join(f'<a href="#{name}">{escape(heading)}</a>' for name, heading, _ in every)
     content = "\n".join(

@@ -1,7 +1,7 @@
 """A run as a trace in Chrome's format, which Perfetto and chrome://tracing open.
 
-A microsecond of the trace is a cycle. Each unit has a track for every instruction that it has in flight at
-once, and one for the reasons why it waits. Tokens are arrows. Counters show queues, tokens and bandwidth.
+A microsecond of the trace is a cycle. Each unit has tracks for instructions in flight and for reasons to
+wait. Tokens are arrows. Counters show queues, tokens and bandwidth.
 
 Format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 """

@@ -38,10 +38,10 @@ _MAX_ROWS = 16
 
 @dataclass(frozen=True, kw_only=True)
 class Track:
-    """The part of the chart for one unit: rows of instructions, and the band of its states.
+    """The part of one unit: rows of instructions, and a band of states.
 
     Attributes:
-        top: pixels below the top of the first track.
+        top: in pixels.
     """
 
     unit: Unit
@@ -59,7 +59,7 @@ class Track:
 
 
 def tracks(activity: Activity) -> list[Track]:
-    """Return the tracks of fetch, load, compute and store, from top to bottom."""
+    """Return the units' tracks, from top to bottom."""
     found: list[Track] = []
     top = 0
     for unit in Unit:
@@ -73,7 +73,7 @@ def tracks(activity: Activity) -> list[Track]:
 
 
 def chart_height(activity: Activity) -> int:
-    """Return the height of the whole chart in pixels."""
+    """Return the height in pixels."""
     return OVERVIEW_HEIGHT + AXIS_HEIGHT + tracks(activity)[-1].bottom + LEGEND_HEIGHT
 
 
@@ -91,7 +91,7 @@ INSTRUCTION_KINDS = {"transfer": "LOAD, STORE", "gemm": "GEMM", "alu": "ALU", "o
 
 
 def chart_data(sequence: RunSequence) -> dict[str, Any]:
-    """Return the data for ``chart.js``. Growing numbers are differences, which compress better."""
+    """Return the data for ``chart.js``, growing numbers as differences."""
     activity = sequence.activity
     names, number_of = _distinct(sequence.names)
     return {
@@ -133,9 +133,9 @@ def _critical_data(sequence: RunSequence) -> dict[str, Any]:
 
 
 def colour_groups(sequence: RunSequence) -> list[dict[str, Any]]:
-    """Return the groups, other than kinds, by which instructions can be coloured: layer and tensor.
+    """Return the groups of colours other than kinds: layer and tensor.
 
-    ``labels`` are the names of a group, and ``of`` has the index of each instruction's name, or -1.
+    ``of`` has the index of each instruction's label, or -1.
     """
     tensors, number_of = _distinct(sequence.tensors)
     unknown = tensors.index("") if "" in tensors else len(tensors)

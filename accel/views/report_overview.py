@@ -1,4 +1,4 @@
-"""Sections of a report: verdict, figures, and cycles by unit."""
+"""Verdict, figures, and cycles by unit."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _MIN_LABELLED_SHARE = 0.06
 
 
 def verdict_html(run: AnalyzedRun) -> str:
-    """Return the headline, the end of the run, the comparison with numpy, and the token check."""
+    """Return headline, end, comparison with numpy, and token check."""
     found = headline(run.result)
     said = "" if found is None else f'<p class="headline">{escape(found.text)}</p>'
     return said + verdict_table([*_comparison_row(run), *verdict_rows(run)])
@@ -73,7 +73,7 @@ def _comparison_row(run: AnalyzedRun) -> list[VerdictRow]:
 
 
 def units_html(activity: Activity) -> str:
-    """Return each unit's cycles by state as a bar, and by reason as a table."""
+    """Return bars by state and tables by reason."""
     cycles = max(1, activity.cycles)
     parts = ['<div class="bars">']
     for unit in Unit:

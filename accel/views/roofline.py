@@ -22,11 +22,9 @@ class Roofline:
     """A run and its limits. Intensities are MACs per byte on the busier direction of the bus.
 
     Attributes:
-        macs: MACs of the tensor expression, without those on padding, or else of all GEMM micro-ops.
-        is_exact: whether ``macs`` comes from the expression.
+        macs: MACs of the tensor expression without padding, or else of all GEMM micro-ops.
         macs_per_cycle: the run's speed.
-        intensity: MACs per byte that the run moves.
-        max_intensity: MACs per byte if each byte moved only once, or None if unknown.
+        max_intensity: MACs per byte if each byte moved once.
     """
 
     config: Config
@@ -41,7 +39,6 @@ class Roofline:
         return self.config.macs_per_cycle
 
     def roof(self, intensity: float) -> float:
-        """Return the MACs per cycle that an intensity permits."""
         return min(self.peak, intensity * self.config.bus_bytes)
 
     @property
@@ -50,7 +47,7 @@ class Roofline:
 
 
 def roofline(result: Result) -> Roofline | None:
-    """Return a run's place in the roofline, or None if it multiplies nothing."""
+    """Return a run's roofline, or None without MACs."""
     config, compulsory = result.config, result.compulsory
     if result.cycles is None:
         raise AccelError("the run has no cycles; a roofline needs a backend that simulates time")
@@ -96,7 +93,7 @@ def roofline_svg(line: Roofline) -> str:
 
 
 def roofline_html(result: Result) -> str:
-    """Return the chart, and the run's place in it in words."""
+    """Return the chart and a text."""
     if result.error is not None:
         return "<p>The run stopped early. Only a run that finishes has a place in the roofline.</p>"
     line = roofline(result)

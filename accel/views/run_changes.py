@@ -22,12 +22,11 @@ class Change(NamedTuple, Generic[K]):
 
     @property
     def difference(self) -> int:
-        """``b - a``."""
         return self.b - self.a
 
 
 class PathCause(NamedTuple):
-    """What segments of a critical path have in common: unit, cause, and tensor if it is known."""
+    """Unit, cause, and tensor, if known, of segments."""
 
     unit: str
     cause: Wait
@@ -44,13 +43,12 @@ class PathCause(NamedTuple):
 
 
 class LayerChange(NamedTuple):
-    """A layer of two runs of networks.
+    """A layer of two runs.
 
     Attributes:
-        name: the name of its main node.
         a, b: the layer in either run, or None.
-        causes: cycles on the critical paths by unit and cause, the largest difference first. The differences
-            sum up to that of the layer's cycles.
+        causes: critical cycles by unit and cause, the largest difference first. They sum up to the layer's
+            cycles.
     """
 
     name: str
@@ -60,7 +58,7 @@ class LayerChange(NamedTuple):
 
     @property
     def cycles(self) -> tuple[int | None, int | None]:
-        """Cycles in either run, or None on the host and for a missing layer."""
+        """Cycles in either run, or None."""
         return (None if self.a is None else self.a.cycles), (None if self.b is None else self.b.cycles)
 
     @property
@@ -70,12 +68,12 @@ class LayerChange(NamedTuple):
 
     @property
     def is_moved(self) -> bool:
-        """Whether it runs on the machine in one run and on the host in the other."""
+        """Whether it moved between machine and host."""
         return self.a is not None and self.b is not None and self.a.where != self.b.where
 
 
 def path_changes(a: Iterable[Segment], b: Iterable[Segment], key: Callable[[Segment], K]) -> list[Change[K]]:
-    """Sum up the cycles of two critical paths by a key, the largest difference first."""
+    """Sum up two critical paths by a key, the largest difference first."""
     sums: dict[K, list[int]] = defaultdict(lambda: [0, 0])
     for side, path in enumerate((a, b)):
         for one in path:
@@ -85,7 +83,7 @@ def path_changes(a: Iterable[Segment], b: Iterable[Segment], key: Callable[[Segm
 
 
 def layer_changes(a: SavedRun, b: SavedRun) -> list[LayerChange]:
-    """Compare the layers of two networks, in the order of the second. Layers of the first alone come last."""
+    """Compare layers in the order of ``b``, those of ``a`` alone last."""
     first, second = _layers(a), _layers(b)
     found = []
     for key in {**second, **first}:
@@ -97,7 +95,7 @@ def layer_changes(a: SavedRun, b: SavedRun) -> list[LayerChange]:
 
 
 def program_changes(a: SavedRun, b: SavedRun) -> list[Change[int]]:
-    """Compare the cycles of the programs of two networks by their number."""
+    """Compare the cycles of two networks' programs."""
     sums: dict[int, list[int]] = defaultdict(lambda: [0, 0])
     for side, run in enumerate((a, b)):
         for one in run.layers:

@@ -51,7 +51,7 @@ class Comparison:
 
     @property
     def fields(self) -> dict[str, tuple[Any, Any]]:
-        """Both values of the configuration fields that differ, None for a field that a machine lacks."""
+        """Configuration fields that differ, None if a machine lacks one."""
         a, b = self.a.config.to_dict(), self.b.config.to_dict()
         return {name: (a.get(name), b.get(name)) for name in {**a, **b} if a.get(name) != b.get(name)}
 
@@ -63,7 +63,7 @@ class Comparison:
 
     @property
     def units(self) -> list[Change[tuple[str, str]]]:
-        """Cycles of every unit in every state. Those of one unit sum up to the cycles of the run."""
+        """Cycles by unit and state. Those of one unit sum up to the run."""
         a, b = (run.figures["stalls"] for run in (self.a, self.b))
         return [
             Change((unit.label, state.name.lower()), a[unit.label][state.figure], b[unit.label][state.figure])
@@ -73,9 +73,9 @@ class Comparison:
 
     @cached_property
     def causes(self) -> list[Change[tuple[str, Wait]]]:
-        """Cycles on the critical paths by unit and cause, the largest difference first.
+        """Critical cycles by unit and cause, the largest difference first.
 
-        The differences sum up to the difference of the runs' cycles.
+        The differences sum up to that of the runs.
         """
         return path_changes(self.a.critical, self.b.critical, lambda one: (one.unit, one.cause))
 
@@ -85,12 +85,7 @@ class Comparison:
         return path_changes(self.a.critical, self.b.critical, PathCause.of)
 
     def segments(self, why: PathCause, most: int = _LISTED_SEGMENTS) -> tuple[list[Segment], list[Segment]]:
-        """Return the longest segments of either run that have a cause.
-
-        Args:
-            why: the cause.
-            most: number of segments for each run.
-        """
+        """Return the longest segments of a cause, ``most`` from each run."""
         paths = ([one for one in run.critical if PathCause.of(one) == why] for run in (self.a, self.b))
         first, second = (longest_segments(path, most) for path in paths)
         return first, second
@@ -112,7 +107,7 @@ class Comparison:
 
     @property
     def traffic(self) -> list[tuple[Change[str], Change[str]]]:
-        """Bytes read and bytes written of each tensor."""
+        """Bytes read and written of each tensor."""
         found = []
         sides = [{one.name: one for one in run.traffic} for run in (self.a, self.b)]
         for name in {**sides[0], **sides[1]}:
@@ -124,7 +119,7 @@ class Comparison:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as plain data."""
+        """Return plain data."""
         return {
             "a": _run_dict(self.a),
             "b": _run_dict(self.b),
@@ -161,11 +156,11 @@ class Comparison:
         }
 
     def timelines(self, columns: int, *, ascii_only: bool = False) -> Iterator[str]:
-        """Yield the units of both runs as lines of text on one scale.
+        """Yield lines of text on one scale.
 
         Args:
             columns: width of a line.
-            ascii_only: use no other characters.
+            ascii_only: only use ASCII.
         """
         return paired_timelines_text(self.a, self.b, columns, ascii_only=ascii_only)
 
@@ -185,12 +180,12 @@ class Comparison:
         write_atomically(Path(path), self.html().encode())
 
     def html(self) -> str:
-        """Return the page. It loads nothing."""
+        """Return the page, which loads nothing."""
         return sections_page(f"A: {self.a.name}; B: {self.b.name}", summary(self), comparison_sections(self))
 
 
 def comparison_sections(found: Comparison) -> list[Section]:
-    """Return the sections of a comparison's page: name, heading and HTML of each."""
+    """Return name, heading and HTML of each section."""
     return [
         ("figures", "Figures", _figures(found)),
         ("explaining", "What explains the difference", _explaining(found)),
@@ -203,7 +198,7 @@ def comparison_sections(found: Comparison) -> list[Section]:
 
 
 def summary(found: Comparison) -> str:
-    """Return cycles, relative speed and differing configuration fields in one line.
+    """Return cycles, speed and differing fields in one line.
 
     For example: ``200 and 100 cycles; B is 2 times as fast; the same program; bus_bits 64 and 128``.
     """
@@ -230,7 +225,7 @@ def _cycles_text(ratio: float) -> str:
 
 
 def main_cause(one: LayerChange) -> str:
-    """Return the cause with the largest part in a layer's difference."""
+    """Return the largest cause of a layer's difference."""
     if one.is_moved:
         assert one.a is not None
         assert one.b is not None
@@ -246,7 +241,7 @@ def main_cause(one: LayerChange) -> str:
 
 
 def figure_text(value: Any) -> str:
-    """Return a figure as text: shares as percentages, nothing for None."""
+    """Return a figure as text: shares in percent, nothing for None."""
     if isinstance(value, float):
         return f"{value:.1%}"
     return f"{value:,}" if isinstance(value, int) else str(value or "")

@@ -1,4 +1,4 @@
-"""Timeline, trace and report of a run, which print, save and show themselves."""
+"""Timeline, trace and report of a run."""
 
 from functools import cached_property
 from html import escape
@@ -27,11 +27,11 @@ class _Picture:
     """A picture of a run.
 
     Args:
-        result: of a run in which time was simulated, also if it ended early.
-        name: the program's name, for the title. If the program has a workload, the title is that.
+        result: with simulated time, also if it ended early.
+        name: name for the title, instead of the workload.
 
     Raises:
-        AccelError: time was not simulated, or the hardware did not record its events.
+        AccelError: time was not simulated, or events were not recorded.
     """
 
     suffixes: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class _Picture:
 
     @classmethod
     def check_backend(cls, backend: str) -> None:
-        """Raise an AccelError for the backend ``functional``, which does not simulate time."""
+        """Raise an AccelError for ``functional``."""
         if backend == "functional":
             raise AccelError(
                 f"the backend of a {cls.what} is {backend!r}, which does not simulate time; "
@@ -53,7 +53,7 @@ class _Picture:
 
     @classmethod
     def check_path(cls, path: str | Path) -> None:
-        """Raise an AccelError unless a file's suffix is one of :attr:`suffixes`."""
+        """Raise an AccelError for another suffix than :attr:`suffixes`."""
         if Path(path).suffix.lower() not in cls.suffixes:
             expected = " or ".join(cls.suffixes)
             raise AccelError(
@@ -79,7 +79,7 @@ class _Picture:
 
 
 class Trace(_Picture):
-    """All events of a run for Perfetto and chrome://tracing: ``.json``, or ``.gz`` compressed."""
+    """Events for Perfetto and chrome://tracing: ``.json``, or compressed ``.gz``."""
 
     suffixes = (".json", ".gz")
     what = "trace"
@@ -89,7 +89,7 @@ class Trace(_Picture):
 
 
 class Timeline(_Picture):
-    """The pipeline chart: the instructions of load, compute and store over time, and their tokens.
+    """The pipeline chart: instructions and tokens over time.
 
     ``print`` shows it as text, and a notebook as a chart with zoom. ``save`` writes ``.svg`` or ``.html``.
     """
@@ -101,12 +101,7 @@ class Timeline(_Picture):
         return (timeline_svg if suffix == ".svg" else timeline_html)(self._run).encode()
 
     def text(self, *, columns: int = 100, ascii_only: bool = False) -> str:
-        """Return the chart as text.
-
-        Args:
-            columns: width of the chart.
-            ascii_only: use no other characters.
-        """
+        """Return the chart as text."""
         return timeline_text(self._run, columns=columns, ascii_only=ascii_only)
 
     def __str__(self) -> str:
@@ -117,11 +112,11 @@ class Timeline(_Picture):
 
 
 class Report(_Picture):
-    """A page with figures, stalls, critical path, timeline, roofline, traffic, loops and instructions.
+    """A page with figures, critical path, timeline, roofline, traffic, loops and instructions.
 
     Args:
         result, name: see :class:`Timeline`.
-        advised: changes that would help, from :func:`~accel.run.machine_advice.advise`.
+        advised: from :func:`~accel.run.machine_advice.advise`.
     """
 
     suffixes = (".html",)

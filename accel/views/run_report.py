@@ -47,7 +47,7 @@ _LISTING = """<p class="hint"><label>unit <select id="unit"><option value="">all
 
 
 def report_html(run: AnalyzedRun) -> str:
-    """Return the report as a page. It loads nothing."""
+    """Return a page that loads nothing."""
     return view_page(run_view(run, is_static=True))
 
 
@@ -72,14 +72,13 @@ def module() -> str:
 
 
 def run_view(run: AnalyzedRun, *, is_static: bool = False) -> dict[str, Any]:
-    """Return the content of a report as plain data, which the component ``accel.view`` shows.
+    """Return plain data for the component ``accel.view``.
 
-    With ``is_static``, the sections also hold the chart as a picture and the loops as text, for readers
-    without scripts.
+    With ``is_static``, sections also hold chart and loops for readers without scripts.
 
     Returns:
-        ``title``, ``facts``, ``sections``, and the data of the interactive parts: ``chart``, ``listing``
-        (the instructions) and ``stages`` (the loops).
+        ``title``, ``facts``, ``sections``, and the interactive ``chart``, ``listing`` (instructions) and
+        ``stages`` (loops).
     """
     sections = [
         ("verdict", "Verdict", verdict_html(run)),
@@ -106,7 +105,7 @@ def run_view(run: AnalyzedRun, *, is_static: bool = False) -> dict[str, Any]:
 
 
 def sequence_view(sequence: RunSequence) -> dict[str, Any]:
-    """Return the parts of a view that exist for several runs: timeline, units and instructions."""
+    """Return timeline, units and instructions of several runs."""
     sections = [
         ("timeline", "Timeline", _timeline()),
         ("units", "Where the cycles went", units_html(sequence.activity)),

@@ -1,4 +1,4 @@
-"""Runs after one another, such as the programs of a network, as one timeline."""
+"""Consecutive runs as one timeline."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from accel.views.analyzed_run import AnalyzedRun
 
 @dataclass(frozen=True)
 class RunSequence:
-    """Runs after one another. Instructions and cycles are numbered through all of them."""
+    """Runs after one another, for example the programs of a network, with consecutive numbers."""
 
     runs: tuple[AnalyzedRun, ...]
 
@@ -56,7 +56,7 @@ class RunSequence:
 
 
 def concatenate_activity(activities: Sequence[Activity], begins: Sequence[int]) -> Activity:
-    """Return the activity of runs that follow one another without a gap.
+    """Concatenate runs without a gap.
 
     ``begins`` has the number of each run's first instruction.
     """

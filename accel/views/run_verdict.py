@@ -10,7 +10,7 @@ VerdictRow = tuple[str, str, bool]
 
 
 def verdict_rows(run: AnalyzedRun) -> list[VerdictRow]:
-    """Return the end of the run, the waiting instructions of a deadlock, and the token check."""
+    """Return the end of the run, a deadlock's waiting instructions, and the token check."""
     error = run.result.error
     found: list[VerdictRow] = []
     if error is None:
@@ -28,7 +28,7 @@ def verdict_rows(run: AnalyzedRun) -> list[VerdictRow]:
 
 
 def stop_reason(run: AnalyzedRun) -> str:
-    """Return why the run ended early, as ``deadlock at instruction 1``, or nothing if it finished."""
+    """Return for example ``deadlock at instruction 1``, or nothing."""
     error = run.result.error
     if error is None:
         return ""

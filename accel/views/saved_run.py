@@ -1,10 +1,8 @@
 """Runs in files: ``accel run --save`` writes them and ``accel diff`` compares them.
 
-The file is a zip archive like that of a program. Its manifest has the format ``accel-run``. ``critical.bin``
-holds the critical path, and ``states.bin`` the shares of each unit's states in up to 480 parts of the run. A
-network's run has the runs of its programs after one another, and its layers.
-
-Nothing in a file is executed, and no member larger than the manifest says is read.
+The zip archive's manifest has the format ``accel-run``. ``critical.bin`` holds the critical path, and
+``states.bin`` the shares of each unit's states in up to 480 parts of the run. A network's run has its
+programs after one another, and its layers.
 """
 
 import hashlib
@@ -73,17 +71,12 @@ class SavedRun:
     """A run without its tensors and events.
 
     Attributes:
-        name: program and machine, for people.
-        program: SHA-256 of the instructions and of the DRAM contents, in hexadecimal.
+        program: SHA-256 of instructions and DRAM contents.
         config: the machine.
-        overrides: configuration fields that were set for this run, as text.
-        seed: of the random inputs, or None if unknown.
+        overrides: configuration fields set for this run.
         figures: see :meth:`~accel.run.result.Result.to_dict`.
-        critical: the critical path.
-        traffic: bytes moved, by tensor.
         states: uint16[units][parts][states], thousandths of each part of the run.
-        layers: for a network's run, its layers. The cycles of those on the machine sum up to the run's.
-            Instructions are then numbered within their program.
+        layers: layers of a network. Instructions are then numbered within their program.
     """
 
     name: str
@@ -116,13 +109,11 @@ class SavedRun:
         overrides: Mapping[str, str] | None = None,
         seed: int | None = None,
     ) -> Self:
-        """Return what a file saves of a run.
+        """Convert a result.
 
         Args:
-            result: of a run in which time was simulated.
-            name: the program's name, for the title. If the program has a workload, the title is that.
-            overrides: configuration fields that were set for this run.
-            seed: of the random inputs.
+            result: with simulated time.
+            name: name for the title, instead of the workload.
 
         Raises:
             AccelError: the run has no cycles, or its events were not recorded.
@@ -146,11 +137,11 @@ class SavedRun:
         return int(self.figures["cycles"])
 
     def layer_of(self, cycle: int) -> Layer | None:
-        """Return the layer of a cycle, or None if the run is not a network's."""
+        """Return the layer of a cycle, if any."""
         return layer_at(self.layers, cycle)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a file. An error leaves no partial file.
+        """Write a file, all or nothing.
 
         Raises:
             AccelError: the name does not end in ``.accelrun``.
@@ -197,7 +188,7 @@ class SavedRun:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a file, and check every entry of it.
+        """Read a file, and check every entry.
 
         Raises:
             ProgramError: the file cannot be read, is not a saved run, is damaged, or is of a newer version.
@@ -245,7 +236,7 @@ class SavedRun:
 
 
 def check_run_path(path: str | os.PathLike[str]) -> Path:
-    """Raise an AccelError unless a file's name ends in ``.accelrun``."""
+    """Raise an AccelError for another suffix than ``.accelrun``."""
     target = check_path("run", path)
     if target.suffix != SUFFIX:
         raise AccelError(f"the run is to be saved to {os.fspath(path)!r}; the name must end in {SUFFIX}")
@@ -253,7 +244,7 @@ def check_run_path(path: str | os.PathLike[str]) -> Path:
 
 
 def program_hash(image: Image) -> str:
-    """Return the SHA-256 of a program's instructions and DRAM contents."""
+    """Return :attr:`SavedRun.program`."""
     digest = hashlib.sha256(image.code)
     for offset, content in image.segments:
         digest.update(f"{offset}:{len(content)}:".encode())

@@ -1,7 +1,7 @@
-"""The entries of a saved run's file, each checked for type and range before it is used.
+"""The entries of a saved run's file, each checked for type and range.
 
-A file may be damaged or hostile. Returned texts are printable, numbers are finite and have at most 63 bits,
-and units, causes and placements are known ones. Pages escape texts in addition.
+A file may be hostile. Returned texts are printable, numbers are finite and have at most 63 bits, and units,
+causes and placements are known.
 """
 
 import re
@@ -44,10 +44,10 @@ _ROUNDING = 2
 
 
 def read_text(data: Any, key: str) -> str:
-    """Return a line of text. Unprintable characters, which could control a terminal, are replaced.
+    """Return a line of text without control characters.
 
     Raises:
-        ProgramError: as all functions here: the entry is missing, of another type or out of range.
+        ProgramError: as all functions here, for a missing entry, another type or range.
     """
     return _printable(read_entry(data, key, str))
 
@@ -91,7 +91,7 @@ def read_digest(data: Any, key: str) -> str:
 
 
 def read_overrides(data: Any) -> dict[str, str]:
-    """Return the fields that were set for the run."""
+    """Return the fields set for the run."""
     overrides = read_entry(data, "overrides", dict)
     return {_printable(name): read_text(overrides, name) for name in overrides}
 
@@ -134,7 +134,7 @@ _PART = "figures"
 
 
 def read_figures(data: Any) -> dict[str, Any]:
-    """Return the figures that this release knows."""
+    """Return the known figures."""
     figures = read_entry(data, "figures", dict)
     found = {
         key: None if figures[key] is None else reader(figures, key)
@@ -203,7 +203,7 @@ def _read_error(data: Any, key: str) -> dict[str, Any]:
 
 
 def read_critical_path(data: Any, archive: Archive) -> tuple[Segment, ...]:
-    """Return the segments of the critical path."""
+    """Return the critical path."""
     count = read_entry(data, "segments", int)
     if not 0 <= count <= _MAX_SEGMENTS:
         raise _wrong("segments", count, f"in 0..{_MAX_SEGMENTS}")

@@ -1,7 +1,6 @@
 """Occupied elements of each scratchpad, cycle by cycle.
 
-An element is occupied from the start of the instruction that fills it until the last instruction that reads
-it retires. An element that nothing reads is never occupied.
+An element is occupied from the start of the instruction that fills it until its last reader retires.
 """
 
 from collections import Counter
@@ -29,7 +28,7 @@ def listed_scratchpads(config: Config) -> list[str]:
 def occupancy(
     touches: Sequence[Iterable[Touch]], slices: Iterable[InstructionSlice], config: Config
 ) -> dict[str, Levels]:
-    """Return the occupied elements of each scratchpad. ``slices`` are sorted by start."""
+    """Return occupied elements. ``slices`` are sorted by start."""
     pads = {
         name: _ElementLifetimes(int(getattr(config, f"{name}_depth"))) for name in listed_scratchpads(config)
     }
@@ -45,7 +44,7 @@ def occupancy(
 
 
 class _ElementLifetimes:
-    """For each element, when it was filled and last read."""
+    """When each element was filled and last read."""
 
     def __init__(self, depth: int) -> None:
         self._filled = np.full(depth, _NEVER, dtype=np.int64)
@@ -54,7 +53,7 @@ class _ElementLifetimes:
         """By cycle, the change of the number of occupied elements."""
 
     def read(self, elements: Elements, stop: int) -> None:
-        """Record a read until ``stop``. Elements without a fill count from cycle 0."""
+        """Record a read. Elements without a fill count from cycle 0."""
         filled = self._filled[elements]
         if (filled == _NEVER).any():
             self._filled[elements] = np.where(filled == _NEVER, 0, filled)
@@ -84,7 +83,7 @@ class _ElementLifetimes:
 
 
 def peaks(levels: Levels, cycles: int, bins: int) -> list[int]:
-    """Return the highest level in each of ``bins`` equal parts of a run.
+    """Return the highest level in each part of a run.
 
     For example, levels ``[(0, 1), (3, 5), (4, 0)]`` over 8 cycles have the peaks 5 and 0 in two parts.
     """

@@ -10,10 +10,9 @@ from accel.views.activity_records import StateSpan
 
 
 def state_shares(spans: Sequence[StateSpan], start: int, stop: int, bins: int) -> npt.NDArray[np.float64]:
-    """Compute the share of each part that a unit spends in each state.
+    """Compute the share of each state in each part.
 
-    For example, a unit that is busy in cycles 0 to 2 and idle in cycle 3 has shares 0.75 and 0.25 in a single
-    part of four cycles.
+    For example, busy cycles 0 to 2 and an idle cycle 3 give 0.75 and 0.25.
 
     Returns:
         float64[bins][states]. Each row sums up to 1.

@@ -1,4 +1,4 @@
-"""The pipeline chart as SVG elements, for viewers that run no scripts."""
+"""The pipeline chart as SVG elements, without scripts."""
 
 from collections.abc import Iterator
 from html import escape
@@ -102,7 +102,7 @@ def _row_top(track: Track, one: InstructionSlice) -> float:
 
 
 def _bar(run: AnalyzedRun, track: Track, one: InstructionSlice) -> Iterator[str]:
-    """Yield an instruction: pale while it is in flight, strong where its data moves."""
+    """Pale while in flight, strong where data moves."""
     y, height = _row_top(track, one), track.row_height - 2
     start, stop, work_start, work_stop = (
         _x(run, cycle) for cycle in (one.start, one.stop, one.work_start, one.work_stop)
@@ -179,7 +179,7 @@ def _arrows(run: AnalyzedRun, every: list[Track]) -> Iterator[str]:
 
 
 def legend(run: AnalyzedRun) -> str:
-    """Return the meaning of the colours and arrows that are drawn."""
+    """Explain the drawn colours and arrows."""
     y = chart_height(run.activity) - LEGEND_HEIGHT + 12
     every = tracks(run.activity)
     with_bars = {track.unit for track in every if _has_bars(run, track)}

@@ -6,7 +6,7 @@ from html import escape
 
 
 class Chart:
-    """A chart of two axes. Its methods add to it, and :meth:`svg` returns it. Styles are CSS classes.
+    """A chart of two axes. Styles are CSS classes.
 
     Args:
         x, y: smallest and largest value of each axis.
@@ -72,7 +72,7 @@ class Chart:
         self._parts.append(f'<path class="{style}" d="M{path}"/>')
 
     def steps(self, levels: Sequence[float], style: str) -> None:
-        """Add the area below levels, each of which holds for an equal part of x."""
+        """Add the area below levels of equal width."""
         left, right = self._ranges[0]
         width = (self._x(right) - self._x(left)) / max(1, len(levels))
         base = self._y(self._ranges[1][0])
@@ -96,7 +96,6 @@ class Chart:
         )
 
     def svg(self, title: str) -> str:
-        """Return the chart. Pages may show it smaller."""
         width, height = self._size
         return (
             f'<svg class="chart figure" viewBox="0 0 {width} {height}" width="{width}" '

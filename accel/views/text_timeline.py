@@ -24,15 +24,12 @@ MOST_ROWS = 48
 
 
 def state_glyphs(*, ascii_only: bool) -> Mapping[State, str]:
-    """Return the character that stands for each state."""
+    """Return a character for each state."""
     return _ASCII_GLYPHS if ascii_only else _GLYPHS
 
 
 def timeline_text(run: AnalyzedRun, *, columns: int = 100, ascii_only: bool = False) -> str:
-    """Return a line for each unit and, for a short program, for each instruction.
-
-    The chart is at least 40 columns wide.
-    """
+    """Return a line for each unit and for instructions of a short program."""
     lines = _lines(run, max(columns, _MIN_COLUMNS), state_glyphs(ascii_only=ascii_only))
     return "".join(line.rstrip() + "\n" for line in lines)
 

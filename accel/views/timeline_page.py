@@ -1,4 +1,4 @@
-"""The pipeline chart with zoom in a file of its own: SVG, or an HTML page."""
+"""The pipeline chart in a file: SVG, or an HTML page."""
 
 from html import escape
 from string import Template
@@ -57,7 +57,7 @@ _SIZES = ("kernel", "stride", "dilation")
 
 
 def run_title(run: AnalyzedRun) -> str:
-    """Return program and machine, as ``gemm M=64 N=64 K=64 on vta``, and why the run stopped early."""
+    """Return for example ``gemm M=64 N=64 K=64 on vta``, and why the run stopped early."""
     options = None if run.image.source is None else run.image.source.options
     name = run.name or "program"
     if options is not None and options.workload is not None:
@@ -101,7 +101,7 @@ def run_facts(run: AnalyzedRun) -> str:
 def chart_svg(run: AnalyzedRun, *, size: str, style: str = "", scripts: str = "") -> str:
     """Return the chart of the whole run.
 
-    ``size`` are attributes. ``style`` and ``scripts`` are for charts without a page around them.
+    ``style`` and ``scripts`` are for charts without a page.
     """
     return _SVG.substitute(
         width=CHART_WIDTH,
@@ -116,7 +116,7 @@ def chart_svg(run: AnalyzedRun, *, size: str, style: str = "", scripts: str = ""
 
 
 def timeline_svg(run: AnalyzedRun) -> str:
-    """Return the chart as an SVG file: a picture, with zoom if a browser opens the file itself."""
+    """Return an SVG file, with zoom in a browser."""
     data = f'<script type="text/plain" id="data">{packed(chart_data(RunSequence((run,))))}</script>'
     script = f"<script><![CDATA[\n{chart_script()}\n{_START_SCRIPT}\n]]></script>\n"
     size = f'width="100%" height="{chart_height(run.activity)}"'

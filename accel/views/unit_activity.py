@@ -1,4 +1,4 @@
-"""The activity of the units, derived from events, which simulator and hardware report alike."""
+"""The activity of the units, derived from events."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -25,11 +25,9 @@ def derive_activity(
     """Return the activity of a run.
 
     Args:
-        events: sorted. Those after the last cycle are ignored.
-        config: the machine, on whose bus the beats of a burst follow one another without gaps.
+        events: sorted.
+        config: beats of a burst follow one another without gaps.
         address: DRAM address of the first instruction.
-        cycles: length of the run.
-        tokens: the counters at the start.
     """
     before_end = events[: bisect_left(events, cycles, key=lambda event: event.cycle)]
     times = EventTimes(before_end, instructions, config, cycles)
@@ -65,7 +63,7 @@ def derive_activity(
 
 
 def _flows(times: EventTimes, tokens: Sequence[int]) -> list[TokenFlow]:
-    """Pair pushes and pops: the k-th pop takes the k-th token, those of the start first."""
+    """The k-th pop takes the k-th token."""
     found = []
     for counter in Counter:
         pushed = times.pushed[counter]
@@ -97,7 +95,7 @@ def _levels(
 
 
 def _slices(unit: Unit, times: EventTimes, busy: Sequence[BusyInterval]) -> list[InstructionSlice]:
-    """Return a unit's instructions, each in the first row that is free at its start."""
+    """Return instructions, each in the first free row."""
     extents = busy_extents(busy)
     free_from: list[int] = []
     found = []

@@ -1,4 +1,4 @@
-"""The configuration of a machine: its geometry, its timing, and everything that follows from them."""
+"""The configuration of a machine: its geometry and its timing."""
 
 from accel.core.config.config_files import from_dict, load_config
 from accel.core.config.field_spec import (

@@ -1,4 +1,4 @@
-"""The fields of a configuration, each with its unit, range, default and effect."""
+"""The fields of a configuration."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from accel.core.config.field_spec import (
 
 @dataclass(frozen=True, kw_only=True)
 class ConfigFields:
-    """The fields of :class:`~accel.core.config.Config`, without its checks and derived numbers."""
+    """The fields of :class:`~accel.core.config.Config`, without checks."""
 
     name: str = "custom"
 

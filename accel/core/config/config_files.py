@@ -19,10 +19,9 @@ so a larger file is a mistake."""
 def load_config(name_or_path: str | Path) -> Config:
     """Return a named configuration, or read one from a file.
 
-    The file is TOML if its name ends in ``.toml``, otherwise JSON. Three contents are allowed: fields by
-    name, for example ``{"name": "mine", "batch": 2}``; the output of ``accel configs NAME --json``; the
-    keys of VTA's ``vta_config.json``. Without a ``name`` in the file, the configuration gets the file's
-    name without its suffix.
+    The file is TOML if its name ends in ``.toml``, otherwise JSON. It has either fields by name, for example
+    ``{"name": "mine", "batch": 2}``; or the output of ``accel configs NAME --json``; or the keys of VTA's
+    ``vta_config.json``. The name defaults to the file's name without its suffix.
 
     Raises:
         ConfigError: unknown name, unreadable file, unknown key or bad value.
@@ -44,7 +43,6 @@ def load_config(name_or_path: str | Path) -> Config:
 
 
 def _read_file(path: Path) -> dict[str, Any]:
-    """Parse a TOML or JSON file."""
     kind = "TOML" if path.suffix == ".toml" else "JSON"
     try:
         with path.open("rb") as file:
@@ -63,8 +61,7 @@ def _read_file(path: Path) -> dict[str, Any]:
 
 
 def _single_config(text: str, data: dict[str, Any]) -> dict[str, Any]:
-    """Extract the configuration from the output of ``accel configs NAME --json``; return other data
-    unchanged."""
+    """Extract the configuration from the output of ``accel configs NAME --json``."""
     if "configs" not in data:
         return data
     found = data["configs"]
@@ -78,8 +75,7 @@ def _single_config(text: str, data: dict[str, Any]) -> dict[str, Any]:
 
 
 def from_dict(data: Mapping[str, Any]) -> Config:
-    """Build a configuration from the data that :meth:`Config.to_dict` returns. Missing fields get their
-    defaults.
+    """Invert :meth:`Config.to_dict`. Missing fields get their defaults.
 
     Raises:
         ConfigError: a key is not a field, or a value is bad.

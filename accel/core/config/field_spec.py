@@ -1,4 +1,4 @@
-"""How a configuration field is declared: its kind, unit, meaning and range."""
+"""Declarations of configuration fields."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -22,14 +22,9 @@ class Spec:
     """The declaration of one configuration field.
 
     Attributes:
-        kind: ``geometry`` fields are bound when a program is compiled. ``timing`` fields may differ from
-            run to run.
-        unit: unit of the value, for example ``bytes``.
-        doc: meaning of the field.
-        low: least allowed value.
-        high: greatest allowed value.
-        affects: the scratchpads, units, instructions or rules that depend on the field.
-        power_of_two: whether the value must be zero or a power of two.
+        kind: ``geometry`` is fixed when a program is compiled, ``timing`` may differ from run to run.
+        unit: for example ``bytes``.
+        power_of_two: zero is also allowed.
         post: whether only machines with ``post=1`` have the field.
     """
 
@@ -58,7 +53,7 @@ def config_field(
     post: bool = False,
     optional: bool = False,
 ) -> Any:
-    """Declare a field of :class:`~accel.core.config.Config` with its :class:`Spec`."""
+    """Declare a field of :class:`~accel.core.config.Config`."""
     spec = Spec(
         kind=kind,
         unit=unit,
@@ -74,7 +69,7 @@ def config_field(
 
 
 def block_size_field(default: int, doc: str, *, affects: str) -> Any:
-    """Declare an extent of a scratchpad element, for example ``block_in``."""
+    """Declare an extent of an element, for example ``block_in``."""
     return config_field(default, "geometry", "elements", doc, 1, 256, affects=affects, power_of_two=True)
 
 
@@ -96,7 +91,7 @@ def timing_field(
     power_of_two: bool = False,
     post: bool = False,
 ) -> Any:
-    """Declare a field that may change from run to run, for example ``read_latency``."""
+    """Declare a timing field, for example ``read_latency``."""
     return config_field(
         default, "timing", unit, doc, low, high, affects=affects, power_of_two=power_of_two, post=post
     )

@@ -1,8 +1,6 @@
 """The class :class:`Config`: all numbers that define a machine.
 
-A program is compiled for a *geometry* and stores it. *Timing* may differ from run to run. Each field is
-declared once, with its unit and its range. The command line, the file readers and the documentation follow
-from these declarations.
+A program is compiled for a *geometry*. *Timing* may differ from run to run.
 """
 
 import re
@@ -171,8 +169,7 @@ class Config(ConfigFields):
 
     @cached_property
     def lanes(self) -> int:
-        """Values that STORE.REQ and STORE.ADD requantize per cycle: ``post_lanes``, or its default where
-        that is 0."""
+        """Values that STORE.REQ and STORE.ADD requantize per cycle: ``post_lanes``, or its default if 0."""
         return self.post_lanes or min(self.bus_bytes, self.out_element_bytes)
 
     @cached_property
@@ -182,8 +179,7 @@ class Config(ConfigFields):
 
     @cached_property
     def tap_banks(self) -> int:
-        """Banks of inp, across which the taps of a depthwise MAC lie: ``inp_banks``, or its default where
-        that is 0."""
+        """Banks of inp for the taps of a depthwise MAC: ``inp_banks``, or its default if 0."""
         if self.inp_banks or not self.depthwise:
             return self.inp_banks or 1
         return min(_DEFAULT_TAP_BANKS, self.block_in, self.inp_depth)
@@ -195,8 +191,7 @@ class Config(ConfigFields):
 
     @cached_property
     def block_name(self) -> str:
-        """The block sizes as intrinsic names contain them: ``8x8`` if all are equal, otherwise for example
-        ``1x16x16``."""
+        """The block sizes in intrinsic names: ``8x8`` if all are equal, otherwise for example ``1x16x16``."""
         if self.batch == self.block_in == self.block_out:
             return f"{self.batch}x{self.batch}"
         return f"{self.batch}x{self.block_in}x{self.block_out}"
@@ -209,7 +204,7 @@ class Config(ConfigFields):
         """Return this configuration with some fields replaced. Sizes may be written as ``64KiB``.
 
         Raises:
-            ConfigError: unknown field, field of a kind that is not in ``kinds``, or bad value.
+            ConfigError: unknown field, other kind of field, or bad value.
         """
         parsed: dict[str, int] = {}
         for name, value in values.items():
@@ -227,11 +222,10 @@ class Config(ConfigFields):
     def variant(
         self, values: Mapping[str, int | str], *, kinds: tuple[Kind, ...] = ("geometry", "timing")
     ) -> "Config":
-        """Return this configuration with some fields replaced and, unless it is a named one, with a new
-        name.
+        """Replace some fields and, unless the machine is a named one, the name.
 
-        The new name lists the changes, for example ``mine with batch=2``. A changed machine of
-        :data:`NAMED` keeps its name, because :attr:`label` lists its changes.
+        The new name lists the changes, for example ``mine with batch=2``. A machine of :data:`NAMED` keeps
+        its name, and :attr:`label` lists its changes.
 
         Raises:
             ConfigError: as :meth:`override`.
@@ -241,15 +235,14 @@ class Config(ConfigFields):
         return found if self.name in NAMED or not changes else replace(found, name=f"{self.name} {changes}")
 
     def with_geometry_of(self, other: "Config") -> "Config":
-        """Return this timing on the geometry of ``other``. If ``other`` has ``post=0``, fields that need
-        ``post=1`` get their defaults."""
+        """Return this timing on the geometry of ``other``. Fields that it lacks get their defaults."""
         values = {name: getattr(other, name) for name, spec in SPECS.items() if spec.kind == "geometry"}
         lost = {name: getattr(Config, name) for name in SPECS.keys() - other.fields}
         return replace(self, **(values | lost))
 
     @cached_property
     def hardware(self) -> "Config":
-        """The configuration that decides the hardware: no name, and :data:`RUN_FIELDS` at their defaults.
+        """The hardware's configuration: no name, and :data:`RUN_FIELDS` at their defaults.
 
         A 0 in ``post_lanes`` or ``inp_banks`` is replaced by the number it stands for.
         """
@@ -258,19 +251,17 @@ class Config(ConfigFields):
         return Config(**values | counts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain data, which :func:`from_dict` reads."""
+        """Return plain data for :func:`from_dict`."""
         return {"name": self.name} | {name: getattr(self, name) for name in self.fields}
 
     @property
     def fields(self) -> list[str]:
-        """The fields of this machine in order of declaration. Fields that need ``post=1`` are left out
-        where ``post=0``."""
+        """The fields that this machine has, in order of declaration."""
         return [name for name, spec in SPECS.items() if self.post or not spec.post]
 
     @cached_property
     def label(self) -> str:
-        """The name, followed by the changes if a machine of :data:`NAMED` was changed: ``vta with
-        batch=2``."""
+        """The name, with the changes of a machine of :data:`NAMED`: ``vta with batch=2``."""
         stock = NAMED.get(self.name)
         changes = "" if stock is None else _changes(stock, self)
         return f"{self.name} {changes}".rstrip()
@@ -288,7 +279,6 @@ writes to registers before a run."""
 
 
 def _checked_value(config: Config, name: str, spec: Spec) -> int:
-    """Check the value of a field and return it as ``int``."""
     given = getattr(config, name)
     value = plain_integer(given)
     if value is None:
@@ -308,8 +298,7 @@ _MAX_CHANGES_SHOWN = 3
 
 
 def _changes(one: Config, other: Config) -> str:
-    """List the fields that differ, with their values in ``other``, for example ``with batch=2``, or empty
-    if none differs."""
+    """List fields that differ, for example ``with batch=2``, or return an empty string."""
     fields = [
         f"{name}={getattr(other, name)}" for name in SPECS if getattr(one, name) != getattr(other, name)
     ]
@@ -332,7 +321,7 @@ _SUFFIX_FACTORS = {
 def parse_quantity(name: str, value: SupportsIndex | str | bool) -> int:
     """Parse an integer: decimal, hexadecimal, or with the suffix ``KiB``, ``MiB`` or ``GiB``.
 
-    ``true`` and ``false`` are also allowed if ``name`` is a flag or no configuration field.
+    ``true`` and ``false`` are allowed unless ``name`` is a field that is no flag.
     """
     text = str(value).strip().lower()
     if text in ("true", "false") and (name not in SPECS or SPECS[name].unit == "flag"):

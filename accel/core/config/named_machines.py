@@ -1,4 +1,4 @@
-"""The field values of the named machines; fields that are not listed keep their defaults."""
+"""The field values of the named machines. Other fields keep their defaults."""
 
 from collections.abc import Mapping
 

@@ -27,10 +27,10 @@ _MAX_LOG = 40
 
 
 def from_vta(data: Mapping[str, Any], *, name: str = "custom") -> Config:
-    """Build a configuration from the keys of VTA's ``vta_config.json``.
+    """Convert VTA's ``vta_config.json``.
 
     Missing keys get VTA's stock values. ``TARGET`` and ``HW_VER`` are ignored. Timing fields get their
-    defaults, because VTA's files have none. ``LOG_BLOCK_IN`` and ``LOG_BLOCK_OUT`` override ``LOG_BLOCK``.
+    defaults. ``LOG_BLOCK_IN`` and ``LOG_BLOCK_OUT`` override ``LOG_BLOCK``.
 
     Raises:
         ConfigError: unknown key, or data widths other than int8 operands and results and int32 sums.

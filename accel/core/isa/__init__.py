@@ -1,7 +1,6 @@
 """The instruction set: classes, bit layout, encoder and decoder, text form.
 
-Each instruction is declared once, as a class. The encoder, the decoder, the text form and the manual
-follow from the declaration.
+Encoder, decoder, text form and manual follow from the declaration of each class.
 """
 
 from accel.core.isa.codec import (

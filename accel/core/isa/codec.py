@@ -1,7 +1,6 @@
 """Encode and decode whole programs.
 
-Encoder and decoder process one field at a time, with arrays over all instructions. Instructions that are
-one object, and words that are equal, are processed once. The cost is linear in the number of instructions.
+Arrays over all instructions hold one field at a time. Equal objects and equal words are processed once.
 """
 
 from collections.abc import Iterable, Sequence
@@ -60,14 +59,13 @@ def encode(instructions: Sequence[Instruction] | Distinct[Instruction], config: 
 
 
 def _first_position(program: Distinct[Instruction], number: int) -> int:
-    """Return the first position in the program of a distinct instruction."""
     return int(np.flatnonzero(program.places == number)[0])
 
 
 def _check_class(
     cls: type[Instruction], members: Sequence[int], program: Distinct[Instruction], config: Config
 ) -> None:
-    """Refuse an instruction that would be decoded as another class, because that class owns its memory id."""
+    """Refuse an instruction that would be decoded as another class with its memory id."""
     for number in members:
         instruction = program.every[number]
         memory, part = getattr(instruction, "memory", 0), getattr(instruction, "part", 0)
@@ -82,7 +80,7 @@ def _check_class(
 def decode(data: bytes, config: Config) -> list[Instruction]:
     """Decode the output of :func:`encode`. Unused bits are ignored. Equal words become one object.
 
-    A word whose opcode the machine does not have becomes :class:`Unknown`. The machine stops at it.
+    Unknown opcodes become :class:`Unknown`.
 
     Raises:
         ProgramError: the length is not a multiple of 16 bytes.
@@ -132,13 +130,11 @@ def _extract(words: Words, slot: Slot) -> npt.NDArray[np.int64]:
 
 
 def _column(values: Sequence[int], slot: Slot) -> Words:
-    """Convert values that fit their field to its bits."""
     column = np.array(values, dtype=np.int64).astype(np.uint64)
     return column & np.uint64((1 << slot.width) - 1)
 
 
 def _first_misfit(values: Sequence[int], slot: Slot) -> int | None:
-    """Return the position of the first value that does not fit its field."""
     if not values or (slot.low <= min(values) and max(values) <= slot.high):
         return None
     return next(n for n, value in enumerate(values) if not slot.low <= value <= slot.high)
@@ -205,7 +201,7 @@ def check_encodable(config: Config) -> None:
     """Refuse a configuration whose instruction or micro-op fields do not fit their words.
 
     Raises:
-        ConfigError: it names the instruction and the bits that it would need.
+        ConfigError: with the instruction and the bits that it needs.
     """
     for cls in (*classes_of(config).values(), *variants_of(config).values()):
         class_slots(cls, config)

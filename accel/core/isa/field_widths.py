@@ -1,6 +1,6 @@
-"""Widths and positions of instruction fields that no configuration changes.
+"""Widths and positions of instruction fields on all machines, in bits.
 
-Widths are in bits. Those of VTA's instructions are the widths of VTA's ``hw_spec.h``.
+Those of VTA's instructions are from VTA's ``hw_spec.h``.
 """
 
 OPCODE_BITS = 3

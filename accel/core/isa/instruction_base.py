@@ -1,4 +1,4 @@
-"""The base class of instructions, and the two classes without further fields: FINISH and unknown words."""
+"""The base class of instructions, FINISH, and unknown words."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -83,8 +83,7 @@ class Unknown(Instruction):
 
 
 def without_tokens(instruction: InstructionT) -> InstructionT:
-    """Return the instruction with all token flags cleared. Two instructions that are equal then have the
-    same effect on memory."""
+    """Clear all token flags. Equal results have the same effect on memory."""
     if any(getattr(instruction, flag) for flag in TOKEN_FLAGS):
         return dataclasses.replace(instruction, **dict.fromkeys(TOKEN_FLAGS, False))
     return instruction

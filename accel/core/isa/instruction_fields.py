@@ -2,7 +2,7 @@
 
 Fields are packed upward from bit 0. A field that would cross a 64-bit boundary starts at the boundary. A
 field may have a fixed position instead, which the other fields must not reach. Widths may depend on the
-configuration. For example, a field that indexes inp has 11 bits on ``vta``, which has 2048 inp elements.
+configuration. For example, an index of inp has 11 bits on ``vta``, which has 2048 inp elements.
 """
 
 import dataclasses
@@ -26,13 +26,9 @@ class FieldSpec:
 
     Attributes:
         width: bits, or a function from the configuration to the bits.
-        doc: meaning of the field.
-        unit: unit of the value, for example ``elements``, or empty for flags, codes and plain numbers.
-        signed: whether the value is in two's complement.
-        enum: names of the values, if they have names.
+        unit: for example ``elements``, or empty.
         at: fixed position of the first bit, or None if the field is packed.
-        before: name of the inherited field that this one precedes, or None if it follows the fields
-            declared before it.
+        before: the inherited field that this one precedes, if any.
     """
 
     width: int | Callable[[Config], int]
@@ -58,14 +54,13 @@ def field(
     at: int | None = None,
     before: str | None = None,
 ) -> Any:
-    """Declare a field of an instruction. Fields are packed in order of declaration, except those with
-    ``at`` or ``before``."""
+    """Declare a field of an instruction, packed in order of declaration unless ``at`` or ``before``."""
     spec = FieldSpec(width=width, doc=doc, unit=unit, signed=signed, enum=enum, at=at, before=before)
     return dataclasses.field(default=default, metadata={"isa": spec})
 
 
 def absent(value: Any) -> Any:
-    """Declare that a class lacks a field of its base. The attribute still exists and is always ``value``."""
+    """Declare that a class lacks a field of its base. The attribute is always ``value``."""
     return dataclasses.field(default=value, init=False, repr=False, compare=False)
 
 
@@ -108,11 +103,10 @@ class Slot:
 def pack_slots(
     owner: str, specs: Sequence[tuple[str, FieldSpec]], config: Config, *, bits: int = INSTRUCTION_BITS
 ) -> tuple[Slot, ...]:
-    """Compute the positions of the fields ``specs`` on a machine.
+    """Compute the positions of fields.
 
     Raises:
-        ConfigError: the fields need more than ``bits`` bits, or one of them overlaps a field with a fixed
-            position.
+        ConfigError: they need more than ``bits`` bits, or overlap a fixed field.
     """
     slots: list[Slot] = []
     position = 0
@@ -135,7 +129,6 @@ def pack_slots(
 
 
 def _check_fixed_positions(owner: str, slots: Sequence[Slot], config: Config) -> None:
-    """Refuse a fixed field that overlaps another field or crosses a 64-bit boundary."""
     for fixed in (slot for slot in slots if slot.spec.at is not None):
         if fixed.offset // WORD_BITS != (fixed.end - 1) // WORD_BITS:
             raise ConfigError(

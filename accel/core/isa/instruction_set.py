@@ -1,4 +1,4 @@
-"""The classes of all instructions, by opcode, memory id and part, and the ones that a machine has."""
+"""The classes of all instructions, by opcode, memory id and part."""
 
 from accel.core.config import Config
 from accel.core.isa.instruction_base import Finish, Instruction
@@ -60,12 +60,11 @@ def variants_of(config: Config) -> dict[tuple[int, int, int], type[Instruction]]
 
 
 def class_of(opcode: int, memory: int, config: Config, *, part: int = 0) -> type[Instruction] | None:
-    """Return the class of an instruction word, or None if the machine does not have it.
+    """Return the class of an instruction word, or None.
 
     Args:
         opcode: the lowest three bits.
         memory: the bits of the memory id.
-        config: the machine.
         part: the bit after the memory id.
     """
     key = opcode, memory, part if (opcode, memory) in PARTED else 0
@@ -87,8 +86,7 @@ def loops_of(config: Config) -> tuple[type[Loops], ...]:
 
 
 def memory_names(cls: type[Instruction]) -> dict[int, str]:
-    """Return the names of the memory ids in an instruction. Ids that it does not know have the names of
-    :class:`Memory`."""
+    """Return the names of memory ids. Those unknown to the instruction have the names of :class:`Memory`."""
     if not issubclass(cls, Transfer):
         return dict(MEMORY_NAMES)
     return MEMORY_NAMES | {memory: route.name for memory, route in cls.ROUTES.items()}

@@ -2,12 +2,12 @@
 
     LOAD.INP    sram_base=0 dram_base=256 y_size=4 x_size=16 x_stride=64  <compute >compute
 
-Fields are written as ``name=value`` in order of declaration. Fields that have their default are left out.
-Tokens are arrows: ``<load`` waits for a token from the load unit, ``>store`` sends one to the store unit.
-The arrow reads ``prev`` or ``next`` if the neighbour does not exist.
+Fields are ``name=value`` in order of declaration, without defaults. Tokens are arrows: ``<load`` waits for a
+token from the load unit, ``>store`` sends one to the store unit. The arrow reads ``prev`` or ``next`` if the
+neighbour does not exist.
 
-Numbers may have any base that Python reads. If places in DRAM have names, ``dram_base=A+64`` is 64
-elements after the start of ``A``.
+Numbers have any base that Python reads. With named places in DRAM, ``dram_base=A+64`` is 64 elements after
+``A``.
 """
 
 import re
@@ -43,7 +43,7 @@ PlaceName = Callable[[Transfer], str | None]
 
 
 def format_instruction(instruction: Instruction, place_name: PlaceName | None = None) -> str:
-    """Format an instruction as a line of text that :func:`parse_instruction` reads."""
+    """Format an instruction as :func:`parse_instruction` reads it."""
     operands = []
     for name, default in _defaults(type(instruction)).items():
         value = getattr(instruction, name)
@@ -67,9 +67,8 @@ def parse_instruction(text: str, config: Config, place: Place | None = None) -> 
     """Parse a line of text.
 
     Args:
-        text: mnemonic, operands and tokens. Upper and lower case of the mnemonic are equal.
-        config: the machine.
-        place: resolves names in ``dram_base``, or None if there are none.
+        text: mnemonic in either case, operands and tokens.
+        place: resolves names in ``dram_base``.
 
     Raises:
         ProgramError: unknown mnemonic, field or name, or a value that does not fit.

@@ -1,4 +1,4 @@
-"""GEMM, MAC and ALU: the instructions that run micro-ops in two loops."""
+"""The instructions that run micro-ops in two loops."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -53,12 +53,12 @@ class Products(Loops):
 
     @property
     def multiplies(self) -> bool:
-        """Whether the micro-ops multiply. Otherwise they write zeros."""
+        """Whether the micro-ops multiply."""
         raise NotImplementedError
 
     @property
     def accumulates(self) -> bool:
-        """Whether the micro-ops add to the old values of the accumulators."""
+        """Whether the micro-ops add to the old accumulators."""
         raise NotImplementedError
 
 

@@ -9,7 +9,7 @@ from accel.core.scratchpad_specs import Scratchpad
 
 
 def _index_field(name: str) -> Any:
-    """Declare a field of the micro-op, wide enough for every instruction that has an operand of that name."""
+    """Declare a field wide enough for every instruction with this operand."""
     users: dict[Scratchpad, list[str]] = {}
     for cls in LOOPS:
         for operand in cls.OPERANDS:

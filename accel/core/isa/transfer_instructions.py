@@ -56,7 +56,7 @@ class Transfer(Instruction):
 
     @property
     def sram_elements(self) -> int:
-        """Scratchpad elements that are written or read, or none if ``x_size`` is zero."""
+        """Accessed scratchpad elements, or none if ``x_size`` is zero."""
         return self.width * self.height if self.x_size else 0
 
     @property
@@ -66,8 +66,7 @@ class Transfer(Instruction):
 
     @property
     def route(self) -> Route | None:
-        """The scratchpad and the unit that the memory id selects, or None if the instruction does not know
-        the id."""
+        """The scratchpad and the unit that the memory id selects, or None if it is unknown."""
         return self.ROUTES.get(self.memory)
 
     @property
@@ -226,7 +225,7 @@ class StoreReq(Store):
 
     @property
     def par_elements(self) -> int:
-        """Elements of PAR that are used, from ``par`` on, or none if nothing is moved."""
+        """Used elements of PAR, from ``par`` on."""
         if not self.sram_elements:
             return 0
         return self.y_size if self.par_y else self.x_size if self.par_x else 1

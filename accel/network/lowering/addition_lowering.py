@@ -1,4 +1,4 @@
-"""Additions that no product could fuse: a layer that copies one operand and adds the other as residual."""
+"""Unfused additions: a layer that copies one operand and adds the other as residual."""
 
 from dataclasses import replace
 

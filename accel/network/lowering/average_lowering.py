@@ -44,8 +44,7 @@ def lower_global_average(graph: Graph, fused: FusedNodes, _: bool) -> LoweredLay
 
 
 def lower_average(graph: Graph, fused: FusedNodes, approximate: bool) -> LoweredLayer:
-    """Lower an AveragePool to a depthwise convolution with weights of 1, if integers round as float32
-    does."""
+    """Lower an AveragePool to a depthwise convolution by 1, if integers round as float32 does."""
     pool = fused.main.operator
     assert isinstance(pool, AveragePool)
     (data,), result = graph.operands(fused.main), graph.tensors[fused.main.output]
@@ -86,12 +85,10 @@ def lower_average(graph: Graph, fused: FusedNodes, approximate: bool) -> Lowered
 def global_average_as_product(layer: LoweredLayer, strips: int, rows: int) -> LoweredLayer:
     """Write a global average as a product that sums the rows of elements, too.
 
-    Where a picture lies in strips (:mod:`accel.network.strip_layout`), a global average has to sum over the
-    rows of an element, which no instruction does. The product reads the transposed picture as its weights, a
-    matrix of pixels by channels. Its data is a matrix of ones and zeros: one row for each picture, with ones
-    at the rows of elements that hold strips of this picture.
-
-    uint8 values are read as int8, 128 less. The bias makes up for that and for the zero point.
+    A picture in strips (:mod:`accel.network.strip_layout`) fills several rows, which only a product can add.
+    Its weights are the transposed picture, pixels by channels. Its data has one row for each picture, with
+    ones at the rows of elements that hold its strips. uint8 values are read as int8, 128 less, for which the
+    bias makes up.
     """
     sizes, (data,) = layer.parameters, layer.operands
     pixels, pictures, channels = sizes["H"] * sizes["W"], sizes["N"], sizes["C"]

@@ -1,4 +1,4 @@
-"""Layers that multiply each channel by a weight of its own, without summing over channels."""
+"""Layers that multiply each channel by its own weight."""
 
 from collections.abc import Sequence
 from math import prod
@@ -19,10 +19,7 @@ _CONVOLUTION_CYCLES_PER_ROW = 140
 def diagonal_layer(
     graph: Graph, data: Tensor, weights: Sequence[int], biases: Sequence[int], quantized: Quantized
 ) -> LoweredLayer:
-    """Return a depthwise 1x1 convolution, or a product with a diagonal matrix where that is faster.
-
-    Args:
-        weights, biases: one of each, or one for each channel.
+    """Return a depthwise 1x1 convolution, or a diagonal matrix product where that is faster.
 
     Raises:
         NotOnMachine: the tensor has more than four axes.
@@ -53,7 +50,7 @@ def diagonal_layer(
 
 
 def _channel_sizes(graph: Graph, data: Tensor) -> tuple[Shape, bool]:
-    """Return (N, C, H, W), or (M, C) and True if a product takes fewer cycles."""
+    """Return (N, C, H, W), or (M, C) and True if a product is faster."""
     shape = data.shape
     if not is_matrix(graph, data):
         if len(shape) > 4:
@@ -67,9 +64,9 @@ def _channel_sizes(graph: Graph, data: Tensor) -> tuple[Shape, bool]:
 
 
 def is_matrix(graph: Graph, tensor: Tensor) -> bool:
-    """Whether a tensor's channels are its last axis, as in the result of a MatMul, and not its second.
+    """Whether a tensor's channels are its last axis, as after a MatMul, not its second.
 
-    Follows the operands of the same shape back to a product or a pooling operator.
+    Follows operands of the same shape back to a product or a pooling operator.
     """
     name: str | None = tensor.name
     while name is not None and len(tensor.shape) > 2:

@@ -1,4 +1,4 @@
-"""Functions of one quantized operand, perhaps another one for each channel, as a scale and a bias."""
+"""Functions of one quantized operand as a scale and a bias."""
 
 import numpy as np
 
@@ -14,9 +14,9 @@ from accel.network.lowering.unsupported_reasons import unsupported_reason
 
 
 def lower_elementwise(graph: Graph, fused: FusedNodes, _: bool) -> LoweredLayer:
-    """Lower a function whose 256 results a clamped linear function reproduces.
+    """Lower a function if a clamped linear one has the same 256 results.
 
-    For example, Clip and Requantize are clamped linear functions, and Sigmoid is not.
+    For example, Clip and Requantize, but not Sigmoid.
     """
     out = graph.tensors[fused.output]
     data, table = _table_of_results(graph, fused)
@@ -52,10 +52,10 @@ def lower_elementwise(graph: Graph, fused: FusedNodes, _: bool) -> LoweredLayer:
 
 
 def _table_of_results(graph: Graph, fused: FusedNodes) -> tuple[Tensor, Array]:
-    """Evaluate the main node and its bounds for all 256 values of its only operand that is not a constant.
+    """Evaluate the main node and its bounds for all 256 values of the operand.
 
     Returns:
-        The operand, and int64[256, channels], or int64[256, 1] if all channels have the same results.
+        The operand, and int64[256, channels], or int64[256, 1] if channels agree.
     """
     operands, out = graph.operands(fused.main), graph.tensors[fused.output]
     variable = [one for one in operands if one.name not in graph.constants]

@@ -1,4 +1,4 @@
-"""A layer as the compiler sees it: an operator, its parameters, and the tensors that it reads."""
+"""A layer as the compiler sees it: an operator, its parameters, and its operands."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,28 +18,22 @@ WEIGHT_INPUTS = ("weight", "B")
 
 
 class NotOnMachine(Exception):
-    """The machine cannot execute fused nodes. The message says why."""
+    """The machine cannot execute fused nodes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Operand:
     """One input of a layer, and the tensor that it reads.
 
-    The machine multiplies by int8. Weights of a larger range are written as a sum of ``copies`` int8 values,
-    and the layer reads its data as often: ``x * 200 = x * 127 + x * 73`` has two copies. The copies follow
-    one another along ``axis``.
+    Weights beyond int8 are written as a sum of ``copies`` int8 values, and the layer reads its data as often:
+    ``x * 200 = x * 127 + x * 73`` has two copies, one after the other along ``axis``.
 
     Attributes:
-        name: name of the layer's input.
-        tensor: name of the graph's tensor.
-        shape: shape in which the layer reads the tensor's values, in the same order.
-        copies: how many times the layer reads them.
-        axis: axis of ``tensor_shape`` along which the copies follow one another.
+        shape: shape in which the layer reads the values.
+        axis: axis of ``tensor_shape``.
         groups: parts of that axis that are copied separately, as in a grouped convolution.
-        tensor_shape: shape of the tensor in the graph.
-        generated: values that belong to no tensor of the graph, for example the ones by which an average
-            multiplies: int8, or int32 for a bias. Either all values, or those on the diagonal of a matrix.
-            Empty for tensors of the graph.
+        generated: values of no tensor, for example an average's ones: int8, or int32 for a bias. Either all
+            values, or a matrix's diagonal.
     """
 
     name: str
@@ -52,7 +46,7 @@ class Operand:
     generated: tuple[int, ...] = ()
 
     def constant_values(self, graph: Graph) -> Array | None:
-        """Return the values that the layer reads if they are known before a run, else None."""
+        """Return the values that the layer reads, if known before a run."""
         if self.generated:
             values = np.array(self.generated, dtype="int32" if self.name == "bias" else "int8")
             return values.reshape(self.shape) if values.size == prod(self.shape) else np.diag(values)
@@ -61,7 +55,7 @@ class Operand:
         return None
 
     def values(self, graph: Graph, array: Array) -> Array:
-        """Return a tensor's values as the layer reads them: copied, and weights without zero points."""
+        """Return values as the layer reads them: copied, and weights without zero points."""
         tensor = graph.tensors[self.tensor]
         if self.tensor in graph.constants and tensor.dtype in QUANTIZED and self.name in WEIGHT_INPUTS:
             summands = _int8_summands(weights_without_zero(tensor, array), self.copies)
@@ -93,12 +87,9 @@ class LoweredLayer:
     """Fused nodes as one operator of the compiler.
 
     Attributes:
-        operator: its name in the compiler's registry, for example ``conv2d``.
-        parameters: parameters of the operator.
-        operands: the layer's inputs.
-        output: name of the layer's output.
-        differences: number of the 65,536 pairs of values whose sum differs from that in float32. It is 0
-            except for approximate additions.
+        operator: for example ``conv2d``.
+        differences: pairs of values, of 65,536, whose sum differs from float32: 0 except for approximate
+            additions.
     """
 
     operator: str

@@ -1,4 +1,4 @@
-"""Which function lowers which operator of the graph."""
+"""Which function lowers which operator."""
 
 from collections.abc import Callable, Mapping
 
@@ -43,7 +43,7 @@ def lower(graph: Graph, fused: FusedNodes, *, approximate: bool = False) -> Lowe
     """Lower fused nodes to one layer.
 
     Args:
-        approximate: allow additions whose integers differ from float32 for some pairs of values.
+        approximate: allow additions that differ from float32 for some values.
 
     Raises:
         NotOnMachine: the machine cannot execute them.

@@ -1,4 +1,4 @@
-"""The common parts of convolutions and matrix products: weights, bias, residual and epilogue."""
+"""The common parts of convolutions and matrix products."""
 
 from typing import Any
 
@@ -24,15 +24,13 @@ def product_layer(
     *,
     approximate: bool,
 ) -> LoweredLayer:
-    """Complete a convolution or a matrix product by bias, residual and epilogue.
+    """Complete a product by bias, residual and epilogue.
 
     Args:
-        fused: a Product and the nodes fused with it.
-        shape: shape of the layer's result.
-        approximate: as for :func:`~accel.network.lowering.lowering_table.lower`.
+        approximate: as for ``lower``.
 
     Raises:
-        NotOnMachine: types or constants do not suit the machine, or the addition is not exact.
+        NotOnMachine: types or constants do not suit, or the addition is inexact.
     """
     tensors, result = graph.operands(fused.main), graph.tensors[fused.main.output]
     assert isinstance(fused.main.operator, Product)
@@ -65,10 +63,10 @@ def product_layer(
 
 
 def count_int8_summands(graph: Graph, weights: Tensor) -> int:
-    """Return of how many int8 values each weight is the sum. uint8 weights with zero point 128 need one.
+    """Return how many int8 values sum up to each weight. uint8 weights with zero point 128 need one.
 
     Raises:
-        NotOnMachine: the weights are no constant, or neither int8 nor uint8.
+        NotOnMachine: weights are no constant, or neither int8 nor uint8.
     """
     if weights.name not in graph.constants:
         raise NotOnMachine("its weights are not a constant")

@@ -1,4 +1,4 @@
-"""Epilogues of layers: requantization, bounds and residual additions, with the graph's scales."""
+"""Epilogues of layers, with the graph's scales."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,8 +24,7 @@ def quantized_epilogue(
     """Return the epilogue that requantizes sums.
 
     Args:
-        scales: float32, one or one for each channel.
-        residual: the addition that follows the bounds, if any.
+        scales: float32, one or per channel.
     """
     flat = np.atleast_1d(scales)
     return Quantized(
@@ -42,7 +41,7 @@ def quantized_epilogue(
 def residual_addition(
     graph: Graph, addition: Node, result: Tensor, other: Tensor, clips: Sequence[Node]
 ) -> QuantizedResidual:
-    """Return the addition of a residual, exact or approximate, see :func:`require_exact_sum`."""
+    """Return the addition of a residual."""
     total = graph.tensors[addition.output]
     (scale, zero), (sum_scale, sum_zero) = other.scale_and_zero, total.scale_and_zero
     return QuantizedResidual(
@@ -60,10 +59,10 @@ def residual_addition(
 
 
 def require_exact_sum(quantized: Quantized, *, approximate: bool) -> tuple[Quantized, int]:
-    """Mark the addition as approximate only if it is, and count the pairs of values with another sum.
+    """Mark an inexact addition as approximate, and count the pairs of values that differ.
 
     Raises:
-        NotOnMachine: there are such pairs, and ``approximate`` does not allow them.
+        NotOnMachine: there are some, and not ``approximate``.
     """
     if quantized.residual is None or quantized.sum is None:
         return quantized, 0
@@ -75,8 +74,7 @@ def require_exact_sum(quantized: Quantized, *, approximate: bool) -> tuple[Quant
 
 
 def _addition_order(graph: Graph, addition: Node, result: Tensor) -> Order:
-    """Return the order of the multiply-adds by which float32 adds the layer's result, as left operand, to the
-    residual."""
+    """Return the order of float32's multiply-adds, with the layer's result as left operand."""
     operator, operands, out = addition.operator, graph.operands(addition), graph.tensors[addition.output]
     assert isinstance(operator, Add)
     if operator.adds_float32(operands, out):

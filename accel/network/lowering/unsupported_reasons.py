@@ -6,7 +6,7 @@ from accel.network.fused_nodes import FusedNodes
 
 
 def unsupported_reason(graph: Graph, fused: FusedNodes) -> str:
-    """Say why the machine has no instruction for the main node, as reports print it."""
+    """Say in a report why the machine has no instruction for the main node."""
     operator = fused.main.operator
     tensors = [*graph.operands(fused.main), graph.tensors[fused.main.output]]
     if isinstance(operator, Identity | Reshape):

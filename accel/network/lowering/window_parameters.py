@@ -1,4 +1,4 @@
-"""Windows of the graph as parameters of the compiler's operators, which have two spatial axes."""
+"""Windows of the graph as parameters of operators with two spatial axes."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def size_parameters(shape: Shape, windows: Windows) -> dict[str, int]:
 
 
 def window_parameters(windows: Windows) -> dict[str, Any]:
-    """Return kernel, stride, padding and dilation. A single axis becomes the horizontal one."""
+    """Return kernel, stride, padding and dilation. A single axis is horizontal."""
     kernel, strides, dilations, begin, end = (
         (for_height, *values) if windows.rank == 1 else values
         for for_height, values in (

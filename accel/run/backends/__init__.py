@@ -1,1 +1,1 @@
-"""Backends run programs: two simulators, and the hardware in simulation."""
+"""Backends run programs: two simulators and the hardware."""

@@ -1,4 +1,4 @@
-"""The interface of every backend, and the outcome of a run."""
+"""The interface of every backend."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ class Execution:
     """The outcome of a run.
 
     Attributes:
-        error: the error that ended it early, or None.
-        uops: micro-ops executed. None if the hardware stopped early, since it does not count them.
+        error: the error that ended it early, if any.
+        uops: executed micro-ops. None if the hardware stopped early.
         tokens: the counters at the end.
-        timing: the cycles. None if time was not simulated.
+        timing: None if time was not simulated.
     """
 
     error: MachineError | None
@@ -31,21 +31,13 @@ class Execution:
     timing: Timing | None
 
     def raise_if_bad(self) -> None:
-        """Raise the error that ended the run early.
-
-        Raises:
-            MachineError, LimitExceeded, DeadlockError: with cause, instruction and cycle.
-        """
+        """Raise the error that ended the run early."""
         if self.error is not None:
             raise self.error
 
 
 class Backend(Protocol):
-    """Runs programs one after the other. Use it in a ``with`` statement.
-
-    Attributes:
-        name: as in :data:`~accel.run.backends.open_backend.BACKENDS`.
-    """
+    """Runs programs one after the other. Use it in a ``with`` statement."""
 
     name: str
 
@@ -55,9 +47,9 @@ class Backend(Protocol):
 
         Args:
             program: with the timing of this run.
-            dram: holds instructions and data. It is changed.
-            pads: the scratchpads. They are changed, and first receive the contents that the program presets.
-            options: of the run. The lower of their limits and the program's own ones hold.
+            dram: holds instructions and data. Changed.
+            pads: changed, first by the program's presets.
+            options: the lower of these and the program's limits hold.
 
         Raises:
             HardwareError: the hardware violates a rule.
@@ -69,7 +61,7 @@ class Backend(Protocol):
 
     @abstractmethod
     def close(self) -> None:
-        """Release all resources."""
+        """Release resources."""
 
     def __enter__(self) -> Self:
         return self

@@ -25,10 +25,8 @@ def open_backend(
 
     Args:
         name: one of :data:`BACKENDS`.
-        config: the machine.
-        options: of the runs. Options for another backend are refused.
-        hardware: for the backend ``rtl``, the machine after a reset. It stays open when the backend is
-            closed. Built if not given.
+        options: of the runs.
+        hardware: for ``rtl``, the machine after a reset. It stays open. Built if not given.
 
     Raises:
         AccelError: an unknown backend, or options for another one.
@@ -45,10 +43,10 @@ def open_backend(
 
 
 def check_backend(backend: str, valid: Sequence[str]) -> None:
-    """Refuse a backend that is not in ``valid``.
+    """Refuse a backend not in ``valid``.
 
     Raises:
-        AccelError: names the nearest valid one.
+        AccelError: with the nearest name.
     """
     if backend not in valid:
         raise AccelError(f"the backend is {backend!r}; {nearest(backend, valid)}")

@@ -1,5 +1,4 @@
-"""The backend ``rtl``: the hardware in simulation, from the state that a program presets to the error in
-words."""
+"""The backend ``rtl``: the hardware in simulation."""
 
 from collections.abc import Sequence
 from types import TracebackType
@@ -47,8 +46,7 @@ class Rtl(Backend):
     """The hardware in simulation.
 
     Args:
-        engine: the machine, after a reset.
-        leave_open: leave the engine open when the backend is closed.
+        leave_open: do not close the engine.
     """
 
     name = "rtl"
@@ -75,11 +73,10 @@ class Rtl(Backend):
             self.engine.__exit__(kind, error, trace)
 
     def execute(self, program: Image, dram: Dram, pads: Scratchpads, options: RunOptions) -> Execution:
-        """Run a program. The hardware does not count micro-ops, so a program that exceeds their limit does
-        not start.
+        """Run a program unless it exceeds the limit of micro-ops, which the hardware does not count.
 
         Raises:
-            EngineError: the program presets scratchpads, and those of the engine cannot be filled.
+            EngineError: the engine cannot preset scratchpads.
         """
         options = options.within(program.start)
         if program.start.contents and not self.engine.observed:
@@ -133,13 +130,11 @@ def run_on_hardware(
     stop_at: int | None = None,
     bus_timeout: int = 0,
 ) -> HardwareRun:
-    """Run a program. If it starts with tokens in the counters, another program pushes them before.
+    """Run a program. Another program pushes initial tokens before.
 
     Args:
-        program: with the timing of this run.
-        dram: holds instructions and data. It is changed.
-        pads: the scratchpads at the start, apart from contents that the program presets. Not changed.
-        engine: the machine, after a reset.
+        dram: changed.
+        pads: at the start, apart from the program's presets. Not changed.
         max_cycles, behaviour, record, patience, progress, stop_at, bus_timeout: see
             :meth:`~accel.hw.engines.engine_driver.Engine.run`.
 
@@ -166,15 +161,13 @@ def run_on_hardware(
 
 
 def copy_contents(pads: Scratchpads, contents: Contents) -> None:
-    """Copy the contents that :meth:`~accel.hw.engines.engine_driver.Engine.peek` returned into
-    scratchpads."""
+    """Copy the result of :meth:`~accel.hw.engines.engine_driver.Engine.peek` into scratchpads."""
     for pad, raw in zip(pads.present, contents, strict=True):
         pads.of(pad).reshape(-1).view(np.uint8)[:] = raw.reshape(-1)
 
 
 def check_uops(instructions: Sequence[Instruction], config: Config, max_uops: int) -> int:
-    """Count the micro-ops of a program, up to the first instruction in which fetch or the compute unit finds
-    a fault.
+    """Count micro-ops up to the first fault of fetch or compute.
 
     Raises:
         LimitExceeded: there are more than ``max_uops``.
@@ -195,7 +188,7 @@ def check_uops(instructions: Sequence[Instruction], config: Config, max_uops: in
 
 
 def push_tokens(engine: Engine, config: Config, tokens: Tokens) -> None:
-    """Add tokens to the counters of the hardware."""
+    """Add tokens to the hardware's counters."""
     body = [_CARRIERS[counter] for counter in Counter for _ in range(tokens[counter])]
     code = encode([*body, Finish()], config)
     size = -(-len(code) // PAGE_BYTES) * PAGE_BYTES

@@ -1,4 +1,4 @@
-"""The backends ``sim`` (function and cycles) and ``functional`` (function only)."""
+"""The simulators as backends."""
 
 from accel.base.errors import LimitExceeded, MachineError
 from accel.image.dram import Dram
@@ -20,11 +20,9 @@ class Simulator(Backend):
         self.name = TIMED if timed else UNTIMED
         self.timed = timed
 
-    def reset(self) -> None:
-        """Do nothing: the simulators keep no state between runs."""
+    def reset(self) -> None: ...
 
-    def close(self) -> None:
-        """Do nothing: the simulators hold no resources."""
+    def close(self) -> None: ...
 
     def execute(self, program: Image, dram: Dram, pads: Scratchpads, options: RunOptions) -> Execution:
         try:
@@ -42,11 +40,7 @@ class Simulator(Backend):
         )
 
     def simulate(self, program: Image, dram: Dram, pads: Scratchpads, options: RunOptions) -> Simulation:
-        """Run a program as :meth:`execute` does, and return everything that the simulator knows.
-
-        Raises:
-            LimitExceeded: see :func:`~accel.sim.simulator.simulate`.
-        """
+        """Run a program as :meth:`execute` does, and return the whole simulation."""
         options = options.within(program.start)
         return simulate(
             program.instructions,

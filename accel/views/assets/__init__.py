@@ -12,10 +12,10 @@ def asset(name: str) -> str:
 
 
 def chart_script() -> str:
-    """Return the script that defines ``accel.chart``, the pipeline chart."""
+    """Return the script of ``accel.chart``, the pipeline chart."""
     return "".join(map(asset, _CHART_SCRIPTS))
 
 
 def view_script() -> str:
-    """Return the script that defines ``accel.view`` and the chart: everything that a report shows."""
+    """Return the script of ``accel.view``, with the chart: everything that a report shows."""
     return chart_script() + "".join(map(asset, _VIEW_SCRIPTS))
