@@ -1,7 +1,7 @@
 """Write the lessons of the course as notebooks: python docs/lesson_notebooks.py FOLDER
 
-Each page of docs/learn/lessons becomes a notebook. Its Python blocks are cells of code. The blocks of text after
-them, their outputs, are left out. Needs nbformat (extra ``test``).
+Each page of docs/learn/lessons becomes a notebook. Its Python blocks are cells of code. The blocks of text
+after them, their outputs, are left out. Needs nbformat (extra ``test``).
 """
 
 import re
