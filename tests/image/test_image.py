@@ -550,6 +550,7 @@ def test_foreign_files_are_refused(kind: str, tmp_path: Path) -> None:
         (b"", b"\0", ENDS_OTHERWISE),
         (an_archive("a.txt"), b"", "something stands before it"),
     ],
+    ids=["junk behind", "zero behind", "an archive before"],
 )
 def test_nothing_stands_around_a_program(
     before: bytes, behind: bytes, message: str, file: Path, scratch: Path
