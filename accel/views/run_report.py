@@ -22,7 +22,7 @@ from accel.views.pipeline_chart import chart_data, packed
 from accel.views.report_overview import figures_html, units_html, verdict_html
 from accel.views.roofline import roofline_html
 from accel.views.run_sequence import RunSequence
-from accel.views.timeline_page import chart_svg, run_facts, run_title
+from accel.views.timeline_page import chart_svg, chart_tools, run_facts, run_title
 
 _BODY = Template(
     """<main id="view">
@@ -128,21 +128,16 @@ def _critical(run: AnalyzedRun) -> str:
 
 
 def _timeline(run: AnalyzedRun | None = None) -> str:
-    buttons = "".join(
-        f'<button data-zoom="{factor}">{text}</button>'
-        for factor, text in (("0.5", "zoom in"), ("2", "zoom out"), ("0", "whole run"))
-    )
     hint = (
         "Ctrl and wheel: zoom. Drag: move. Shift and drag: measure. Click: show an instruction in the list."
     )
-    tools = (
-        '<label>colour by <select data-colour><option value="kind">kind</option></select></label>'
-        '<label>find <input data-search type="search" placeholder="GEMM, A[0:64, 17"></label>'
-        '<span data-found class="faint"></span>'
-    )
     size = 'width="100%" tabindex="0"'
-    chart = f'<svg class="chart" {size}></svg>' if run is None else chart_svg(run, size=size)
-    return f'<p class="hint tools">{buttons}{tools}</p>{chart}<p class="hint">{hint}</p>'
+    chart = (
+        f'<svg class="chart" role="img" aria-label="timeline" {size}></svg>'
+        if run is None
+        else chart_svg(run, size=size)
+    )
+    return f'<p class="hint tools">{chart_tools()}</p>{chart}<p class="hint">{hint}</p>'
 
 
 def _listing_data(sequence: RunSequence) -> dict[str, Any]:

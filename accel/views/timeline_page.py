@@ -12,16 +12,16 @@ from accel.views.run_sequence import RunSequence
 from accel.views.run_verdict import stop_reason
 from accel.views.static_chart import legend, static_elements
 
-_START_SCRIPT = """accel.unpack(document.getElementById("data").textContent).then(data => {
-  const chart = accel.chart(document.querySelector("svg.chart"), data);
-  document.querySelectorAll("[data-zoom]").forEach(button => button.addEventListener("click", () => {
-    const factor = Number(button.dataset.zoom);
-    if (factor) chart.zoom(factor); else chart.show(0, chart.cycles);
-  }));
+_START_SCRIPT = Template(
+    """accel.unpack(document.getElementById("data").textContent).then(data => {
+  const chart = accel.chart(document.querySelector("svg.chart"), data, { fill: $fill });
+  accel.connectTools(document, chart, index => chart.reveal(index));
 });"""
+)
 
 _SVG = Template(
-    """<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 $width $height" $size>
+    """<svg xmlns="http://www.w3.org/2000/svg" class="chart" role="img" aria-label="$title"
+ viewBox="0 0 $width $height" $size>
 <title>$title</title>
 $style<g class="static">
 $elements
@@ -35,9 +35,9 @@ _BODY = Template(
     """<header>
 <h1>$title</h1>
 <p>$facts</p>
-<p class="hint"><button data-zoom="0.5">zoom in</button><button data-zoom="2">zoom out</button><button
-data-zoom="0">whole run</button> or use the wheel, drag, press + &minus; 0 &larr; &rarr;;
-point at any part for its name and cycles.</p>
+<p class="hint tools">$tools</p>
+<p class="hint">Wheel, or W and S: zoom. Drag, or A and D: move. Shift and drag: measure. 0: the whole run.
+Point at any part for its name and cycles.</p>
 </header>
 $svg"""
 )
@@ -98,6 +98,19 @@ def run_facts(run: AnalyzedRun) -> str:
     return ", ".join([*facts, f"backend {result.backend}", str(result.config)])
 
 
+def chart_tools() -> str:
+    """Return the buttons, the choice of colours and the search field above a chart."""
+    buttons = "".join(
+        f'<button data-zoom="{factor}">{text}</button>'
+        for factor, text in (("0.5", "zoom in"), ("2", "zoom out"), ("0", "whole run"))
+    )
+    return (
+        f'{buttons}<label>colour by <select data-colour><option value="kind">kind</option></select></label>'
+        '<label>find <input data-search type="search" placeholder="GEMM, A[0:64, 17"></label>'
+        '<span data-found class="faint" role="status"></span>'
+    )
+
+
 def chart_svg(run: AnalyzedRun, *, size: str, style: str = "", scripts: str = "") -> str:
     """Return the chart of the whole run.
 
@@ -118,7 +131,7 @@ def chart_svg(run: AnalyzedRun, *, size: str, style: str = "", scripts: str = ""
 def timeline_svg(run: AnalyzedRun) -> str:
     """Return an SVG file, with zoom in a browser."""
     data = f'<script type="text/plain" id="data">{packed(chart_data(RunSequence((run,))))}</script>'
-    script = f"<script><![CDATA[\n{chart_script()}\n{_START_SCRIPT}\n]]></script>\n"
+    script = f"<script><![CDATA[\n{chart_script()}\n{_START_SCRIPT.substitute(fill='false')}\n]]></script>\n"
     size = f'width="100%" height="{chart_height(run.activity)}"'
     return chart_svg(run, size=size, style=asset("chart.css"), scripts=data + "\n" + script)
 
@@ -129,8 +142,13 @@ def timeline_html(run: AnalyzedRun) -> str:
     size = f'width="100%" height="{chart_height(run.activity)}"'
     return html_page(
         title,
-        _BODY.substitute(title=escape(title), facts=escape(run_facts(run)), svg=chart_svg(run, size=size)),
+        _BODY.substitute(
+            title=escape(title),
+            facts=escape(run_facts(run)),
+            tools=chart_tools(),
+            svg=chart_svg(run, size=size),
+        ),
         style=asset("page.css") + asset("chart.css"),
-        script=f"{chart_script()}\n{_START_SCRIPT}",
+        script=f"{chart_script()}\n{_START_SCRIPT.substitute(fill='true')}",
         data=packed(chart_data(RunSequence((run,)))),
     )

@@ -144,6 +144,7 @@ def count(page: Any, selector: str) -> int:
 
 
 STATES = ["busy", "waits for memory", "waits for token"]
+PATH = ["critical path: fetch", "load", "compute", "store"]
 KINDS_OF_A_PRODUCT = ["LOAD, STORE", "GEMM", "tokens only, FINISH"]
 
 
@@ -170,7 +171,7 @@ def test_a_small_run_is_drawn_in_full(
     assert count(page, "g.slice") == len(result().instructions)
     assert count(page, "path.arrow.RAW") + count(page, "path.arrow.WAR") == len(look().activity.flows) + 2
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    assert legend_of(page) == [*KINDS_OF_A_PRODUCT, *STATES, "RAW token", "WAR token"]
+    assert legend_of(page) == [*KINDS_OF_A_PRODUCT, *STATES, "RAW token", "WAR token", *PATH]
     ground = page.evaluate("getComputedStyle(document.querySelector('svg.chart')).backgroundColor")
     assert ground == ("rgb(21, 25, 30)" if dark else "rgb(255, 255, 255)")
 
@@ -181,6 +182,9 @@ def test_a_long_run_can_be_zoomed_into(suffix: str, tmp_path: Path, opened: Call
     path = tmp_path / f"t{suffix}"
     Timeline(many()).save(path)
     page = opened(path)
+    page.wait_for_selector("path.arrow")  # as much of the run as has its arrows drawn
+    assert count(page, "rect.window") == 1
+    page.keyboard.press("0")
     page.wait_for_selector("path.busy")
     assert count(page, "g.slice") < 300
     assert "GEMM" not in legend_of(page)
@@ -195,9 +199,30 @@ def test_a_long_run_can_be_zoomed_into(suffix: str, tmp_path: Path, opened: Call
     assert count(page, "text.label") > 0
     assert count(page, "path.arrow") > 2
     assert count(page, "rect.window") == 1
+    for key in "sa":
+        page.keyboard.press(key)
+    settle(page)
+    assert count(page, "g.slice") > near
     page.keyboard.press("0")
     settle(page)
     assert count(page, "rect.window") == 0
+
+
+@pytest.mark.browser
+def test_a_page_has_tools_and_fills_the_window(tmp_path: Path, opened: Callable[..., Any]) -> None:
+    path = tmp_path / "t.html"
+    Timeline(result()).save(path)
+    page = opened(path)
+    page.wait_for_selector("g.slice")
+    bottom = page.evaluate("document.querySelector('svg.chart').getBoundingClientRect().bottom")
+    assert 0.8 * page.viewport_size["height"] < bottom <= page.viewport_size["height"]
+    page.fill("[data-search]", "GEMM")
+    assert page.text_content("[data-found]").endswith("found, Enter for the next")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("rect.chosen")
+    assert page.text_content("text.note").startswith("#")
+    page.select_option("[data-colour]", "tensor")
+    assert page.get_attribute("svg.chart", "aria-label").startswith("gemm M=")
 
 
 @pytest.mark.browser
@@ -267,6 +292,9 @@ def test_words_are_never_cut(suffix: str, width: int, tmp_path: Path, opened: Ca
             page.click("g.slice rect.stay")
             settle(page)
             assert page.text_content("text.stop") == f"limit at {str(stopped.value).split(' (')[0]}"
+        else:
+            page.keyboard.press("0")
+            settle(page)
         assert page.text_content("text.note")
         whole = page.evaluate(
             "[innerWidth, document.querySelector('svg.chart').getBoundingClientRect().bottom]"

@@ -2,7 +2,7 @@
 
 from importlib.resources import files
 
-_CHART_SCRIPTS = ("chart_data.js", "chart_drawing.js", "chart.js")
+_CHART_SCRIPTS = ("chart_data.js", "chart_drawing.js", "chart.js", "chart_tools.js")
 _VIEW_SCRIPTS = ("instruction_list.js", "stages_view.js", "view.js")
 
 

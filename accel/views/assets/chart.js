@@ -10,7 +10,8 @@ const { element, spanText, measuredText, drawAxis, drawOverview, drawTrack, draw
 
 class PipelineChart {
   /** Options: `gentle` zooms with the wheel only if Ctrl is pressed; `keys` is the element that gets keys;
-      `chosen` is called with an instruction that is clicked; `shown` with the visible cycles. */
+      `chosen` is called with an instruction that is clicked; `shown` with the visible cycles; `fill` makes the
+      tracks higher until the chart fills the window. */
   constructor(svg, packedData, options) {
     this.svg = svg;
     this.options = options;
@@ -18,11 +19,12 @@ class PipelineChart {
     this.number = numbering(this.data);
     const { gutter, right, overview, axis, band, height } = this.data.layout;
     Object.assign(this, { gutter, right, overview, axis, band, first: overview + axis });
+    const taller = options.fill ? this.stretch(height) : 0;
     const last = this.data.tracks[this.data.tracks.length - 1];
     const { critical } = this.data, space = critical && critical.start.length ? CRITICAL : 0;
     this.path = space ? critical : null;
     this.bottom = this.first + last.top + last.rows * last.rowHeight + band + space;
-    this.height = height + space;
+    this.height = height + space + taller;
     this.width = 0;
     this.from = 0;
     this.to = this.data.cycles;
@@ -40,7 +42,34 @@ class PipelineChart {
     this.tip = element("g", { class: "tip", "pointer-events": "none" });
     svg.append(this.view, this.note, this.tip);
     this.listen();
+    this.open();
+  }
+
+  /** Show the whole run, or as much of its beginning as lets the arrows of its tokens be drawn. */
+  open() {
+    const { cycles, flows } = this.data;
+    for (let to = cycles; to > 4 * MIN_CYCLES; to /= 2) {
+      this.to = to;
+      this.draw();
+      if (!flows.source.length || this.drawn.has("RAW") || this.drawn.has("WAR")) return;
+    }
+    this.to = cycles;
     this.draw();
+  }
+
+  /** Make tracks higher, 2.5 times at most, until the chart fills the window; returns the pixels added. */
+  stretch(height) {
+    const { tracks } = this.data, spare = innerHeight - this.svg.getBoundingClientRect().top - height - CRITICAL - 16;
+    const rows = tracks.reduce((sum, track) => sum + track.rows * track.rowHeight, 0);
+    if (spare <= 0 || !rows) return 0;
+    const factor = Math.min(2.5, 1 + spare / rows);
+    let added = 0;
+    for (const track of tracks) {
+      track.top += added;
+      added += track.rows * track.rowHeight * (factor - 1);
+      track.rowHeight *= factor;
+    }
+    return added;
   }
 
   // --- coordinates and names
@@ -225,10 +254,11 @@ class PipelineChart {
 
   onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || /INPUT|SELECT/.test(event.target.tagName)) return;
-    const action = { "+": () => this.zoom(0.6), "=": () => this.zoom(0.6), "-": () => this.zoom(1 / 0.6),
-      "0": () => this.show(0, this.data.cycles), ArrowLeft: () => this.pan(-1 / 5), ArrowRight: () => this.pan(1 / 5),
+    const closer = () => this.zoom(0.6), further = () => this.zoom(1 / 0.6), back = () => this.pan(-1 / 5), on = () => this.pan(1 / 5);
+    const action = { "+": closer, "=": closer, w: closer, "-": further, s: further, ArrowLeft: back, a: back, ArrowRight: on, d: on,
+      "0": () => this.show(0, this.data.cycles),
       Escape: () => { this.measured = null; this.hideTip(); this.select(null); } }[event.key];
-    if (action) { event.preventDefault(); action(); }
+    if (action) { event.preventDefault(); event.stopPropagation(); action(); }
   }
 
   /** Remove the listeners of window and page, before the chart is replaced. */

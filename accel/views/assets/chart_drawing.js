@@ -8,7 +8,7 @@ const STATE_LABELS = ["busy", "waits for memory", "waits for token", "idle"];
 const MIN_BAR = 4;           // average pixels of an instruction below which a track shows shares
 const SHARE_WIDTH = 3;       // pixels of one part for which shares are shown
 const MAX_ARROWS = 240;
-const UNIT_COLOURS = { fetch: "other", load: "transfer", compute: "gemm", store: "hue1" };  // of the critical path
+const UNIT_COLOURS = { fetch: "unit0", load: "unit1", compute: "unit2", store: "unit3" };  // of the critical path
 const MAX_KEYS = 24;         // colours that the legend explains
 const LETTER = 6.1;          // approximate pixels of a letter
 const LEGEND = 52;           // pixels below the tracks
@@ -265,7 +265,8 @@ function drawLegend(c) {
   const isDrawn = ([style, text]) => c.drawn.has(style.startsWith("hue") ? text : style);
   const entries = [...kinds.filter(isDrawn).slice(0, MAX_KEYS),
     ...STATES.map((state, n) => [state, STATE_LABELS[n]]),
-    ...["RAW", "WAR"].filter(kind => c.drawn.has(kind)).map(kind => [kind, `${kind} token`])];
+    ...["RAW", "WAR"].filter(kind => c.drawn.has(kind)).map(kind => [kind, `${kind} token`]),
+    ...(c.path ? Object.entries(UNIT_COLOURS).map(([unit, style], n) => [style, n ? unit : `critical path: ${unit}`]) : [])];
   const length = ([style, text]) => (isToken(style) ? 48 : 32) + LETTER * text.length;
   const left = entries.reduce((sum, one) => sum + length(one), c.gutter) < c.width ? c.gutter : 4;
   let at = left, y = c.height - LEGEND + 12;

@@ -27,7 +27,7 @@ class ViewParts {
     const svg = this.one("#timeline svg.chart"), name = n => data.names[data.name[n]];
     this.chart = accel.chart(svg, data, { gentle: true, keys: svg, chosen: index => this.choose(index, "list") });
     const number = index => this.chart.number(index);
-    this.connectTools();
+    accel.connectTools(root, this.chart, index => this.choose(index, "both"));
     this.list = new accel.InstructionList(root, { listing, times: instructionTimes(data.tracks), number, name,
       clicked: index => { this.choose(index, "chart"); this.showTimeline(); } });
     root.querySelectorAll('a[href^="#i"]').forEach(link => link.addEventListener("click", event => {
@@ -43,34 +43,6 @@ class ViewParts {
 
   one(selector) { return this.root.querySelector(selector); }
   showTimeline() { this.one("#timeline").scrollIntoView({ block: "nearest" }); }
-
-  /** The buttons, the colours and the search field above the chart. */
-  connectTools() {
-    const { chart } = this;
-    this.root.querySelectorAll("[data-zoom]").forEach(button => button.addEventListener("click", () => {
-      const factor = Number(button.dataset.zoom);
-      if (factor) chart.zoom(factor); else chart.show(0, chart.cycles);
-    }));
-    const colour = this.one("[data-colour]"), search = this.one("[data-search]"), found = this.one("[data-found]");
-    for (const group of chart.groups) colour.append(new Option(group, group));
-    colour.addEventListener("input", () => chart.colour(colour.value));
-    if (chart.groups.includes("layer")) { colour.value = "layer"; chart.colour("layer"); }
-    let hits = [], hit = -1;
-    search.addEventListener("input", () => {
-      hits = chart.search(search.value);
-      hit = -1;
-      found.textContent = search.value.trim() ? `${grouped(hits.length)} found` + (hits.length ? ", Enter for the next" : "") : "";
-      chart.light(search.value.trim() ? hits : null);
-    });
-    search.addEventListener("keydown", event => {
-      if (event.key === "Escape") { search.value = ""; search.dispatchEvent(new Event("input")); }
-      if (event.key !== "Enter" || !hits.length) return;
-      event.preventDefault();
-      hit = (hit + (event.shiftKey ? hits.length - 1 : 1)) % hits.length;
-      found.textContent = `${grouped(hit + 1)} of ${grouped(hits.length)}`;
-      this.choose(hits[hit], "both");
-    });
-  }
 
   /** Show an instruction in the loops, in the address of the page, and in `where`: "list", "chart" or "both". */
   choose(index, where) {
