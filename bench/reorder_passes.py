@@ -41,7 +41,6 @@ class Point:
     """A layer on a machine.
 
     Attributes:
-        cycles: with all passes.
         without: the cycles without a pass, by name.
     """
 

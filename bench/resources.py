@@ -161,11 +161,7 @@ def section(placed: Placed, speed: int) -> str:
 
 
 def with_section(page: str, text: str) -> str:
-    """Replace the text between a page's marks.
-
-    Raises:
-        AccelError: the page has no such marks.
-    """
+    """Replace the text between a page's marks."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

@@ -35,7 +35,6 @@ class Parts:
 
     @property
     def units(self) -> dict[Unit, Any]:
-        """The units with queues."""
         return {Unit.LOAD: self.load, Unit.COMPUTE: self.compute, Unit.STORE: self.store}
 
     @property

@@ -62,10 +62,7 @@ def observe(m: Module, core: Any, parts: Parts, ending: RunControl) -> None:
     """Drive the event ports, and connect the scratchpad ports.
 
     Args:
-        m: the core's module.
         core: a component with the ports of :func:`observation_ports` and a ``config``.
-        parts: the core's submodules.
-        ending: the state of the run.
     """
     m.d.comb += [getattr(core, name).eq(getattr(ending, name)) for name in ("running", "cycle", "halted")]
     fetch, port, store = parts.fetch, parts.port, parts.store

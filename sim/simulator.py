@@ -64,17 +64,8 @@ def simulate(
     """Run a program.
 
     Args:
-        instructions: the decoded program.
-        config: geometry and timing.
         dram, pads: memory and scratchpads before the run. They are changed.
-        address: of the first instruction in DRAM.
-        tokens: the counters before the run.
         timed: simulate cycles. Otherwise execute only, in ``order``.
-        order, seed, max_uops: see :func:`~accel.sim.functional.executor.run_functional`.
-        max_cycles, stop_at, bus_timeout: see :func:`~accel.sim.timing.timing_model.simulate_timing`.
-
-    Raises:
-        LimitExceeded: a timed run has too many bursts to record.
     """
     before = (dram.copy(), pads.copy()) if timed else None
     checked = instruction_faults(instructions, config)

@@ -43,11 +43,7 @@ def check_integer(
     most: int | None = None,
     error: type[AccelError] = ShapeError,
 ) -> int:
-    """Return an integer in a range.
-
-    Raises:
-        AccelError: of the type ``error``, if no integer or out of range.
-    """
+    """Return an integer in a range."""
     number = plain_integer(value)
     if number is None or number < least or (most is not None and number > most):
         if most is not None:
@@ -84,11 +80,7 @@ def check_mapping(what: str, given: object) -> dict[str, Any]:
 
 
 def check_array(name: str, value: object, shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
-    """Return a plain array over the same memory.
-
-    Raises:
-        ShapeError: another type, dtype or shape, or a masked array.
-    """
+    """Return a plain array over the same memory."""
     array = plain_array(name, value, f"a numpy array of {dtype}{list(shape)}")
     if array.dtype != np.dtype(dtype):
         raise ShapeError(f"{name} has dtype {array.dtype}; it must be {dtype}")
@@ -98,14 +90,7 @@ def check_array(name: str, value: object, shape: tuple[int, ...], dtype: str) ->
 
 
 def plain_array(name: str, value: object, right: str) -> npt.NDArray[Any]:
-    """Return a plain array over the same memory.
-
-    Args:
-        right: the expected form in the message.
-
-    Raises:
-        ShapeError: it is not an array, or a masked one.
-    """
+    """Return a plain array over the same memory."""
     if not isinstance(value, np.ndarray):
         raise ShapeError(f"{name} is a {type(value).__name__}; it must be {right}")
     if type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):  # np.ma takes long to import

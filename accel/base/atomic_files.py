@@ -17,11 +17,7 @@ def is_device(path: Path) -> bool:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a path that cannot be written.
-
-    Raises:
-        ProgramError: its folder does not exist, it is a folder itself, or permission is missing.
-    """
+    """Refuse a path that cannot be written."""
     if not os.path.isdir(path.parent):
         reason = f"there is no folder {str(path.parent)!r}"
     elif os.path.isdir(path):
@@ -38,10 +34,6 @@ def check_distinct(outputs: Mapping[str, Path], inputs: Mapping[str, Path]) -> N
 
     Args:
         outputs: by option. Devices and pipes may be shared.
-        inputs: by argument.
-
-    Raises:
-        ProgramError: naming both arguments.
     """
     taken = [(path, f"is read as {name}") for name, path in inputs.items()]
     for name, path in outputs.items():
@@ -54,11 +46,7 @@ def check_distinct(outputs: Mapping[str, Path], inputs: Mapping[str, Path]) -> N
 
 
 def check_folder(path: Path) -> None:
-    """Check that a path is or can become a folder.
-
-    Raises:
-        ProgramError: it is something else, or its parent does not exist.
-    """
+    """Check that a path is or can become a folder."""
     if os.path.lexists(path) and not os.path.isdir(path):
         raise unwritable(path, "it is not a folder")
     if not os.path.isdir(path.parent):
@@ -84,11 +72,7 @@ def unwritable(path: Path, reason: str) -> ProgramError:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file all or nothing, a device or a pipe directly.
-
-    Raises:
-        ProgramError: it cannot be written.
-    """
+    """Write a file all or nothing, a device or a pipe directly."""
     check_writable(path)
     try:
         if is_device(path):
@@ -103,12 +87,8 @@ def write_folder(path: Path, files: Mapping[str, bytes], replaced: Collection[st
     """Write a folder all or nothing.
 
     Args:
-        path: of the folder.
         files: contents by name. A name may have folders, for example ``a/b.txt``.
         replaced: files that may be deleted, if the folder exists.
-
-    Raises:
-        ProgramError: it cannot be written, or contains other files.
     """
     path = path.resolve()
     check_folder(path)
@@ -163,11 +143,7 @@ def _create(folder: Path, mode: int) -> tuple[int, Path]:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Lock a file among processes. It is created if missing, and emptied.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Lock a file among processes. It is created if missing, and emptied."""
     import fcntl  # noqa: PLC0415  # not on every platform
 
     with open(path, "w", encoding="utf-8") as file:

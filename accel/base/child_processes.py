@@ -36,16 +36,8 @@ def run_program(
     """Run a program. An exception ends it and its children.
 
     Args:
-        folder: by default that of this process.
-        environment: by default that of this process.
         given: standard input, by default that of this process.
-        timeout: in seconds.
         output: file for both streams, which are captured by default.
-        watch: called every second.
-
-    Raises:
-        OSError: it cannot be started.
-        subprocess.TimeoutExpired: it exceeds the timeout.
     """
     with _lock:
         if _terminated.is_set():

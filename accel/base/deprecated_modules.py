@@ -124,11 +124,7 @@ def install() -> None:
 
 
 def reexport(folder: str, *modules: str) -> Callable[[str], object]:
-    """Return the ``__getattr__`` of a folder named like a former module, for its names.
-
-    Args:
-        modules: new modules in the folder.
-    """
+    """Return the ``__getattr__`` of a folder named like a former module, for its names."""
 
     def find(name: str) -> object:
         for module in () if name.startswith("_") else modules:

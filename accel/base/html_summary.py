@@ -12,9 +12,7 @@ class Bar(NamedTuple):
     """A row of a bar chart.
 
     Attributes:
-        label: what it stands for.
         share: length of the bar, 0 to 1.
-        text: the value.
     """
 
     label: str
@@ -26,7 +24,6 @@ def html_summary(title: str, rows: Iterable[tuple[str, str]], bars: Iterable[Bar
     """Return a table of names and values, and a bar chart below it, as HTML without scripts.
 
     Args:
-        title: the heading.
         rows: names and values. Of more than 16 the first 15 are shown.
         bars: the chart. Shares above 1 are drawn as 1.
     """

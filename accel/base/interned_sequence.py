@@ -14,12 +14,7 @@ ItemT = TypeVar("ItemT")
 
 
 class Distinct(Generic[ItemT]):
-    """A sequence by its distinct items.
-
-    Attributes:
-        every: distinct objects, in order of appearance.
-        places: their index for each item, intp[items].
-    """
+    """A sequence by its distinct items."""
 
     def __init__(self, items: Sequence[ItemT]) -> None:
         keys = list(map(id, items))
@@ -34,7 +29,6 @@ class Distinct(Generic[ItemT]):
 
     @classmethod
     def chosen(cls, items: Sequence[ItemT], places: npt.NDArray[np.intp]) -> "Distinct[ItemT]":
-        """Return the sequence of ``items[place]`` for each place."""
         first = np.full(len(items), len(places), dtype=np.intp)
         np.minimum.at(first, places, np.arange(len(places)))
         order = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(places))]
@@ -55,9 +49,7 @@ class Distinct(Generic[ItemT]):
         return map(self.every.__getitem__, self.places.tolist())
 
     def column(self, value: Callable[[ItemT], Any], dtype: npt.DTypeLike = np.int64) -> npt.NDArray[Any]:
-        """Return ``value(item)`` for every item, dtype[items]."""
         return np.array([value(one) for one in self.every], dtype=dtype)[self.places]
 
     def where(self, holds: Callable[[ItemT], bool]) -> npt.NDArray[np.intp]:
-        """Return indices of items for which ``holds(item)``, in order."""
         return np.flatnonzero(self.column(holds, np.bool_))

@@ -54,9 +54,5 @@ def install_command(extra: Extra) -> str:
 
 
 def not_installed(need: str, extra: Extra) -> str:
-    """Return ``plots need matplotlib, which is not installed; python -m pip install ... brings it``.
-
-    Args:
-        need: for example ``plots need matplotlib``.
-    """
+    """Return ``plots need matplotlib, which is not installed; python -m pip install ... brings it``."""
     return f"{need}, which is not installed; {install_command(extra)} brings it"

@@ -44,7 +44,6 @@ class Layer:
     """A workload, and its repetitions.
 
     Attributes:
-        operator: see :data:`~accel.compiler.operators.operator_registry.WORKLOADS`.
         entry: whether the host packs its input. Other inputs have the layout of the previous layer.
     """
 

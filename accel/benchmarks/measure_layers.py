@@ -64,9 +64,6 @@ def measure(task: Task) -> Row:
 
     ``modes`` has cycles, utilization and mismatches of each mode. Other figures are those of ``chosen``, by
     keys of :meth:`~accel.run.result.Result.to_dict`. ``error`` is set if any mode fails.
-
-    Raises:
-        AccelError: the layer does not fit the machine.
     """
     layer = task.layer
     row: Row = dict.fromkeys(ROW_KEYS) | {

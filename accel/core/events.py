@@ -95,11 +95,7 @@ class Timing(Protocol):
 
 
 def listed_events(timing: Timing) -> list[Event]:
-    """Return the events of a run.
-
-    Raises:
-        AccelError: events were not recorded, or are too many.
-    """
+    """Return the events of a run."""
     events = timing.events()
     if events is None and timing.record_count is None:
         raise AccelError("the events of the run were not recorded")

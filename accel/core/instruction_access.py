@@ -186,7 +186,6 @@ def _highest(uops: UopArray, shape: LoopShape, operand: int) -> int:
 
 
 def _last_taps(uops: UopArray, shape: LoopShape, operand: int) -> npt.NDArray[np.int64]:
-    """Return the indices of one operand, of several taps the last one's."""
     column: npt.NDArray[np.int64] = uops[:, operand]
     reach = (shape.taps - 1) * shape.step if operand == COLUMNS["src"] else 0
     return column + reach if reach else column
@@ -249,7 +248,6 @@ class AccessSets:
 
         Args:
             instruction: with ``uop_count > 0``.
-            words: micro-ops ``[uop_begin, uop_end)``.
         """
         tapped = any(operand.tapped_by(instruction) for operand in instruction.OPERANDS)
         key = without_tokens(instruction), words.tobytes(), without_tokens(setting) if tapped else None

@@ -157,11 +157,7 @@ def row_count(accesses: Accesses, sets: Sequence[npt.NDArray[np.integer]]) -> in
 
 
 def rows_of(accesses: Accesses, sets: Sequence[npt.NDArray[np.integer]]) -> Iterator[Rows]:
-    """Generate the rows of some classes at a time.
-
-    Args:
-        sets: sorted classes of each set.
-    """
+    """Generate the rows of some classes at a time."""
     sizes = np.array([len(one) for one in sets], dtype=np.int64)
     classes = np.concatenate([np.zeros(0, dtype=np.int32), *sets]).astype(np.int32)
     owners = np.repeat(np.arange(len(sets)), sizes)

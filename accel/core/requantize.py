@@ -56,9 +56,6 @@ class Scale:
 
         Scales too small to bring any int32 to 1/2 give zero, and scales from 2**24 on exceed all bounds. Both
         become the nearest scale that can be represented, with the same results.
-
-        Raises:
-            ConfigError: not a positive finite number, or not exactly a float32.
         """
         single = np.float32(value)
         if not (np.isfinite(single) and single > 0):
@@ -146,7 +143,6 @@ def requantize(
 
 
 def _bit_length(value: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the bit lengths of integers below 2**53."""
     return np.frexp(value.astype(np.float64))[1].astype(np.int64)
 
 

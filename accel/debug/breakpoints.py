@@ -37,11 +37,7 @@ class Breakpoint:
 
 
 def parse_breakpoint(words: Sequence[str], image: Image) -> Breakpoint:
-    """Parse ``12``, ``cycle 300``, ``token load>compute``, ``acc[3:8]``, ``read C`` or ``write dram[0:64]``.
-
-    Raises:
-        AccelError: the text has none of these forms.
-    """
+    """Parse for example ``12``, ``cycle 300``, ``token load>compute``, ``acc[3:8]`` or ``read C``."""
     text = " ".join(words)
     if re.fullmatch(r"\d+", text):
         index = int(text)

@@ -46,16 +46,10 @@ class Debugger:
     """A run of a program.
 
     Args:
-        program, inputs: see :meth:`~accel.run.program.Program.run`.
         backend: ``sim``, or ``functional``, whose "cycles" count instructions.
-
-    Raises:
-        AccelError: unknown backend, or too many events.
 
     Attributes:
         cycle: the current cycle, whose events have happened, from -1.
-        state: queues, instructions in flight and tokens.
-        store_memories: PAR and RES.
     """
 
     def __init__(

@@ -16,7 +16,6 @@ class UnitState:
     """The state of a unit that executes instructions.
 
     Attributes:
-        queue: dispatched instructions.
         unstarted: instructions before their start, including the queue.
     """
 
@@ -29,7 +28,6 @@ class MachineState:
     """Queues, instructions in flight and token counters. It receives events in order.
 
     Args:
-        tokens: before the run.
         has_queues: otherwise instructions are dispatched when they start.
     """
 

@@ -18,9 +18,7 @@ class Segment:
     """A range of memory with constant content.
 
     Attributes:
-        stream: number of the stream.
         offset: bytes from the package's base.
-        file: number of the file.
         file_offset: bytes from the file's start.
     """
 
@@ -32,7 +30,6 @@ class Segment:
 
     @property
     def crc(self) -> int:
-        """The CRC-32 of zlib."""
         return zlib.crc32(self.content)
 
 

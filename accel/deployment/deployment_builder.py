@@ -81,12 +81,7 @@ class DeploymentBuilder:
         self._steps.append((detail, source, other, target))
 
     def stream(self, program: Program, cycles: int, layers: Sequence[str] = ()) -> int:
-        """Prove and add a program, and return its number.
-
-        Raises:
-            ProgramError: it cannot run repeatedly.
-            ProgramFault: it may deadlock or race.
-        """
+        """Prove and add a program, and return its number."""
         _check_repeatable(program)
         program.check().raise_if_bad()
         self._streams.append(Stream(image=program, offset=0, cycles=cycles, layers=tuple(layers)))

@@ -31,10 +31,6 @@ def deploy_network(program: NetworkProgram, name: str, *, cut: bool = False) -> 
 
     Args:
         cut: leave out nodes that the driver lacks, and dependent nodes. Their operands become outputs.
-
-    Raises:
-        GraphError: there are such nodes, or, with ``cut``, the machine depends on one.
-        ProgramError: a program cannot be packaged.
     """
     graph = program.graph
     left_out = _left_out(program, cut=cut)
@@ -45,12 +41,7 @@ def deploy_network(program: NetworkProgram, name: str, *, cut: bool = False) -> 
 
 
 def deploy_program(program: Program, name: str) -> Deployment:
-    """Return the deployment of a single program.
-
-    Raises:
-        ProgramError: it cannot be packaged.
-        ProgramFault: it may deadlock or race.
-    """
+    """Return the deployment of a single program."""
     names = list(dict.fromkeys(one.name for one in program.tensors if one.role == "input"))
     known = {one.name: _like(one) for one in program.tensors}
     building = DeploymentBuilder(name, program.config, [known[one] for one in names])
@@ -85,11 +76,7 @@ def _like(tensor: ImageTensor) -> Tensor:
 
 
 def _left_out(program: NetworkProgram, *, cut: bool) -> dict[str, str]:
-    """Return the nodes outside of the package, with reasons.
-
-    Raises:
-        GraphError: some without ``cut``, or the machine depends on one.
-    """
+    """Return the nodes outside of the package, with reasons."""
     graph = program.graph
     reasons = {
         node.name: reason

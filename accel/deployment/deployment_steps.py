@@ -27,7 +27,6 @@ class HostArray:
     Attributes:
         name: inputs and outputs have the model's names.
         dtype: ``int8``, ``uint8``, ``int32`` or ``float32``.
-        place: ``input``, ``output`` or ``workspace``.
         at: number of the input or output, or byte offset in the workspace.
     """
 
@@ -53,7 +52,6 @@ class Stream:
 
     Attributes:
         offset: bytes from the package's base to its window, a multiple of 4096.
-        layers: its layers.
     """
 
     image: Image
@@ -98,11 +96,7 @@ class Unpack:
 
 @dataclass(frozen=True, kw_only=True)
 class Scaled:
-    """Converts float32 to integers (``quantize``) or back (``dequantize``).
-
-    Attributes:
-        quantization: of the integers.
-    """
+    """Converts float32 to integers (``quantize``) or back (``dequantize``)."""
 
     kind: str
     dtype: str
@@ -127,11 +121,7 @@ class Show:
 
 @dataclass(frozen=True, kw_only=True)
 class Move:
-    """Copies values. Starts and strides count values.
-
-    Attributes:
-        source_start, target_start: first value.
-    """
+    """Copies values. Starts and strides count values."""
 
     value_bytes: int
     sizes: Shape
@@ -144,11 +134,7 @@ class Move:
 
 @dataclass(frozen=True, kw_only=True)
 class Fill:
-    """Fills an array with a repeated pattern.
-
-    Attributes:
-        values: the pattern, little-endian.
-    """
+    """Fills an array with a repeated pattern."""
 
     values: bytes
     value_bytes: int
@@ -181,13 +167,7 @@ class Softmax:
 
 @dataclass(frozen=True, kw_only=True)
 class Binary:
-    """Computes a function of two arrays, see ``accel_binary`` in ``driver/accel_network.h``.
-
-    Attributes:
-        operation: the driver's name in lower case.
-        source_strides, other_strides: strides in values.
-        factors: ``a``, ``b`` and ``c``.
-    """
+    """Computes a function of two arrays, see ``accel_binary`` in ``driver/accel_network.h``."""
 
     operation: str
     dtype: str
@@ -201,12 +181,7 @@ class Binary:
 
 @dataclass(frozen=True, kw_only=True)
 class Means:
-    """Computes means over windows.
-
-    Attributes:
-        sizes, outputs: spatial sizes.
-        source, target: of integers.
-    """
+    """Computes means over windows."""
 
     dtype: str
     planes: int
@@ -252,7 +227,6 @@ class Deployment:
     """Everything that a package does.
 
     Attributes:
-        name: lower-case prefix of C symbols.
         left_out: reasons by node outside of the package.
     """
 

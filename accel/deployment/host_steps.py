@@ -42,7 +42,6 @@ class HostSteps:
     """The steps of a node.
 
     Attributes:
-        steps: detail, sources and target of each.
         temporaries: names, with a tensor of the same shape and dtype.
     """
 
@@ -50,7 +49,6 @@ class HostSteps:
     temporaries: dict[str, Tensor] = field(default_factory=dict)
 
     def add(self, detail: Detail, *arrays: str) -> None:
-        """Add a step, with the target last."""
         *sources, target = arrays
         self.steps.append((detail, tuple(sources), target))
 

@@ -62,10 +62,6 @@ def write_package(
 
     Args:
         path: the folder, which must be new or empty.
-        force: replace an existing package.
-
-    Raises:
-        ProgramError: the folder cannot be written or holds something else.
     """
     files = package_files(deployment, embed=embed, example=example)
     write_folder(path, files, replaceable(path) if force else ())

@@ -28,15 +28,6 @@ def compare_with_original(
     output, and the graph is evaluated from one such tensor to the next, on ONNX Runtime's values. So a
     difference shows only at the first tensor after its cause. For example, a region of DequantizeLinear,
     Add, Clip and QuantizeLinear is compared at its result.
-
-    Args:
-        graph: the imported graph.
-        path: the ONNX file.
-        inputs: an array for each input.
-
-    Raises:
-        GraphError: ONNX Runtime is not installed or refuses the file.
-        ShapeError: an input is missing or unknown, or has another shape or dtype.
     """
     model = onnx().load(os.fspath(path))
     kinds = {name: node.op_type for node in model.graph.node for name in node.output}

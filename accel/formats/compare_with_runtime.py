@@ -32,14 +32,9 @@ class TensorDifference:
     """The comparison of one node's result, computed by both sides from the same operands.
 
     Attributes:
-        name: the tensor.
-        node: the node's name.
-        operator: the operator's name.
-        values: number of values.
         differing: number of values that differ by more than the tolerance, which is 0 for most integers.
         reordered: number of values that differ only by the order of an addition's multiply-adds, which
             depends on the processor. They do not count as differing.
-        largest: the largest difference.
         place: the index of the first differing value, or None if there is none.
     """
 
@@ -53,7 +48,6 @@ class TensorDifference:
     place: tuple[int, ...] | None
 
     def describe(self) -> str:
-        """Return the difference as a sentence."""
         return (
             f"tensor {self.name!r} ({self.operator} of node {self.node!r}) differs from ONNX Runtime's in "
             f"{self.differing} of {self.values} values, by up to {self.largest:g}, first at {self.place}"
@@ -62,22 +56,16 @@ class TensorDifference:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The comparison of a graph.
-
-    Attributes:
-        tensors: one for each node, in order.
-    """
+    """The comparison of a graph."""
 
     tensors: tuple[TensorDifference, ...]
 
     @property
     def first(self) -> TensorDifference | None:
-        """The first differing tensor, or None if all are equal."""
         return next((one for one in self.tensors if one.differing), None)
 
     @property
     def values(self) -> int:
-        """Number of compared values."""
         return sum(one.values for one in self.tensors)
 
     @property
@@ -86,11 +74,7 @@ class Comparison:
         return sum(one.reordered for one in self.tensors)
 
     def raise_if_bad(self) -> None:
-        """Raise an error that names the first difference.
-
-        Raises:
-            MismatchError: a tensor differs.
-        """
+        """Raise an error that names the first difference."""
         if self.first is not None:
             raise MismatchError(self.first.describe())
 
@@ -100,14 +84,6 @@ def compare(graph: Graph, inputs: Mapping[str, Array]) -> Comparison:
 
     ONNX Runtime runs the graph in QOperator format. Each node is then evaluated with ONNX Runtime's values as
     operands, so a difference shows at the node that causes it and nowhere else.
-
-    Args:
-        graph: the graph.
-        inputs: an array for each input.
-
-    Raises:
-        GraphError: ONNX Runtime is not installed or refuses the model.
-        ShapeError: an input is missing or unknown, or has another shape or dtype.
     """
     values = {**graph.constants, **check_inputs(graph, inputs)}
     values.update(run_onnx_runtime(export_onnx(graph), {name: values[name] for name in graph.inputs}))
@@ -121,12 +97,7 @@ def compare(graph: Graph, inputs: Mapping[str, Array]) -> Comparison:
 
 def random_inputs(graph: Graph, seed: int = 0) -> dict[str, Array]:
     """Return random inputs: integers over their full range, floats over the range of the Quantize that reads
-    them.
-
-    Args:
-        graph: the graph.
-        seed: the generator's seed.
-    """
+    them."""
     rng = np.random.default_rng(seed)
     consumers = graph.consumers()
     found: dict[str, Array] = {}
@@ -162,14 +133,7 @@ def compare_tensor(
     """Compare the result of one node with ONNX Runtime's.
 
     Args:
-        graph: the graph.
-        node: one of its nodes.
-        operands: arrays for its inputs.
-        theirs: ONNX Runtime's result.
         tolerance: allowed difference of integers, in addition to that of the node's operator.
-
-    Raises:
-        GraphError: the results have different shapes or dtypes.
     """
     out = graph.tensors[node.output]
     ours = evaluate_node(graph, node, operands)

@@ -18,11 +18,7 @@ def read_model_file(path: str | os.PathLike[str], read: Callable[[bytes, Path], 
     """Read a model file and parse it.
 
     Args:
-        path: the file.
         read: parses the content. It also gets the file's folder.
-
-    Raises:
-        GraphError: the file is missing or too large, or ``read`` refuses it. The message names the file.
     """
     place = check_path("model", path)
     try:

@@ -19,11 +19,8 @@ class Note:
     """The annotation of one layer, which may consist of several nodes.
 
     Attributes:
-        layer: the layer's name.
         main: the node that gets all entries. The remaining nodes get only the layer's name.
         made: tensors that the layer's nodes produce and that the compiled graph contains.
-        result: the main node's output.
-        entries: values by key, without :data:`PREFIX`.
     """
 
     layer: str
@@ -40,8 +37,6 @@ def annotated(content: bytes, notes: Sequence[Note], whole: Mapping[str, str]) -
     the layers of the nodes that read its output.
 
     Args:
-        content: the imported ModelProto.
-        notes: one for each layer.
         whole: the model's own entries by key, without :data:`PREFIX`.
 
     Returns:
@@ -67,15 +62,7 @@ def annotated(content: bytes, notes: Sequence[Note], whole: Mapping[str, str]) -
 
 
 def check_annotation(source: Path, target: Path) -> None:
-    """Refuse a target folder in which the model would not find its external data.
-
-    Args:
-        source: the model file.
-        target: the annotated model to write.
-
-    Raises:
-        GraphError: the model has external data, and the target lies in another folder.
-    """
+    """Refuse a target folder in which the model would not find its external data."""
     package = onnx()
     model = package.ModelProto()
     model.ParseFromString(source.read_bytes())

@@ -18,14 +18,10 @@ def fold(node: FileNode, arrays: Arrays) -> Sequence[Array] | None:
     """Compute a node on constants.
 
     Args:
-        node: the node.
         arrays: its inputs, or None for an omitted one.
 
     Returns:
         The outputs, or None if the operator is not in :data:`FOLDED`.
-
-    Raises:
-        GraphError: the constants do not fit the operator, or the result would be too large.
     """
     found = FOLDED.get(node.kind)
     if found is None or node.domain:
@@ -45,10 +41,6 @@ def slices(
 
     Args:
         sizes: the operand's shape.
-        starts, ends, axes, steps: integers, as ONNX defines them.
-
-    Raises:
-        GraphError: a step is zero, an axis does not exist, or the lengths differ.
     """
     starts, ends = integers(starts), integers(ends)
     chosen = (
@@ -70,11 +62,7 @@ def slices(
 
 
 def integers(values: Any) -> list[int]:
-    """Return an array of integers as a list.
-
-    Raises:
-        GraphError: the array has more than one axis or does not hold integers.
-    """
+    """Return an array of integers as a list."""
     array = np.asarray(values)
     if array.ndim > 1 or (array.dtype.kind not in "iu" and array.size):
         raise GraphError(
@@ -90,11 +78,7 @@ def _end(end: int, step: int, size: int) -> int | None:
 
 
 def axis_of(axis: Any, rank: int) -> int:
-    """Return an axis as a non-negative index.
-
-    Raises:
-        GraphError: the axis does not exist.
-    """
+    """Return an axis as a non-negative index."""
     number = int(axis)
     if not -rank <= number < rank:
         raise GraphError(f"an axis is {number}; the tensor has {rank}")
@@ -102,11 +86,7 @@ def axis_of(axis: Any, rank: int) -> int:
 
 
 def reshaped(sizes: Sequence[int], wanted: Any, *, zero_is_zero: bool = False) -> tuple[int, ...]:
-    """Return the shape of a Reshape with 0 and -1 resolved.
-
-    Raises:
-        GraphError: the number of values changes.
-    """
+    """Return the shape of a Reshape with 0 and -1 resolved."""
     shape = integers(wanted)
     if not zero_is_zero:
         for place, size in enumerate(shape):
@@ -128,11 +108,7 @@ def reshaped(sizes: Sequence[int], wanted: Any, *, zero_is_zero: bool = False) -
 
 
 def squeezed(sizes: Sequence[int], axes: Any = None) -> tuple[int, ...]:
-    """Return the shape without the given axes of size 1, by default without all of them.
-
-    Raises:
-        GraphError: an axis has another size.
-    """
+    """Return the shape without the given axes of size 1, by default without all of them."""
     gone = {place for place, size in enumerate(sizes) if size == 1}
     if axes is not None:
         chosen = {axis_of(axis, len(sizes)) for axis in integers(axes)}
@@ -145,11 +121,7 @@ def squeezed(sizes: Sequence[int], axes: Any = None) -> tuple[int, ...]:
 
 
 def unsqueezed(sizes: Sequence[int], axes: Any) -> tuple[int, ...]:
-    """Return the shape with axes of size 1 inserted.
-
-    Raises:
-        GraphError: an axis does not exist or appears twice.
-    """
+    """Return the shape with axes of size 1 inserted."""
     new = integers(axes)
     rank = len(sizes) + len(new)
     places = {axis_of(axis, rank) for axis in new}

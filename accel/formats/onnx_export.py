@@ -17,13 +17,7 @@ def export_onnx(graph: Graph) -> bytes:
     only some pairs of dtypes. Any other pair is written as the same numbers in a supported dtype, for example
     uint8 weights of an int8 convolution as int8 with a zero point that is 128 lower.
 
-    Args:
-        graph: the graph.
-
     Returns:
         A serialized ModelProto.
-
-    Raises:
-        GraphError: the package onnx is not installed, or ONNX Runtime has no counterpart of an operator.
     """
     return Exporter(graph).model()

@@ -60,7 +60,6 @@ class Exporter:
         return self._onnx.helper.make_tensor_value_info(name, dtype, tensor.shape)
 
     def tensor(self, name: str) -> Tensor:
-        """Return a tensor of the graph."""
         return self._graph.tensors[name]
 
     def values(self, name: str) -> Array | None:
@@ -89,11 +88,7 @@ class Exporter:
         """Add a node, and return its output's name.
 
         Args:
-            kind: the operator's name.
-            inputs: tensor names.
             output: the output's name, by default a fresh one.
-            domain: the operator's domain.
-            attributes: the node's attributes.
         """
         made = output or self.fresh(f"{kind}/output")
         self._nodes.append(
@@ -107,7 +102,6 @@ class Exporter:
         """Add a tensor's scales and zero points as initializers, and return their two names.
 
         Args:
-            tensor: a quantized tensor.
             shift: number to add to the zero points.
             dtype: the zero points' dtype, by default the tensor's.
         """
@@ -125,7 +119,6 @@ class Exporter:
         """Return the names of a tensor's values, scale and zero point in a dtype, converted if necessary.
 
         Args:
-            name: a quantized tensor.
             dtype: int8 or uint8.
         """
         tensor = self.tensor(name)
@@ -145,7 +138,6 @@ class Exporter:
         """Write a node as DequantizeLinear, the nodes that ``middle`` writes, and QuantizeLinear.
 
         Args:
-            node: a node with one operand.
             middle: gets the name of the float operand and returns the name of the float result.
         """
         source, out = self.tensor(node.inputs[0]), self.tensor(node.output)

@@ -28,8 +28,6 @@ class FileNode:
 
     Attributes:
         name: the node's name, or its first output's if it has none.
-        kind: the operator's name, for example "Conv".
-        domain: empty for ONNX's own operators.
         opset: the version of the domain that the model imports.
         inputs, outputs: tensor names, or empty for an omitted one.
         attributes: by name: numbers, strings, arrays, or lists of them.
@@ -55,8 +53,6 @@ class FileInput:
     """A declared input.
 
     Attributes:
-        name: the tensor's name.
-        dtype: numpy's name of the element type.
         sizes: one for each axis: a number, the name of an open size, or None for an open size without a name.
     """
 
@@ -67,15 +63,7 @@ class FileInput:
 
 @dataclass(frozen=True, kw_only=True)
 class File:
-    """A model.
-
-    Attributes:
-        name: the graph's name.
-        inputs: declared inputs without an initializer.
-        outputs: tensor names.
-        nodes: in the file's order.
-        constants: initializers by name.
-    """
+    """A model."""
 
     name: str
     inputs: tuple[FileInput, ...]
@@ -85,11 +73,7 @@ class File:
 
 
 def onnx() -> Any:
-    """Return the package onnx.
-
-    Raises:
-        GraphError: onnx is not installed.
-    """
+    """Return the package onnx."""
     try:
         import onnx as package  # noqa: PLC0415
         import onnx.numpy_helper  # noqa: PLC0415
@@ -103,10 +87,6 @@ def read_file(path: str | os.PathLike[str]) -> File:
 
     Args:
         path: the model. External data must lie in the same folder.
-
-    Raises:
-        GraphError: the file is missing, is not an ONNX model or is too large, or its external data is missing
-            or outside the folder.
     """
     return read_model_file(path, read_model)
 
@@ -115,11 +95,7 @@ def read_model(content: bytes, folder: Path | None = None) -> File:
     """Read a model from bytes.
 
     Args:
-        content: a serialized ModelProto.
         folder: the folder of external data. None refuses external data.
-
-    Raises:
-        GraphError: as :func:`read_file`.
     """
     package = onnx()
     model = package.ModelProto()
@@ -156,11 +132,7 @@ def read_model(content: bytes, folder: Path | None = None) -> File:
 
 
 def _text(value: str | bytes) -> str:
-    """Return a string of a model.
-
-    Raises:
-        GraphError: it is not UTF-8.
-    """
+    """Return a string of a model."""
     if isinstance(value, bytes):
         raise GraphError(f"a name is {value!r}; it must be UTF-8")
     return value
@@ -246,16 +218,7 @@ class _Reader:
         return None
 
     def array(self, proto: Any, what: str) -> Array:
-        """Return a tensor's values.
-
-        Args:
-            proto: a TensorProto.
-            what: the tensor's description in error messages.
-
-        Raises:
-            GraphError: the tensor is too large or incomplete, numpy does not have its type, or its external
-                data cannot be read.
-        """
+        """Return a tensor's values."""
         shape = tuple(proto.dims)
         if any(size < 0 for size in shape):
             raise GraphError(f"{what} has the shape {shape}; sizes must not be negative")

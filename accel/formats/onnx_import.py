@@ -40,26 +40,13 @@ def import_model(content: bytes, *, folder: Path | None = None, batch: int | Non
     """Import a serialized model.
 
     Args:
-        content: a ModelProto.
         folder: the folder of external data. None refuses external data.
-        batch: as for :func:`load_onnx`.
-
-    Raises:
-        GraphError, ShapeError: as :func:`load_onnx`.
     """
     return import_file(read_model(content, folder), batch=batch)
 
 
 def import_file(file: File, *, batch: int | None = None) -> Graph:
-    """Import a model that :func:`~accel.formats.onnx_file.read_file` has read.
-
-    Args:
-        file: the model.
-        batch: as for :func:`load_onnx`.
-
-    Raises:
-        GraphError, ShapeError: as :func:`load_onnx`.
-    """
+    """Import a model that :func:`~accel.formats.onnx_file.read_file` has read."""
     graph = _as_written(file, batch)
     opaque = {output for node in file.nodes if _is_opaque(node) for output in node.outputs}
     return fold_constants(match_regions(graph, opaque))
@@ -88,12 +75,7 @@ def _as_written(file: File, batch: int | None) -> Graph:
 
 
 def _sizes(inputs: Sequence[FileInput], batch: int | None) -> list[tuple[int, ...]]:
-    """Return the inputs' shapes with open batch axes filled in.
-
-    Raises:
-        GraphError: an axis other than the batch is open, or the model fixes another batch.
-        ShapeError: the batch is not a positive integer.
-    """
+    """Return the inputs' shapes with open batch axes filled in."""
     wanted = None if batch is None else check_integer("the batch", batch, most=MAX_BATCH)
     symbols = {one.sizes[0] for one in inputs if one.sizes and isinstance(one.sizes[0], str)}
     found = []
@@ -119,11 +101,7 @@ def _sizes(inputs: Sequence[FileInput], batch: int | None) -> list[tuple[int, ..
 
 
 def _check_operators(nodes: Iterable[FileNode], known: set[tuple[str, str]]) -> None:
-    """Refuse unsupported operators, all in one message.
-
-    Raises:
-        GraphError: naming each unsupported operator and its node.
-    """
+    """Refuse unsupported operators, all in one message."""
     reasons = []
     for node in nodes:
         key = (node.domain, node.kind)
@@ -136,11 +114,7 @@ def _check_operators(nodes: Iterable[FileNode], known: set[tuple[str, str]]) -> 
 
 
 def _in_order(file: File) -> list[FileNode]:
-    """Return the nodes in topological order.
-
-    Raises:
-        GraphError: there is a cycle, or a tensor has no producer or two.
-    """
+    """Return the nodes in topological order."""
     sources = dict.fromkeys([*file.constants, *(one.name for one in file.inputs)], -1)
     for place, node in enumerate(file.nodes):
         for name in filter(None, node.outputs):

@@ -39,11 +39,7 @@ class Importer:
         """Import one node.
 
         Args:
-            node: its operands are imported.
             rules: the importing function for each (domain, operator name).
-
-        Raises:
-            GraphError: the node does not fit. The message names it.
         """
         try:
             check_node(node)
@@ -65,11 +61,7 @@ class Importer:
         return results is not None
 
     def graph(self) -> Graph:
-        """Return the imported graph.
-
-        Raises:
-            GraphError: the model has no outputs, or an output that no node computes.
-        """
+        """Return the imported graph."""
         if not self.file.outputs:
             raise GraphError("the model has no outputs; there is nothing to compute")
         names = []
@@ -90,16 +82,7 @@ class Importer:
         return self.arrays.get(name)
 
     def constant(self, node: FileNode, place: int, what: str) -> Array | None:
-        """Return an input that must be constant, or a dequantized constant, or None if it is omitted.
-
-        Args:
-            node: the node.
-            place: the input's index.
-            what: the input's description in error messages.
-
-        Raises:
-            GraphError: the input is only known at run time.
-        """
+        """Return an input that must be constant, or a dequantized constant, or None if it is omitted."""
         if place >= len(node.inputs) or not node.inputs[place]:
             return None
         found = self.array(node.inputs[place])
@@ -120,11 +103,7 @@ class Importer:
         return None if values is None else dequantize(values, source)
 
     def needed(self, node: FileNode, place: int, what: str) -> Array:
-        """Return an input that must be present and constant.
-
-        Raises:
-            GraphError: the input is omitted, or only known at run time.
-        """
+        """Return an input that must be present and constant."""
         found = self.constant(node, place, what)
         if found is None:
             raise GraphError(f"{what} is missing; {node.kind} needs it as input {place}")
@@ -149,13 +128,8 @@ class Importer:
         """Return the quantization that a node's scale and zero-point inputs define.
 
         Args:
-            node: the node.
             scale, zero: input indices. An omitted zero point is 0.
             dtype: the dtype of the quantized values, and so of the zero point.
-            axis: the axis of per-channel scales.
-
-        Raises:
-            GraphError: an input is not constant, a scale is not positive and finite, or a dtype differs.
         """
         scales = self.needed(node, scale, "the scale")
         zeros = None if zero is None else self.constant(node, zero, "the zero point")
@@ -163,11 +137,7 @@ class Importer:
 
     @staticmethod
     def pair(scales: Array, zeros: Array | None, dtype: str, axis: int | None = None) -> Quantization:
-        """Return the quantization with these scales and zero points.
-
-        Raises:
-            GraphError: as :meth:`quantization`.
-        """
+        """Return the quantization with these scales and zero points."""
         if scales.dtype != np.float32:
             raise GraphError(f"a scale is {scales.dtype.name}; it must be float32")
         if zeros is None:
@@ -182,12 +152,7 @@ class Importer:
         """Return the name of an operand that a node reads with a scale and a zero point.
 
         Args:
-            node: the node.
             place, scale, zero: input indices of the values, the scale and the zero point.
-            axis: the axis of per-channel scales.
-
-        Raises:
-            GraphError: as :meth:`quantization`.
         """
         name = self.operand(node.inputs[place])
         dtype = self.builder.tensors[name].dtype
@@ -197,12 +162,8 @@ class Importer:
         """Return the result's dtype and quantization as keyword arguments of :meth:`emit`.
 
         Args:
-            node: the node.
             scale, zero: input indices. The zero point's dtype is the result's dtype.
             default: the result's dtype if the zero point is omitted.
-
-        Raises:
-            GraphError: as :meth:`quantization`.
         """
         zeros = None if zero is None else self.constant(node, zero, "the zero point")
         dtype = default if zeros is None else zeros.dtype.name
@@ -223,11 +184,8 @@ class Importer:
         """Add an operator to the graph, or its values if all operands are constants.
 
         Args:
-            node: the node of the file.
-            operator: the graph's operator.
             inputs: names of the graph's tensors, from :meth:`operand`.
             output: the result's name, by default the node's first output.
-            dtype, quantization: as for :meth:`accel.graph.graph_builder.Builder.emit`.
 
         Returns:
             The result's name.
@@ -260,10 +218,6 @@ def _flat(values: Array) -> Array:
 
 
 def check_single_output(node: FileNode) -> None:
-    """Refuse a node with more than one used output.
-
-    Raises:
-        GraphError: a second output is used.
-    """
+    """Refuse a node with more than one used output."""
     if any(node.outputs[1:]):
         raise GraphError(f"its output {node.outputs[1]!r} is used; only the first output is supported")

@@ -15,7 +15,6 @@ def rule(*kinds: str, domain: str = "") -> Callable[[Rule], Rule]:
     """Register a function as the import rule of operators.
 
     Args:
-        kinds: operator names.
         domain: the operators' domain, or empty for ONNX's own.
     """
 

@@ -37,12 +37,7 @@ def run_onnx_runtime(
     """Run a model once in ONNX Runtime on the CPU, without graph optimizations.
 
     Args:
-        content: a serialized ModelProto.
-        inputs: arrays by name.
         outputs: names of the wanted outputs, by default all.
-
-    Raises:
-        GraphError: ONNX Runtime is not installed or refuses the model.
     """
     return open_onnx_runtime(content)(inputs, outputs)
 
@@ -55,14 +50,7 @@ class Runner(Protocol):
 
 
 def open_onnx_runtime(content: bytes) -> Runner:
-    """Load a model into ONNX Runtime on the CPU, without graph optimizations.
-
-    Args:
-        content: a serialized ModelProto.
-
-    Raises:
-        GraphError: ONNX Runtime is not installed or refuses the model, here or when it runs.
-    """
+    """Load a model into ONNX Runtime on the CPU, without graph optimizations."""
     try:
         import onnxruntime  # noqa: F401, PLC0415
     except ImportError:
@@ -94,16 +82,8 @@ def run_optimized(
     All graph optimizations are on, and ``session.qdqisint8allowed`` is 1: regions of DequantizeLinear,
     operator and QuantizeLinear become integer operators.
 
-    Args:
-        content: a serialized ModelProto.
-        inputs: arrays by name.
-        outputs: names of the wanted outputs.
-
     Returns:
         The outputs by name, and for each tensor the kind of operator that computes it in the optimized model.
-
-    Raises:
-        GraphError: ONNX Runtime is not installed or refuses the model.
     """
     import onnx  # noqa: PLC0415
 

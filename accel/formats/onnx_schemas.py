@@ -12,15 +12,7 @@ from accel.formats.onnx_file import MICROSOFT, FileNode, onnx
 
 @dataclass(frozen=True, kw_only=True)
 class Schema:
-    """The signature of an operator.
-
-    Attributes:
-        needed: indices of required inputs.
-        inputs: the largest number of inputs.
-        outputs: the largest number of outputs.
-        attributes: types by name.
-        required: names of required attributes.
-    """
+    """The signature of an operator."""
 
     needed: tuple[int, ...]
     inputs: int
@@ -62,15 +54,7 @@ MICROSOFT_SCHEMAS: Mapping[str, Schema] = {
 
 
 def check_node(node: FileNode) -> None:
-    """Refuse a node that does not match its operator's schema.
-
-    Args:
-        node: a node with a supported operator.
-
-    Raises:
-        GraphError: the number of inputs is wrong, an attribute is missing, unknown or of another type, or the
-            opset lacks the operator.
-    """
+    """Refuse a node that does not match its operator's schema."""
     schema = MICROSOFT_SCHEMAS[node.kind] if node.domain == MICROSOFT else _schema(node.kind, node.opset)
     if schema is None:
         raise GraphError(f"{node.kind} is not in opset {node.opset}")

@@ -10,13 +10,8 @@ def windows_of(node: FileNode, sizes: Shape, kernel: Shape, *, ceiling: bool = F
     """Return the windows of a convolution or a pool.
 
     Args:
-        node: the node.
-        sizes: sizes of the spatial axes.
         kernel: the window's size along each of them.
         ceiling: whether the last window may reach beyond the padding (ceil_mode).
-
-    Raises:
-        GraphError: the attributes do not fit the spatial axes.
     """
     rank = len(kernel)
     strides = tuple(node.attributes.get("strides") or [1] * rank)

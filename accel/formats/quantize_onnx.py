@@ -39,8 +39,6 @@ class OutputError:
     """The error of one output over all samples.
 
     Attributes:
-        name: the output.
-        values: number of compared values.
         largest, mean: largest and mean absolute difference from the float network.
         snr: power of the float network's values divided by the power of the differences, in dB, or infinite
             if nothing differs.
@@ -61,10 +59,8 @@ class QuantizedModel:
     """A quantized network.
 
     Attributes:
-        content: the model in QDQ format, serialized.
         samples: number of calibration runs. The errors are measured on the same runs.
         macs, float_macs: nominal MACs of convolutions and matrix products, in total and in float32.
-        errors: one for each output.
     """
 
     content: bytes
@@ -90,14 +86,8 @@ def quantize_onnx(
     Args:
         path: the ONNX model. External data must lie in the same folder.
         data: samples by input name, stacked along the first axis, in the input's dtype.
-        activations: the dtype of activations.
         method: the calibration method: "minmax" takes all values, "entropy" minimizes the loss of
             information, "percentile" takes the range of 99.999 % of the values.
-
-    Raises:
-        GraphError: the file cannot be read or is already quantized, ONNX Runtime cannot quantize it, or onnx
-            or onnxruntime is not installed.
-        ShapeError: the data does not fit the model's inputs or is not finite.
     """
     if activations not in TYPES:
         raise ShapeError(f"activations are {activations!r}; {nearest(str(activations), TYPES)}")
@@ -177,11 +167,7 @@ def _divided(one: FileInput, values: Array) -> list[Array]:
 
 @contextmanager
 def _quiet(what: str) -> Iterator[None]:
-    """Suppress output and logs of ONNX Runtime's tools, and turn any error into one line.
-
-    Raises:
-        GraphError: the body raised an error.
-    """
+    """Suppress output and logs of ONNX Runtime's tools, and turn any error into one line."""
     disabled = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

@@ -70,12 +70,8 @@ class FileTensor:
 
     Attributes:
         name: a unique name, numbered if the file's is not unique.
-        shape: sizes of the axes.
         open_batch: whether the size of the first axis is open.
-        dtype: numpy's name of the type.
         scale, zero: scales and zero points of the same number, or empty without a quantization.
-        axis: the axis of several scales.
-        values: values of a constant.
     """
 
     name: str
@@ -93,9 +89,7 @@ class FileOperator:
     """An operator as the file has it.
 
     Attributes:
-        kind: its name in the schema.
         inputs, outputs: indices of tensors, or -1 for omitted ones.
-        options: the supported options, by our names.
     """
 
     kind: str
@@ -106,14 +100,7 @@ class FileOperator:
 
 @dataclass(frozen=True, kw_only=True)
 class TfliteFile:
-    """A model.
-
-    Attributes:
-        name: name of its graph.
-        tensors: the tensors by index.
-        operators: in an order of execution.
-        inputs, outputs: indices of tensors.
-    """
+    """A model."""
 
     name: str
     tensors: tuple[FileTensor, ...]
@@ -123,11 +110,7 @@ class TfliteFile:
 
 
 def tflite() -> Any:
-    """Return the package with this name.
-
-    Raises:
-        GraphError: it is not installed.
-    """
+    """Return the package with this name."""
     try:
         import tflite as package  # noqa: PLC0415
     except ImportError:
@@ -136,26 +119,12 @@ def tflite() -> Any:
 
 
 def read_tflite(path: str | os.PathLike[str]) -> TfliteFile:
-    """Read a model.
-
-    Args:
-        path: the model file.
-
-    Raises:
-        GraphError: the file is missing, too large, or not such a model.
-    """
+    """Read a model."""
     return read_model_file(path, lambda content, _: read_tflite_model(content))
 
 
 def read_tflite_model(content: bytes) -> TfliteFile:
-    """Read a model from bytes.
-
-    Args:
-        content: a flat buffer.
-
-    Raises:
-        GraphError: as :func:`read_tflite`.
-    """
+    """Read a model from bytes."""
     package = tflite()
     if content[4:8] != _IDENTIFIER:
         raise GraphError("this is not a TensorFlow Lite model; its identifier is not TFL3")

@@ -71,28 +71,12 @@ def load_tflite(path: str | os.PathLike[str], *, batch: int | None = None) -> Gr
 
 
 def import_tflite_model(content: bytes, *, batch: int | None = None) -> Graph:
-    """Import a TensorFlow Lite model in memory.
-
-    Args:
-        content: a flat buffer.
-        batch: as for :func:`load_tflite`.
-
-    Raises:
-        GraphError, ShapeError: as :func:`load_tflite`.
-    """
+    """Import a TensorFlow Lite model in memory."""
     return import_tflite_file(read_tflite_model(content), batch=batch)
 
 
 def import_tflite_file(file: TfliteFile, *, batch: int | None = None) -> Graph:
-    """Import a parsed TensorFlow Lite model.
-
-    Args:
-        file: the model.
-        batch: as for :func:`load_tflite`.
-
-    Raises:
-        GraphError, ShapeError: as :func:`load_tflite`.
-    """
+    """Import a parsed TensorFlow Lite model."""
     used = [one for one in file.operators if not _computes_shapes(file, one)]
     unknown = [
         f"{one.kind} of tensor {_made(file, one)!r} is not known" for one in used if one.kind not in RULES
@@ -147,16 +131,11 @@ class TfliteImporter:
         self._plain[place] = tensor.name
 
     def graph(self) -> Graph:
-        """Return the imported graph."""
         names = [self.plain(place) for place in self.file.outputs]
         return self.builder.graph(self.file.name, names)
 
     def take(self, operator: FileOperator) -> None:
-        """Import an operator.
-
-        Raises:
-            GraphError: the operator does not fit. The message names it.
-        """
+        """Import an operator."""
         least, rule = RULES[operator.kind]
         try:
             if len(operator.outputs) != 1 or len(operator.inputs) < least or -1 in operator.inputs[:least]:
@@ -173,7 +152,6 @@ class TfliteImporter:
         """Return a tensor's scales and zero points.
 
         Args:
-            tensor: the file's tensor.
             axis: axis of several scales, if it differs from the file's.
         """
         if not tensor.scale or tensor.dtype not in QUANTIZED:
@@ -185,11 +163,7 @@ class TfliteImporter:
         )
 
     def constant(self, place: int) -> np.ndarray:
-        """Return a constant's values.
-
-        Raises:
-            GraphError: the tensor is only known at run time.
-        """
+        """Return a constant's values."""
         values = self.file.tensors[place].values
         if values is None:
             raise GraphError(f"tensor {self.file.tensors[place].name!r} must be a constant")
@@ -236,14 +210,7 @@ class TfliteImporter:
     def emit(
         self, operator: FileOperator, what: Operator, inputs: Sequence[str], *, first: bool = False
     ) -> None:
-        """Add an operator, and the bounds of its fused activation.
-
-        Args:
-            operator: the file's operator.
-            what: the graph's operator.
-            inputs: names of tensors.
-            first: whether the result has channels first.
-        """
+        """Add an operator, and the bounds of its fused activation."""
         place = operator.outputs[0]
         tensor = self.file.tensors[place]
         if place in self._plain or place in self._first:

@@ -123,10 +123,6 @@ class Function(_Unary):
     """A function of one variable.
 
     On int8 and uint8 it is a table of 256 values.
-
-    Attributes:
-        function: a key of :data:`~accel.graph.float_functions.FUNCTIONS`.
-        parameters: by name, without defaults.
     """
 
     function: str
@@ -201,9 +197,6 @@ class Add(_Broadcasting):
     int8 and uint8: ``sat(rne(fma(a, ra, fma(b, rb, c))))`` with ``ra = sa / sy``, ``rb = sb / sy`` and ``c =
     zy - fma(ra, za, rb * zb)``, as ONNX Runtime's QLinearAdd. With several dtypes, ONNX Runtime dequantizes,
     adds in float32 and quantizes.
-
-    Attributes:
-        in_float32: do so with one dtype, too.
     """
 
     in_float32: bool = False
@@ -215,7 +208,6 @@ class Add(_Broadcasting):
             require_per_tensor(self, *operands, out)
 
     def adds_float32(self, operands: Sequence[Tensor], out: Tensor) -> bool:
-        """Whether quantized operands are added in float32."""
         return self.in_float32 or any(one.dtype != out.dtype for one in operands)
 
     def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
@@ -264,11 +256,7 @@ def swaps_operands(operands: Sequence[Tensor], out: Tensor) -> bool:
 @dataclass(frozen=True, kw_only=True)
 class Mul(_Broadcasting):
     """A product. int8 and uint8: ``sat(rne((a - za) * (b - zb) * ((sa * sb) / sy) + zy))`` in float32,
-    rounding after each operation, as ONNX Runtime's QLinearMul.
-
-    Attributes:
-        in_float32: dequantize, multiply and quantize instead.
-    """
+    rounding after each operation, as ONNX Runtime's QLinearMul."""
 
     in_float32: bool = False
 

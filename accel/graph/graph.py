@@ -32,7 +32,6 @@ class Graph:
 
     Attributes:
         constants: C-contiguous arrays, in the tensor's shape and dtype.
-        nodes: each after its producers.
     """
 
     name: str
@@ -69,12 +68,7 @@ def build_graph(
     inputs: Sequence[str],
     outputs: Sequence[str],
 ) -> Graph:
-    """Return a valid graph, with sorted nodes, and without unneeded nodes and tensors.
-
-    Raises:
-        GraphError: a cycle, a tensor with no or two producers, operands that do not fit, an unknown output,
-            or a too large graph.
-    """
+    """Return a valid graph, with sorted nodes, and without unneeded nodes and tensors."""
     known: dict[str, Tensor] = {}
     for tensor in tensors:
         if tensor.name in known:
@@ -104,11 +98,7 @@ def build_graph(
 
 
 def sort_nodes(nodes: Iterable[Node], given: Iterable[str]) -> list[Node]:
-    """Sort nodes so that each follows its producers. A sorted order remains.
-
-    Raises:
-        GraphError: a cycle, or a tensor with no or two sources.
-    """
+    """Sort nodes so that each follows its producers. A sorted order remains."""
     unsorted = list(nodes)
     if len(unsorted) > MAX_NODES:
         raise GraphError(f"the graph has {len(unsorted)} nodes; it may have {MAX_NODES}")

@@ -33,7 +33,6 @@ class Builder:
         self._names.reserve(names)
 
     def fresh(self, name: str) -> str:
-        """Return an unused name."""
         return self._names.fresh(name)
 
     def input(self, tensor: Tensor) -> None:
@@ -41,11 +40,7 @@ class Builder:
         self.inputs.append(tensor.name)
 
     def constant(self, name: str, values: Array, quantization: Quantization | None = None) -> str:
-        """Declare a constant, and return its name.
-
-        Raises:
-            GraphError: unsupported dtype or shape, or existing name.
-        """
+        """Declare a constant, and return its name."""
         self._add(Tensor(name=name, shape=values.shape, dtype=values.dtype.name, quantization=quantization))
         self.constants[name] = values
         return name
@@ -63,12 +58,7 @@ class Builder:
         """Add a node, and return the name of its result.
 
         Args:
-            dtype: by default the first operand's.
             quantization: of the result. Moves keep the first operand's.
-            name: by default the result's.
-
-        Raises:
-            GraphError: the operands do not fit the operator.
         """
         operands = [self.tensors[one] for one in inputs]
         if not operands:
@@ -116,9 +106,6 @@ class Builder:
 
         A tensor without quantization gets this one, with all that its values were moved from. Another
         quantization takes a :class:`~accel.graph.elementwise_operators.Reinterpret`.
-
-        Raises:
-            GraphError: the quantization does not fit the tensor.
         """
         tensor = self.tensors[name]
         if tensor.quantization == quantization:

@@ -41,11 +41,7 @@ def evaluate_operator(node: Node, operands: Sequence[Tensor], arrays: Sequence[A
 
 
 def check_inputs(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the inputs in the graph's order.
-
-    Raises:
-        ShapeError: an input is missing, unknown, or has another shape or dtype.
-    """
+    """Return the inputs in the graph's order."""
     for name in inputs:
         if name not in graph.inputs:
             raise ShapeError(f"{name!r} is not an input of the network; {nearest(name, graph.inputs)}")

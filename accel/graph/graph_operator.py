@@ -27,11 +27,7 @@ class Operator(ABC):
         return type(self).__name__
 
     def result_shape(self, operands: Sequence[Tensor]) -> Shape:
-        """Return the shape of the result.
-
-        Raises:
-            GraphError: number or shapes of operands are wrong.
-        """
+        """Return the shape of the result."""
         least, most = self.COUNT
         if not least <= len(operands) <= most:
             counts = str(least) if least == most else f"{least} or {most}"

@@ -54,9 +54,6 @@ class Quantization:
 
         Args:
             axis: ignored if scale and zero point are single.
-
-        Raises:
-            GraphError: a scale is not positive and finite, shapes do not fit, or there is no axis.
         """
         scales, zeros = (np.atleast_1d(np.asarray(one)) for one in (scale, zero))
         if scales.ndim != 1 or zeros.ndim != 1:

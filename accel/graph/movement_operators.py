@@ -135,7 +135,6 @@ class Pad(Movement):
     """The operand with values around it.
 
     Attributes:
-        begin, end: numbers of values for each axis.
         value: stored value if ``mode`` is ``constant``.
         mode: ``constant``, ``edge`` or ``reflect``, as in numpy.
     """

@@ -116,7 +116,6 @@ class Conv(Product):
 
     Attributes:
         windows: padding has the value of the number zero.
-        groups: of channels.
     """
 
     windows: Windows
@@ -171,11 +170,7 @@ class Conv(Product):
 
 @dataclass(frozen=True, kw_only=True)
 class MatMul(Product):
-    """A matrix product like numpy's ``matmul``: data (..., M, K), weights (..., K, N), bias (N,).
-
-    Attributes:
-        alpha: factor of the product.
-    """
+    """A matrix product like numpy's ``matmul``: data (..., M, K), weights (..., K, N), bias (N,)."""
 
     alpha: float = 1.0
 

@@ -19,11 +19,7 @@ class QdqRewriting:
     """A rewriting in progress.
 
     Attributes:
-        old, new: the graphs.
-        opaque: as for :func:`~accel.graph.float_regions.passes_dequantize`.
-        integers: the dequantized integers of float tensors.
         separated: float tensors that ONNX Runtime computes in float32.
-        new_names: not in the old graph.
     """
 
     def __init__(self, graph: Graph, opaque: Collection[str]) -> None:
@@ -78,11 +74,7 @@ class QdqRewriting:
         return found
 
     def emitter(self, operator: Operator, inputs: Sequence[str], out: Tensor, name: str) -> Emitter:
-        """Return an emitter of one node.
-
-        Args:
-            out: has the result's dtype and quantization.
-        """
+        """Return an emitter of one node."""
 
         def emit(output: str) -> str:
             return self.new.emit(

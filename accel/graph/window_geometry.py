@@ -52,11 +52,7 @@ class Windows:
         return tuple((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations, strict=True))
 
     def outputs(self, sizes: Shape) -> Shape:
-        """Return the number of windows along each axis.
-
-        Raises:
-            GraphError: no window fits, or the number of axes is wrong.
-        """
+        """Return the number of windows along each axis."""
         if len(sizes) != self.rank:
             raise GraphError(f"windows slide along {self.rank} axes; the tensor has {len(sizes)} of them")
         padded = tuple(n + a + b for n, a, b in zip(sizes, self.begin, self.end, strict=True))

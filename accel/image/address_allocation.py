@@ -21,10 +21,6 @@ def free_address(
 
     Args:
         used: start and stop of other ranges, in the window.
-        name: of the program in errors.
-
-    Raises:
-        ProgramError: there is no room.
     """
     base = config.mem_base
     taken = [(base + start, base + stop) for start, stop in used]

@@ -43,11 +43,7 @@ def is_vector(folder: Path) -> bool:
 
 
 def load_vector(path: str | Path) -> Image:
-    """Read a vector's folder. Instructions lie in the first unused pages.
-
-    Raises:
-        ConfigError, ProgramError: a file is missing or damaged.
-    """
+    """Read a vector's folder. Instructions lie in the first unused pages."""
     folder = Path(path)
     try:
         return _read(folder)

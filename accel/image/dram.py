@@ -60,7 +60,6 @@ class Dram:
         self._view(address, raw.size)[:] = raw
 
     def read_rows(self, rows: DramRows) -> Bytes:
-        """Return a copy, uint8[rows, row_bytes]."""
         return np.array(self.view_rows(rows), order="C")
 
     def lasting_rows(self, rows: DramRows) -> Bytes | None:
@@ -74,7 +73,6 @@ class Dram:
         return np.stack([self.read(rows.start + y * rows.stride, rows.row_bytes) for y in range(rows.rows)])
 
     def write_rows(self, rows: DramRows, data: Bytes) -> None:
-        """Write uint8[rows, row_bytes]. Of overlapping rows, the last one stays."""
         if self._in_one_extent(rows) and rows.stride >= rows.row_bytes:
             self._strided(rows)[:] = data
             return

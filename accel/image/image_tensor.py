@@ -66,11 +66,7 @@ class ImageTensor:
         }
 
     def pack(self, values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-        """Return bytes for DRAM.
-
-        Raises:
-            ShapeError: the program cannot take a value.
-        """
+        """Return bytes for DRAM."""
         if self.preparation is not None:
             values = self.preparation.apply(self.name, values)
         if self.view is not None:
@@ -103,11 +99,7 @@ class Region:
 
 
 def read_region(data: Any) -> Region:
-    """Invert :meth:`Region.to_dict`.
-
-    Raises:
-        ProgramError: a value is missing, of the wrong type or out of range.
-    """
+    """Invert :meth:`Region.to_dict`."""
     name, nbytes = read_entry(data, "name", str), read_entry(data, "bytes", int)
     if not name.isidentifier():
         raise ProgramError(f"the name of a region is {reprlib.repr(name)}; it must be an identifier")
@@ -119,11 +111,7 @@ def read_region(data: Any) -> Region:
 
 
 def read_tensor(data: Any) -> ImageTensor:
-    """Invert :meth:`ImageTensor.to_dict`.
-
-    Raises:
-        ProgramError: a value is missing, of the wrong type or out of range.
-    """
+    """Invert :meth:`ImageTensor.to_dict`."""
     name, role, dtype = (read_entry(data, key, str) for key in ("name", "role", "dtype"))
     if not name.isidentifier():
         raise ProgramError(f"the name of a tensor is {reprlib.repr(name)}; it must be an identifier")

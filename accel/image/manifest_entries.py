@@ -10,11 +10,7 @@ T = TypeVar("T")
 
 
 def read_entry(data: Any, key: str, kind: type[T]) -> T:
-    """Return a value of the required type.
-
-    Raises:
-        ProgramError: as from the functions below, it is missing, of another type or out of range.
-    """
+    """Return a value of the required type."""
     if not isinstance(data, dict) or key not in data:
         raise ProgramError(f"its manifest has no {key!r} where one is needed")
     value = data[key]

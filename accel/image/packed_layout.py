@@ -25,9 +25,6 @@ class Preparation:
 
     Attributes:
         accepted: values outside of this range are refused.
-
-    Raises:
-        ProgramError: a number exceeds the difference of two int32.
     """
 
     accepted: tuple[int, int]
@@ -40,11 +37,7 @@ class Preparation:
                 raise ProgramError(f"a preparation has the number {number}; it must be in ±{_FARTHEST}")
 
     def apply(self, name: str, values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """Return values to pack.
-
-        Raises:
-            ShapeError: a value is outside ``accepted``.
-        """
+        """Return values to pack."""
         low, high = self.accepted
         if values.size and (values.min() < low or values.max() > high):
             worst = values.min() if values.min() < low else values.max()
@@ -80,10 +73,6 @@ class BlockDiagonal:
         [c d]     ->    [0 0 c d]     two merged groups of one row and two columns each
         [e f]           [e f 0 0]
         [g h]           [0 0 g h]
-
-    Attributes:
-        rows: of a group.
-        merged: groups side by side.
     """
 
     rows: int
@@ -161,9 +150,7 @@ class PackedLayout:
     """``logical[d] = sum over k of coefficients[d][k] * packed[k]``.
 
     Attributes:
-        shape: of the plain array.
         packed: shape of the packed array, with the element's dimensions last.
-        element_dims: number of dimensions of an element.
         coefficients: a row per logical dimension, a column per packed one, none negative. A column of zeros
             repeats the data.
     """
@@ -200,13 +187,11 @@ class PackedLayout:
         return any(size > 1 and not any(c) for size, c in zip(self.packed, columns, strict=True))
 
     def pack(self, plain: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the packed array, with zeros where the plain one ends."""
         padded = np.zeros(self.extents, dtype=plain.dtype)
         padded[tuple(slice(0, n) for n in plain.shape)] = plain
         return np.ascontiguousarray(self._view(padded))
 
     def unpack(self, packed: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the plain array."""
         padded = np.zeros(self.extents, dtype=packed.dtype)
         self._view(padded)[...] = packed
         return np.ascontiguousarray(padded[tuple(slice(0, n) for n in self.shape)])

@@ -19,7 +19,6 @@ class Options:
     Attributes:
         workload: for example ``conv2d``, or None for a user's schedule.
         fold: whether reset and bias were folded into one step, if known.
-        without: reorder passes that were turned off.
     """
 
     workload: str | None = None
@@ -57,11 +56,7 @@ PLAIN = "plain"
 
 @dataclass(frozen=True, kw_only=True)
 class Mapped:
-    """The expression computed instead of the requested one.
-
-    Attributes:
-        expression: as :mod:`accel.compiler.expr.expression_data` writes it.
-    """
+    """The expression computed instead of the requested one."""
 
     name: str
     expression: Mapping[str, Any]
@@ -87,7 +82,6 @@ class Source:
 
     Attributes:
         expression: the tensor expression, as :mod:`accel.compiler.expr.expression_data` writes it.
-        schedule: the steps, as :mod:`accel.compiler.schedule.schedule_steps` applies them.
         mapped: the expression of the schedule, or None if it is ``expression``.
     """
 

@@ -25,14 +25,8 @@ class View:
     """``inner.reshape(sizes)[k] = tensor[coefficients @ k - before]``, and ``fill`` beyond the edges.
 
     Attributes:
-        shape: of the user's tensor.
-        before: subtracted from each index.
         sizes: dimensions of the view, in row-major order.
         coefficients: a row per dimension of the user's tensor, a column per one of ``sizes``.
-        fill: the value beyond the edges.
-
-    Raises:
-        ProgramError: the numbers do not describe such a view.
     """
 
     shape: tuple[int, ...]

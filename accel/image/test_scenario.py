@@ -30,12 +30,7 @@ class Contents:
     data: bytes
 
     def check(self, config: Config) -> None:
-        """Check the contents.
-
-        Raises:
-            ProgramError: no such scratchpad, parts of elements, elements beyond the last, or a value that
-                does not fit.
-        """
+        """Check the contents."""
         pads = scratchpads_of(config)
         pad = pads.get(self.scratchpad)
         if pad is None:
@@ -107,7 +102,6 @@ class Expected:
     Attributes:
         cause: of the error that ends it, or NONE.
         instruction: at which it ends, or None for any.
-        memory: offsets in the window, and contents.
         tokens: counters at the end, or None for any.
         racy: whether the token check must find a race.
     """
@@ -145,14 +139,7 @@ class Expected:
 
 
 def cause_by_label(label: str, *, of_error: bool = False) -> Cause:
-    """Return the cause with a name, for example ``dst-index``.
-
-    Args:
-        of_error: refuse ``none``.
-
-    Raises:
-        ProgramError: there is no such cause.
-    """
+    """Return the cause with a name, for example ``dst-index``."""
     named = {cause.label: cause for cause in Cause if cause is not Cause.NONE or not of_error}
     if label not in named:
         raise ProgramError(f"{label!r} is not a cause of an error; {nearest(label, named)}")

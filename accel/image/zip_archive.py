@@ -42,12 +42,7 @@ def _add(archive: zipfile.ZipFile, name: str, content: bytes, *, stored: bool) -
 
 
 class Archive:
-    """An archive to read.
-
-    Raises:
-        ProgramError: from every method: a member is missing, too large, or packed in an unknown way.
-        BadZipFile: the archive is damaged, see :func:`damage`.
-    """
+    """An archive to read."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._held = file.seek(0, os.SEEK_END)
@@ -76,7 +71,6 @@ class Archive:
         return data
 
     def member(self, name: str, size: int, most: int) -> bytes:
-        """Return a member's content of ``size`` bytes, ``most`` at most."""
         most = min(max(size, 0), most)
         found = self._info(name).file_size
         if found > most:

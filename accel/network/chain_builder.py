@@ -47,9 +47,6 @@ def build_chain(graph: Graph, parts: Sequence[NetworkPart], needed: set[str], co
 
     Args:
         needed: tensors that the host or another chain needs.
-
-    Raises:
-        GraphError: the machine's memory is too small.
     """
     return _ChainBuilder(graph, parts, needed, config).build()
 

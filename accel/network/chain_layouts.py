@@ -14,9 +14,7 @@ class TensorLayouts:
     """A tensor that lies in strips, or that a layer reads in strips.
 
     Attributes:
-        size: height and width of the picture.
         layouts: by buffer name. The plain buffer has the tensor's name.
-        written: the layer's buffer.
         exchanges: fill the other buffers and the halos, in this order, each with the names of source, target
             and scratch buffer.
     """
@@ -59,11 +57,7 @@ def layouts_read(part: NetworkPart, name: str) -> list[StripLayout]:
 def tensor_layouts(
     layers: Sequence[NetworkPart], needed: Collection[str], parts: Sequence[NetworkPart], config: Config
 ) -> dict[str, TensorLayouts]:
-    """Return the layouts of tensors in strips.
-
-    Args:
-        needed: tensors needed outside of the chain.
-    """
+    """Return the layouts of tensors in strips."""
     found: dict[str, TensorLayouts] = {}
     for part in layers:
         name = part.fused.output

@@ -25,10 +25,6 @@ class ChainMemory:
     """Allocates the DRAM of a chain.
 
     Attributes:
-        aliases: tensors inside other tensors.
-        segments: offsets and contents of constants.
-        operands: by the program's inputs.
-        outputs: tensors by the program's outputs.
         activations: the region of the tensors between the layers.
     """
 
@@ -115,7 +111,6 @@ class ChainMemory:
         return self.aliases.location(name)[0]
 
     def offset(self, buffer: str) -> int | None:
-        """Return the offset, or None if no layer of the chain writes the buffer."""
         root, bytes_before = self.aliases.location(buffer)
         return self._buffers[root].offset + bytes_before if root in self._buffers else None
 

@@ -45,7 +45,6 @@ def insert_fastest_tokens(
     """Insert the tokens of the fastest strategy.
 
     Args:
-        layers: by instruction.
         producers: the last layer that each layer reads.
         segments: constants in DRAM, which contain the micro-ops.
 

@@ -15,11 +15,7 @@ class Chain:
     """Layers that the machine executes one after another.
 
     Attributes:
-        parts: layers, and parts that move nothing.
-        operands: by the program's inputs.
-        outputs: tensors by the program's outputs.
         ends: index after the last instruction of each layer.
-        memory: offsets of tensors between layers.
         compared: cycles by strategy. The fastest was chosen, see :mod:`accel.network.chain_waits`.
     """
 
@@ -36,7 +32,6 @@ class Chain:
         return tuple(part for part in self.parts if part.on_machine)
 
     def with_constants(self, graph: Graph) -> Program:
-        """Return the program with the graph's constants as its own."""
         segments, tensors = list(self.program.segments), list(self.program.tensors)
         for at, tensor in enumerate(tensors):
             operand = self.operands.get(tensor.name)

@@ -27,7 +27,6 @@ class ClampedLinear:
         weight: int8, not zero.
         bias: int32.
         scale: float32, positive.
-        low, high: bounds of the result.
     """
 
     weight: int

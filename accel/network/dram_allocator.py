@@ -20,11 +20,7 @@ class DramAllocator:
         self._end = 0
 
     def allocate(self, name: str, nbytes: int, like_offset: int = 0) -> Part:
-        """Allocate bytes with the same offset within a page as ``like_offset``.
-
-        Raises:
-            GraphError: the window is too small.
-        """
+        """Allocate bytes with the same offset within a page as ``like_offset``."""
         start = -(-self._end // self.alignment) * self.alignment + like_offset % self.alignment
         self._end = start + nbytes
         if self._end > self._limit:

@@ -22,9 +22,7 @@ class FusedNodes:
     Attributes:
         main: a convolution or another product, or any node that is not fused.
         pad: a Pad before it, with the value that stands for the number zero.
-        clips: bounds after it.
         addition: the sum of their result and another tensor.
-        sum_clips: bounds after that.
     """
 
     main: Node

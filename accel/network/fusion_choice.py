@@ -55,7 +55,6 @@ class Alternative:
     Attributes:
         stages: each piece, for example ``Conv + Clip`` or ``Add on the host``.
         cost: None if the machine does not support it.
-        refused: why it does not.
     """
 
     stages: tuple[str, ...]
@@ -87,7 +86,6 @@ class FusionChoice:
     """The alternatives of a group, the chosen one first.
 
     Attributes:
-        name: names of the group's main nodes.
         alternatives: chosen, others by cycles, unsupported.
     """
 
@@ -149,7 +147,6 @@ class _Placements:
 
     Attributes:
         options: none if only the machine could fuse them, and does not support it.
-        cost: on the machine.
     """
 
     options: list[PlacementOption]
@@ -158,11 +155,7 @@ class _Placements:
 
 
 class FusionChooser:
-    """Chooses alternatives, and caches costs.
-
-    Args:
-        approximate: as for :func:`~accel.network.placement.place`.
-    """
+    """Chooses alternatives, and caches costs."""
 
     def __init__(self, graph: Graph, config: Config, *, approximate: bool) -> None:
         self._graph = graph

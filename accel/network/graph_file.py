@@ -26,11 +26,7 @@ VERSION = 1
 
 
 def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
-    """Write a graph, all or nothing.
-
-    Raises:
-        ProgramError: the file cannot be written.
-    """
+    """Write a graph, all or nothing."""
     target = check_path("graph", path)
     data = {"format": FORMAT, "version": VERSION, "graph": graph_to_data(graph)}
     buffer = io.BytesIO()
@@ -39,11 +35,7 @@ def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
 
 
 def load_graph(path: str | os.PathLike[str]) -> Graph:
-    """Read a graph.
-
-    Raises:
-        ProgramError: the file cannot be read, is damaged, not a graph file, or of a newer version.
-    """
+    """Read a graph."""
     source, name = check_path("graph", path), f"graph {os.fspath(path)!r}"
     try:
         with open(source, "rb") as file:
@@ -76,11 +68,7 @@ def constant_members(graph: Graph) -> list[tuple[str, bytes]]:
 
 
 def read_graph(data: dict[str, Any], archive: Archive) -> Graph:
-    """Read the graph of an archive.
-
-    Raises:
-        GraphError, ProgramError: it is damaged.
-    """
+    """Read the graph of an archive."""
     numbers = iter(range(len(read_entry(read_entry(data, "graph", dict), "constants", list))))
 
     def read(tensor: Tensor) -> Array:

@@ -210,11 +210,7 @@ class _LayoutSearch:
     # --- the result ------------------------------------------------------------------------------
 
     def compile(self, at: int, candidate: LayerCandidate) -> NetworkPart:
-        """Compile a layer.
-
-        Raises:
-            ScheduleError: the compiler uses other layouts.
-        """
+        """Compile a layer."""
         part = self._parts[at]
         if candidate.choice is None:
             return part

@@ -6,11 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class LiveRange:
-    """The steps in which a tensor occupies memory.
-
-    Attributes:
-        first, last: steps, both included.
-    """
+    """The steps in which a tensor occupies memory."""
 
     name: str
     nbytes: int
@@ -26,7 +22,6 @@ class MemoryPlan:
     """An offset for each tensor.
 
     Attributes:
-        offsets: byte offsets by name.
         bound: live bytes of the busiest step, the least possible size.
     """
 

@@ -186,9 +186,5 @@ def load_tflite(path: str | os.PathLike[str], *, batch: int | None = None) -> Ne
 
 
 def read_network(path: str | os.PathLike[str], *, batch: int | None = None) -> Network:
-    """Load a TensorFlow Lite model if the name ends in ``.tflite``, else an ONNX model.
-
-    Raises:
-        GraphError, ShapeError: as :func:`load_onnx` and :func:`load_tflite`.
-    """
+    """Load a TensorFlow Lite model if the name ends in ``.tflite``, else an ONNX model."""
     return load_tflite(path, batch=batch) if is_tflite(path) else load_onnx(path, batch=batch)

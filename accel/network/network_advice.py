@@ -34,10 +34,6 @@ def advise_network(
 
     Args:
         result: of ``run(record=True)``.
-        seconds: limit of processor time.
-
-    Raises:
-        AccelError: nothing ran on the machine, or events were not recorded.
     """
     path = result.known_path
     if path is None:

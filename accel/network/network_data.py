@@ -17,11 +17,7 @@ from accel.run.program import Program
 
 
 def part_to_data(part: NetworkPart, numbers: dict[str, int]) -> dict[str, Any]:
-    """Return a part as plain data.
-
-    Args:
-        numbers: of the graph's nodes, by output.
-    """
+    """Return a part as plain data."""
     fused = part.fused
 
     def number(node: Node | None) -> int | None:
@@ -41,11 +37,7 @@ def part_to_data(part: NetworkPart, numbers: dict[str, int]) -> dict[str, Any]:
 
 
 def part_from_data(graph: Graph, data: Any) -> NetworkPart:
-    """Invert :func:`part_to_data`.
-
-    Raises:
-        ProgramError: the data is damaged.
-    """
+    """Invert :func:`part_to_data`."""
 
     def node(number: Any) -> Node:
         if type(number) is not int or not 0 <= number < len(graph.nodes):
@@ -89,11 +81,7 @@ def chain_to_data(chain: Chain, program: dict[str, Any]) -> dict[str, Any]:
 
 
 def chain_from_data(graph: Graph, data: Any, parts: tuple[NetworkPart, ...], program: Program) -> Chain:
-    """Invert :func:`chain_to_data`.
-
-    Raises:
-        ProgramError: the data is damaged.
-    """
+    """Invert :func:`chain_to_data`."""
     operands = dict(_operand_from_data(graph, one) for one in read_entry(data, "operands", list))
     outputs = read_entry(data, "outputs", dict)
     for name in outputs.values():

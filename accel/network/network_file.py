@@ -88,11 +88,7 @@ def load_network(path: str | Path) -> NetworkProgram:
 
 
 def single_program(network: NetworkProgram, path: str) -> Program:
-    """Return the only program of a network, with its constants.
-
-    Raises:
-        ProgramError: the network has several programs, or none.
-    """
+    """Return the only program of a network, with its constants."""
     if len(network.chains) != 1:
         raise ProgramError(
             f"network {path!r} has {len(network.chains)} programs, with the host in between; 'accel run' and "

@@ -38,11 +38,7 @@ class NetworkReport:
     """The page of a run.
 
     Args:
-        result: of a run with simulated time.
         advised: from :func:`~accel.network.network_advice.advise_network`, or None to omit the section.
-
-    Raises:
-        AccelError: time was not simulated.
     """
 
     def __init__(

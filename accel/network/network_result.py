@@ -102,7 +102,6 @@ def machine_layer_results(
 
     Args:
         program: number of the chain, counted from 1.
-        causes: find the critical path.
     """
     begins = [0, *chain.ends[:-1]]
     cycles = layer_cycles(chain, result.timing)

@@ -26,8 +26,6 @@ class NetworkPart:
     """Fused nodes with their placement.
 
     Attributes:
-        where: ``machine`` or ``host``.
-        reason: why on the host, else empty.
         layer, program: of the machine, or None on the host and from a file.
         layouts: of pictures in strips, or None otherwise, and from a file.
         mapping: empty if unknown.
@@ -68,11 +66,7 @@ class _LayerCompiler:
         self._known: list[tuple[LoweredLayer, Program, int]] = []
 
     def program(self, layer: LoweredLayer) -> tuple[Program, int]:
-        """Return a layer's program and its cycles in isolation. The chain is checked later.
-
-        Raises:
-            NotOnMachine: the compiler finds no schedule.
-        """
+        """Return a layer's program and its cycles in isolation. The chain is checked later."""
         is_packed = host_packs_data(self._graph, layer)
         for other, program, cycles in self._known:
             is_equal = (other.operator, other.parameters) == (layer.operator, layer.parameters)
@@ -108,9 +102,6 @@ def place(
 
     Returns:
         Parts in an order of execution, and choices of groups with alternatives.
-
-    Raises:
-        GraphError: the machine has ``post=0``.
     """
     if not machine.config.post:
         raise GraphError(

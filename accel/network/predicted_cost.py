@@ -73,11 +73,7 @@ ZERO_COST = Cost(cycles=0, host_cycles=0, nbytes=0)
 
 
 def machine_cost(graph: Graph, fused: FusedNodes, layer: LoweredLayer, config: Config) -> Cost:
-    """Predict the cost of a layer on the machine.
-
-    Raises:
-        ScheduleError: no schedule fits the machine.
-    """
+    """Predict the cost of a layer on the machine."""
     best = choose_layer_mapping(graph, layer, config).candidates[0]
     residuals = sum(prod(operand.shape) for operand in layer.operands if operand.name == "residual")
     nbytes = best.read_bytes + residuals + graph.tensors[fused.output].size  # int8 or uint8: a byte each

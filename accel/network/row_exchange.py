@@ -46,7 +46,6 @@ class RowExchange:
 
     Attributes:
         source: a written layout, whose halo is not read.
-        target: the layout to fill.
         is_in_place: whether only the source's halo is filled.
     """
 
@@ -109,11 +108,7 @@ class RowExchange:
 
     @cached_property
     def chunks(self) -> list[tuple[range, range]]:
-        """Blocks and columns that are exchanged together.
-
-        Raises:
-            ScheduleError: one column of a block does not fit, or a transposed target has other strips.
-        """
+        """Blocks and columns that are exchanged together."""
         strips = (self.source.strips, self.source.lines)
         if self.target.transposed and strips != (self.target.strips, self.target.lines):
             raise ScheduleError("a transposed layout has other strips than its source")
@@ -140,7 +135,6 @@ class RowExchange:
 
     @property
     def scratch_elements(self) -> int:
-        """Elements of DRAM for transposed elements."""
         return 0 if self.target.transposed else self._read_elements
 
     @cached_property

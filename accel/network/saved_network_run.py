@@ -59,11 +59,6 @@ def saved_network(
 
     Args:
         result: of ``run(record=True)``.
-        name: title, by default the graph's.
-        overrides: changed fields of the machine.
-
-    Raises:
-        AccelError: nothing ran on the machine, or events were not recorded.
     """
     if not result.runs:
         raise AccelError(

@@ -33,7 +33,6 @@ class StripLayout:
 
     Attributes:
         strips: 1 for a plain picture.
-        halo_above, halo_below: repeated lines of neighbouring strips.
         fill: value of halo lines outside the picture.
         shift: added to bytes of transposed elements: -128 turns uint8 into int8.
     """

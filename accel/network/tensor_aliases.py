@@ -96,7 +96,6 @@ class Aliases:
 
     Attributes:
         inside: the tensor that contains each alias, and the bytes before it.
-        nbytes: sizes of results of Concats.
         orders: byte orders of concatenated, sliced or repeated tensors.
     """
 

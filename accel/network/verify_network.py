@@ -56,13 +56,7 @@ def verify(
 
 
 def verify_graph(graph: Graph, path: str | os.PathLike[str], values: Mapping[str, Array]) -> Verification:
-    """Compare an imported graph with ONNX Runtime, see :func:`verify`.
-
-    Args:
-        graph: as imported from the file.
-        path: the file.
-        values: an array for each input.
-    """
+    """Compare an imported graph with ONNX Runtime, see :func:`verify`."""
     has_original = not is_tflite(path) and not saturates()
     return Verification(
         operators=compare(graph, values),

@@ -29,15 +29,7 @@ _Access = list[Any]
 
 
 def certificate(program: Image) -> dict[str, Any]:
-    """Return the proof as plain data, see docs/explain/verification.md.
-
-    Args:
-        program: with initial DRAM and state.
-
-    Raises:
-        MachineError, DeadlockError, RaceError, ProgramFault: it is not proven, see
-            :meth:`~accel.proof.token_check.TokenReport.raise_if_bad`.
-    """
+    """Return the proof as plain data, see docs/explain/verification.md."""
     check_program(program).raise_if_bad()
     return claims(program)
 
@@ -68,11 +60,7 @@ def claims(program: Image) -> dict[str, Any]:
 
 
 def write_certificate(path: Path, found: dict[str, Any]) -> None:
-    """Write a certificate as JSON, all or nothing.
-
-    Raises:
-        ProgramError: the file cannot be written.
-    """
+    """Write a certificate as JSON, all or nothing."""
     write_atomically(path, json.dumps(found, separators=(",", ":")).encode())
 
 

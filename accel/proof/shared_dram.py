@@ -97,7 +97,6 @@ def _row_bounds(rows: DramRows) -> npt.NDArray[np.int64]:
 
 
 def _all_bounds(every: Sequence[DramRows]) -> list[npt.NDArray[np.int64]]:
-    """Return :func:`_row_bounds` of all, in as few arrays as possible."""
     solid = [rows.stride == rows.row_bytes or rows.rows == 1 for rows in every]
     parts = [_row_bounds(rows) for rows, one in zip(every, solid, strict=True) if not one]
     whole = [

@@ -54,10 +54,6 @@ def prove(
 ) -> Proof | None:
     """Prove that a program neither deadlocks nor races, and reads only written scratchpad elements.
 
-    Args:
-        program: without faults of single instructions.
-        config, memory, program_span, tokens, contents: see :func:`~accel.proof.token_check.check_tokens`.
-
     Returns:
         None if not proven.
     """

@@ -24,11 +24,7 @@ _WRITES = frozenset({Wait.WRITE_DATA, Wait.WRITE_LATENCY, Wait.OUTSTANDING, Wait
 
 @dataclass(frozen=True)
 class _Lever:
-    """A field, and the causes that another value may relieve.
-
-    Attributes:
-        halved: a smaller value is faster.
-    """
+    """A field, and the causes that another value may relieve."""
 
     waits: frozenset[Wait]
     units: tuple[Unit, ...] = tuple(Unit)

@@ -43,7 +43,6 @@ class WriteBursts:
 
     Attributes:
         slot_cycles: cycles of entering the path to the bus.
-        slots: the first cycle after.
         last_of: last burst of an instruction, or NONE.
     """
 
@@ -90,7 +89,6 @@ class PadWords:
     """Pad words, which a unit writes in cycles without data, one per cycle, in program order.
 
     Attributes:
-        last_cycles, first_cycles: of each instruction.
         waits_for: event before the first cycle, by kind and number: start of the LOAD, last pad word of an
             earlier LOAD, or last beat of a read.
     """

@@ -26,9 +26,6 @@ class DramAllocator:
 
         Args:
             wanted: bytes, and an offset that the result equals modulo ``step``, of each piece.
-
-        Raises:
-            ProgramError: there is not enough free memory.
         """
         self._collect()
         found: list[int] = []

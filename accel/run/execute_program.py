@@ -45,8 +45,6 @@ class Launch:
 
         Args:
             outputs: if the run ended well.
-            reference: computes the expected outputs to compare.
-            compulsory, carried, pack_seconds: see :class:`~accel.run.result.Result`.
         """
         done = self.execution
         mismatches = None

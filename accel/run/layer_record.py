@@ -10,7 +10,6 @@ class Layer:
     """A layer, as current and saved runs record it.
 
     Attributes:
-        where: ``machine`` or ``host``.
         mapping: empty on the host, or if unknown.
         program: counted from 1. None on the host.
         cycles: since the end of the previous layer, if simulated.

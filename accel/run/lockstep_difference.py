@@ -35,7 +35,6 @@ class Difference:
     Attributes:
         what: ``events``, ``outcome``, ``counters``, ``memory``, ``tokens`` or ``scratchpads`` (left over), or
             ``rules`` (of the bus).
-        sim, rtl: surroundings as lines of text.
     """
 
     what: str

@@ -34,9 +34,6 @@ def measure_plans(
 
     Returns:
         The choice with simulated plans first, by cycles, and by bytes if about equal.
-
-    Raises:
-        ScheduleError: none of the plans can be compiled.
     """
     planner, workload = planner_of(choice.mapping.workload), choice.mapping.workload
     chosen_plans = _choose_plans(choice.candidates, most)

@@ -54,11 +54,7 @@ class Replay:
 
 
 def load_any(path: str | Path) -> Program:
-    """Load a program file, an assembly text (``.s``) or a vector's folder.
-
-    Raises:
-        ConfigError, ProgramError: it cannot be read.
-    """
+    """Load a program file, an assembly text (``.s``) or a vector's folder."""
     source = Path(path)
     if source.is_dir() and is_vector(source):
         return as_program(load_vector(source))
@@ -73,11 +69,7 @@ def program_name(path: Path) -> str:
 
 
 def find_programs(paths: list[Path]) -> list[Path]:
-    """Return the programs in files and folders, in order, without duplicates.
-
-    Raises:
-        ProgramError: a path does not exist or contains no program.
-    """
+    """Return the programs in files and folders, in order, without duplicates."""
     found: list[Path] = []
     for path in paths:
         if not path.exists():
@@ -101,11 +93,7 @@ def _programs_in(folder: Path) -> Iterator[Path]:
 
 
 def load_test(path: str | Path) -> Program:
-    """Load a program with expected results.
-
-    Raises:
-        ConfigError, ProgramError: it cannot be read, or has no expected results.
-    """
+    """Load a program with expected results."""
     program = load_any(path)
     if program.expected is None:
         raise ProgramError(f"program {str(path)!r} has no expected results; .expect gives them in a test")
@@ -113,11 +101,7 @@ def load_test(path: str | Path) -> Program:
 
 
 def load_tests(paths: list[Path]) -> list[tuple[Path, Program]]:
-    """Load programs, from folders those with expected results.
-
-    Raises:
-        ConfigError, ProgramError: one cannot be read, or expected results are missing.
-    """
+    """Load programs, from folders those with expected results."""
     found = []
     for path in find_programs(paths):
         program = load_test(path) if path in paths else load_any(path)
@@ -142,13 +126,7 @@ def replay(
     max_cycles: int = DEFAULT_MAX_CYCLES,
     max_uops: int = DEFAULT_MAX_UOPS,
 ) -> Replay:
-    """Run a program from random scratchpads, apart from presets, and compare.
-
-    Args:
-        program: with :attr:`~accel.image.image.Image.expected`.
-        backend, hardware: see :meth:`~accel.run.program.Program.run`.
-        seed, order, max_cycles, max_uops: see :class:`~accel.run.run_options.RunOptions`.
-    """
+    """Run a program from random scratchpads, apart from presets, and compare."""
     expected = program.expected or Expected()
     options = RunOptions(seed=seed, order=order, max_cycles=max_cycles, max_uops=max_uops, look=True)
     begin = time.perf_counter()

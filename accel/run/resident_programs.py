@@ -19,11 +19,7 @@ output."""
 
 
 class ResidentProgram:
-    """A program in DRAM, everything except inputs and outputs at fixed offsets.
-
-    Raises:
-        ProgramError: it cannot be relocated, or DRAM is full.
-    """
+    """A program in DRAM, everything except inputs and outputs at fixed offsets."""
 
     def __init__(self, program: Program, dram: Dram, allocator: DramAllocator) -> None:
         self.bare = Image(
@@ -105,9 +101,6 @@ class ResidentPrograms:
 
         Args:
             running: the program that runs for it, perhaps made for some values.
-
-        Raises:
-            ProgramError: it cannot be relocated, or DRAM is full.
         """
         residents = self._of(program).residents
         if id(running) not in residents:

@@ -61,7 +61,6 @@ class Arranged:
     """How the host packs tensors for a program.
 
     Attributes:
-        packed_bytes: of inputs in DRAM.
         packing_factor: these bytes divided by those of the inputs, if any.
     """
 

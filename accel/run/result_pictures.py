@@ -25,12 +25,7 @@ def picture(method: str, result: object, **options: Any) -> Any:
     """Return what a method of a result shows.
 
     Args:
-        method: ``report``, ``timeline``, ``plot`` or ``advise``.
-        result: the result.
         options: of the function or class that makes it.
-
-    Raises:
-        AccelError: time was not simulated, or an extra is not installed.
     """
     module, _, maker = _MAKERS[method].partition(":")
     return getattr(import_module(module), maker)(result, **options)

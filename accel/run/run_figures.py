@@ -17,7 +17,6 @@ class ErrorFigures:
     """An error in a program.
 
     Attributes:
-        cause: ``mismatch``, ``race`` or one of :class:`~accel.core.fault_causes.Cause`.
         instruction, cycle: where and when, if known.
     """
 

@@ -26,7 +26,6 @@ class Headline:
     """The largest cause on the critical path, and a remedy.
 
     Attributes:
-        unit, cause: for example ``compute`` and ``slots``.
         share: part of the run, 0 to 1.
         ideal: the least that a program needs, as a clause, if known.
         step: the most promising change, as a clause.

@@ -24,7 +24,6 @@ class Packing:
 
     Attributes:
         packed, packed_bytes: copies, and their bytes in DRAM.
-        unpacked, unpacked_bytes: copies, except for comparisons.
         kept, kept_bytes: inputs found in DRAM in the required packing.
     """
 

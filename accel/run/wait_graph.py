@@ -49,12 +49,7 @@ class Edge(NamedTuple):
 
 
 class WaitGraph:
-    """The graph of a run.
-
-    Args:
-        address: of the first instruction.
-        tokens: before the run.
-    """
+    """The graph of a run."""
 
     def __init__(
         self,

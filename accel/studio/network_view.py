@@ -27,11 +27,7 @@ _Runner = Callable[[Limits], NetworkResult]
 
 
 def render_network(state: StudioState, path: str, limits: Limits) -> RenderedState:
-    """Compile and run a network.
-
-    Raises:
-        AccelError: it cannot be compiled or run, or exceeds a limit.
-    """
+    """Compile and run a network."""
     program, run = _compiled(path, state)
     for chain in program.chains:
         check_limit("instructions", len(chain.program.instructions), limits.instructions)

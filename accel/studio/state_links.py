@@ -20,11 +20,7 @@ def is_link(text: str) -> bool:
 
 
 def state_of_link(link: str) -> StudioState:
-    """Return the state of a link, for example ``http://127.0.0.1:8723/#eyJ3b3JrbG9hZCI6...``.
-
-    Raises:
-        AccelError: the link has no state, or a damaged one.
-    """
+    """Return the state of a link, for example ``http://127.0.0.1:8723/#eyJ3b3JrbG9hZCI6...``."""
     _, _, fragment = link.partition("#")
     try:
         text = base64.urlsafe_b64decode(fragment + "=" * (-len(fragment) % 4))
@@ -37,11 +33,7 @@ def state_of_link(link: str) -> StudioState:
 
 
 def state_of_file(path: Path) -> StudioState:
-    """Return the state in a file, as the studio's button *Save* writes it.
-
-    Raises:
-        AccelError: the file cannot be read, or does not hold a state.
-    """
+    """Return the state in a file, as the studio's button *Save* writes it."""
     try:
         data = _parsed(path.read_bytes())
     except OSError as error:

@@ -21,11 +21,7 @@ _MAX_NAME_CHARACTERS = 80
 
 
 class StudioFiles:
-    """Files by the page's names.
-
-    Raises:
-        AccelError: a file is missing, or no network or program.
-    """
+    """Files by the page's names."""
 
     def __init__(self, paths: tuple[Path, ...] = ()) -> None:
         self._paths: dict[str, Path] = {}
@@ -56,11 +52,7 @@ class StudioFiles:
         return {name: str(path) for name, path in self._paths.items()}
 
     def add(self, name: str, content: bytes) -> str:
-        """Store an uploaded file, and return its name.
-
-        Raises:
-            AccelError: no network or program, or too large.
-        """
+        """Store an uploaded file, and return its name."""
         _check_suffix(name)
         if len(content) > MAX_FILE_BYTES:
             raise AccelError(

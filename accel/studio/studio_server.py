@@ -171,9 +171,6 @@ def listening(port: int | None) -> socket.socket:
 
     Args:
         port: 0 for any free port. None for 8723, or for any free port if 8723 is taken.
-
-    Raises:
-        AccelError: the port cannot be used.
     """
     if port is None:
         try:
@@ -217,14 +214,9 @@ def serve(
     """Serve the studio until the user ends it.
 
     Args:
-        port: see :func:`listening`.
         announce: called with the address that the user has to open.
         paths: networks and programs that can be shown.
-        seconds: time limit of an answer.
         start: the state that the page shows first. A file that it names must be in ``paths``.
-
-    Raises:
-        AccelError: unusable port or file, or missing extra.
     """
     if not _IS_INSTALLED:
         raise AccelError(not_installed("the studio needs starlette", "studio"))

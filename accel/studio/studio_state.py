@@ -28,10 +28,6 @@ class StudioState:
         workload: an operator's name, or empty for a file.
         file: a name in :class:`~accel.studio.studio_files.StudioFiles`, or empty for an operator.
         program: number of the drawn program of a network, from 1, or 0 for all.
-        parameters: without defaults.
-        machine: one of :data:`~accel.core.config.NAMED`.
-        settings: changed fields.
-        pinned: a state to compare with.
     """
 
     workload: str = ""
@@ -46,11 +42,7 @@ class StudioState:
 
     @classmethod
     def from_data(cls, data: object) -> Self:
-        """Make a state from a page's data, checked when used.
-
-        Raises:
-            AccelError: the data has another form.
-        """
+        """Make a state from a page's data, checked when used."""
         values = _object("the state", data)
         known = tuple(cls.__dataclass_fields__)
         for name in values:
@@ -113,11 +105,7 @@ class StudioState:
         return operator_of(self.workload)
 
     def arguments(self) -> dict[str, Any]:
-        """Return the operator's parameters.
-
-        Raises:
-            ShapeError: an unknown parameter, or a wrong value.
-        """
+        """Return the operator's parameters."""
         operator, found = self.operator, dict[str, Any]()
         for name, given in self.parameters.items():
             one = operator.spellings.get(name)
@@ -144,9 +132,6 @@ def parameter_value(one: Parameter | JointParameter, given: object) -> Any:
     """Convert a parameter's value, if given.
 
     Text is as on the command line, for example ``"3x3"`` for a kernel.
-
-    Raises:
-        ShapeError: the value has another form.
     """
     if given is None or given == "":
         return None

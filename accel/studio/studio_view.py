@@ -37,7 +37,6 @@ class ViewCache:
         self._cache = OrderedDict[str, RenderedState]()
 
     def view(self, state: StudioState, paths: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """Return :func:`state_view`, and a comparison with a pinned state."""
         shown = self.render(state, paths)
         if state.pinned is None:
             return shown.view
@@ -82,12 +81,6 @@ def state_view(
 
     It adds the schedule, figures for comparisons, and shell commands to
     :func:`~accel.views.run_report.run_view`.
-
-    Args:
-        paths: of files, by name.
-
-    Raises:
-        AccelError: an inconsistent or impossible state, or above a limit.
     """
     return render_state(state, limits or Limits(), paths or {}).view
 

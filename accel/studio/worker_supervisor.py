@@ -117,12 +117,7 @@ class WorkerSupervisor:
             self._spare.kill()
 
     def ask(self, question: bytes) -> bytes:
-        """Return the answer to a question, both a line of JSON.
-
-        Raises:
-            Superseded: a newer question has arrived.
-            AccelError: the time or the memory limit was reached.
-        """
+        """Return the answer to a question, both a line of JSON."""
         with self._newest_lock:
             self._newest += 1
             number = self._newest

@@ -31,11 +31,7 @@ def in_this_process(function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[
 
 
 def in_processes(function: Callable[[T], R], tasks: Sequence[T], jobs: int) -> Iterator[tuple[int, R]]:
-    """Run tasks in ``jobs`` processes. If a process dies, another one repeats its task.
-
-    Raises:
-        SweepError: three processes die in a row.
-    """
+    """Run tasks in ``jobs`` processes. If a process dies, another one repeats its task."""
     waiting = dict(enumerate(tasks))
     deaths = 0
     while waiting:
@@ -133,16 +129,7 @@ def on_dask(
     scheduler: str | None = None,
     timeout: float = 30,
 ) -> Iterator[tuple[int, R]]:
-    """Run tasks on a Dask cluster, which repeats the tasks of a worker that dies.
-
-    Args:
-        jobs: local worker processes without a ``scheduler``.
-        scheduler: address of a running cluster.
-        timeout: in seconds.
-
-    Raises:
-        SweepError: Dask is not installed, the cluster does not respond, or its workers die repeatedly.
-    """
+    """Run tasks on a Dask cluster, which repeats the tasks of a worker that dies."""
     check_dask()
     from distributed import Client, KilledWorker, LocalCluster  # noqa: PLC0415
     from distributed import as_completed as completed  # noqa: PLC0415

@@ -42,11 +42,6 @@ def grid_points(
 
     Args:
         workloads: a name and parameters each. Lists span several workloads.
-        folder: of schedule files.
-
-    Raises:
-        SweepError: a key is unknown, or the seed is wrong.
-        ConfigError, ProgramError, ScheduleError, ShapeError: a value is impossible.
     """
     seed = check_integer("seed", seed, least=0, error=SweepError)
     found: dict[Point, None] = {}

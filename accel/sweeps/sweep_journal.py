@@ -35,14 +35,8 @@ class Journal:
 
     Args:
         path: None for a journal in memory.
-        fresh: remove all outcomes.
-
-    Raises:
-        SweepError: the file is unusable, too large, no journal, or in use.
 
     Attributes:
-        known: figures by key.
-        dropped: whether the last line was incomplete.
         damaged: number of each damaged line, from 1, and reason.
     """
 

@@ -82,10 +82,7 @@ class Plot:
         by: a line for each combination of these columns.
         kind: ``line``, or ``bars`` for stacked horizontal bars.
         roof: column of a dashed line, the limit of ``y``.
-        title, xlabel, ylabel: texts, by default columns.
         xscale, yscale: ``linear``, ``log2`` or ``log``.
-        only: values by column, to select rows.
-        name: suffix of the file's name.
     """
 
     x: str
@@ -112,7 +109,6 @@ class Plot:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it reads."""
         return (self.x, *self.y, *self.by, *self.only, *(() if self.roof is None else (self.roof,)))
 
 
@@ -146,9 +142,6 @@ def draw(plot: Plot, rows: Rows) -> Any:
     """Return a :class:`matplotlib.figure.Figure`.
 
     Rows in which ``x`` or ``y`` is None are left out.
-
-    Raises:
-        SweepError: all rows are left out, or matplotlib is not installed.
     """
     check_matplotlib()
     from matplotlib import rc_context  # noqa: PLC0415

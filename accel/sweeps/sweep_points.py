@@ -24,7 +24,6 @@ class Source:
 
     Attributes:
         vthreads: None for the compiler's choice.
-        tile: required sides of tiles, in elements.
         steps: a schedule as JSON, if given.
     """
 
@@ -39,11 +38,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A program and its timing.
-
-    Attributes:
-        timing: timing fields unlike the schedule's machine.
-    """
+    """A program and its timing."""
 
     source: Source
     timing: Values = ()

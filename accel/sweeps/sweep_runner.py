@@ -38,15 +38,9 @@ def run_sweep(
 
     Args:
         journal: file of measured points, where an interrupted sweep continues.
-        fresh: measure all points again.
         jobs: number of processes. With several, a script needs ``if __name__ == "__main__":``, as for
             ``multiprocessing``.
-        executor: ``processes`` or ``dask``.
         scheduler: address of a Dask cluster, by default ``jobs`` local processes.
-        note: called with remarks on the journal.
-
-    Raises:
-        SweepError: the executor is unknown, the cluster does not respond, or the journal cannot be used.
     """
     if executor not in EXECUTORS:
         raise SweepError(f"the executor is {executor!r}; {nearest(executor, EXECUTORS)}")

@@ -20,14 +20,7 @@ _KEYS = ("title", "seed", "workload", "grid", "plot")
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """A sweep that has not run yet.
-
-    Attributes:
-        name: the stem of file names.
-        title: a line for people.
-        points: in the order of the table.
-        plots: drawn from the table.
-    """
+    """A sweep that has not run yet."""
 
     name: str
     title: str
@@ -36,15 +29,7 @@ class Spec:
 
 
 def load_spec(path: str | Path, vary: Mapping[str, Sequence[Any]] | None = None) -> Spec:
-    """Read a sweep from a TOML file.
-
-    Args:
-        vary: see :func:`make_spec`.
-
-    Raises:
-        SweepError: the file cannot be read, or describes no sweep.
-        ConfigError, ProgramError, ScheduleError, ShapeError: a value is impossible.
-    """
+    """Read a sweep from a TOML file."""
     source = Path(path)
     try:
         data = tomllib.loads(source.read_text(encoding="utf-8"))

@@ -25,7 +25,6 @@ class Table:
 
     @classmethod
     def of(cls, rows: Iterable[dict[str, Any]]) -> "Table":
-        """Return a table with the columns of all rows."""
         every = list(rows)
         columns: dict[str, None] = {}
         for row in every:
@@ -47,7 +46,6 @@ class Table:
         return list(self.rows[0]) if self.rows else []
 
     def column(self, name: str) -> list[Any]:
-        """Return the values of a column."""
         self.check(name)
         return [row[name] for row in self.rows]
 
@@ -86,11 +84,7 @@ class Table:
     # --- files -----------------------------------------------------------------------------------
 
     def save_csv(self, path: str | Path) -> None:
-        """Write a CSV file, in which None is an empty field.
-
-        Raises:
-            ProgramError: the file cannot be written.
-        """
+        """Write a CSV file, in which None is an empty field."""
         text = io.StringIO()
         writer = csv.DictWriter(text, self.columns, lineterminator="\n")
         writer.writeheader()
@@ -98,12 +92,7 @@ class Table:
         write_atomically(Path(path), text.getvalue().encode())
 
     def save_parquet(self, path: str | Path) -> None:
-        """Write a Parquet file.
-
-        Raises:
-            SweepError: pyarrow is not installed.
-            ProgramError: the file cannot be written.
-        """
+        """Write a Parquet file."""
         arrow, parquet = import_parquet()
         sink = io.BytesIO()
         parquet.write_table(arrow.Table.from_pylist(self.rows), sink)
@@ -112,11 +101,7 @@ class Table:
     # --- plots -----------------------------------------------------------------------------------
 
     def draw(self, plot: Plot) -> Any:
-        """Return a plot as a matplotlib figure.
-
-        Raises:
-            SweepError: unknown column, no rows, or no matplotlib.
-        """
+        """Return a plot as a matplotlib figure."""
         self.check(*plot.columns)
         return draw(plot, self.rows)
 
@@ -129,9 +114,7 @@ class Table:
         """Return a matplotlib figure, for example ``table.plot("read_latency", "cycles", by="vthreads")``.
 
         Args:
-            x, y: columns.
             by: columns whose values make a line each.
-            options: further attributes of :class:`~accel.sweeps.sweep_plots.Plot`.
         """
         return self.draw(make_plot({"x": x, "y": y, "by": by, **options}))
 

@@ -66,11 +66,7 @@ class _Start(NamedTuple):
     """Dimensions of which only the run tells whether they start at a block, with their steps."""
 
     def at(self, region: Region, env: Env) -> int:
-        """The element.
-
-        Raises:
-            TensorizeError: the region starts inside a block.
-        """
+        """The element."""
         found = self.constant
         for var, factor in self.terms:
             found += factor * env[var]
@@ -85,11 +81,7 @@ class _Start(NamedTuple):
 
 
 class Addresses:
-    """The elements of all buffers, where those in scratchpads begin, and pointers to parts of them.
-
-    Raises:
-        ScheduleError, TensorizeError: a scratchpad is too small, or two uses of a buffer disagree.
-    """
+    """The elements of all buffers, where those in scratchpads begin, and pointers to parts of them."""
 
     def __init__(self, nest: Nest) -> None:
         self.elements = buffer_elements(nest)

@@ -29,7 +29,6 @@ class CallGroup(NamedTuple):
     """Boxes of a call that become one instruction, if they differ only in micro-ops.
 
     Attributes:
-        parts: the boxes.
         emission: by values of the loops around the boxes, the instructions.
     """
 
@@ -43,7 +42,6 @@ class _BoxOperands(NamedTuple):
     Attributes:
         taps: for each operand with taps, their number and the elements from one to the next.
         read: pointers to operands that are read. Sums among them must hold their final value.
-        extents: of the box.
     """
 
     taps: Sequence[tuple[int, int]]
@@ -84,7 +82,6 @@ class CallEmission:
     def emit_groups(
         self, leaf: Call | AluCall, groups: Sequence[CallGroup], env: Mapping[IterVar, int]
     ) -> None:
-        """Emit a call over groups of boxes."""
         state = self._state
         for group in groups:
             emission = group.emission.at(env)

@@ -38,16 +38,10 @@ def compile_schedule(
 
     Args:
         schedule: with all stages in scratchpads tensorized or copies.
-        config: the machine.
         constants: values of inputs that are known now; they are packed into the program.
         options: how the schedule came about, to be kept in the program.
         fold: fold reset and bias into one step where possible (:mod:`accel.compiler.nest.fold_bias`).
         without: names of reorder passes to turn off (:mod:`accel.compiler.codegen.reorder_passes`).
-
-    Raises:
-        ConfigError, ScheduleError, TensorizeError: the schedule does not fit the machine.
-        ScheduleError: ``without`` names an unknown pass.
-        ShapeError: a constant of an unknown name, another shape or dtype.
     """
     begin = time.perf_counter()
     check_encodable(config)
@@ -86,14 +80,7 @@ def compile_schedule(
 def reorder_effects(
     schedule: Schedule, config: Config, *, fold: bool = True, without: Collection[str] = ()
 ) -> list[PassEffect]:
-    """Compile a schedule up to its instructions, and return the effect of each reorder pass.
-
-    Args:
-        schedule, config, fold, without: as :func:`compile_schedule` takes them.
-
-    Raises:
-        ConfigError, ScheduleError, TensorizeError: as :func:`compile_schedule`.
-    """
+    """Compile a schedule up to its instructions, and return the effect of each reorder pass."""
     off = checked_pass_names(without)
     emission = Emission(run_passes(Compilation(schedule=schedule, folds_bias=fold)).nest, config)
     return list(pass_effects(emission.program(), off))

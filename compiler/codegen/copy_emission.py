@@ -26,11 +26,7 @@ class _CopyPlan(NamedTuple):
 
     Attributes:
         is_store: whether it goes from a scratchpad to DRAM.
-        dram, local: the two regions.
-        place: address of the scratchpad region.
         dram_place: address of the DRAM region, in the scratchpad's elements.
-        memory: the memory id of the transfers.
-        tensor: the tensor in DRAM.
         strides: DRAM elements from one copied block to the next along each dimension.
     """
 
@@ -48,10 +44,6 @@ class _Transfer(NamedTuple):
     """A copy for fixed values of the loop variables.
 
     Attributes:
-        emitted: its instructions.
-        local: pointer to the scratchpad blocks.
-        extents: blocks along each dimension, without padding.
-        copy: the number of the buffer's copy.
         content: the values in the copy afterwards, for :class:`~...emission_state.BufferContents`.
     """
 
@@ -75,7 +67,6 @@ class CopyEmission:
         self._plans.clear()
 
     def emit(self, node: Copy, env: Mapping[IterVar, int]) -> None:
-        """Emit a copy."""
         state = self._state
         plan, transfers = self._plans.get(id(node)) or self._plan(node)
         transfer = transfers.at(env)
@@ -164,11 +155,7 @@ class CopyEmission:
 def _check_whole_elements(
     node: Copy, dimensions: list[Dimension], padding: Sequence[tuple[int, int]], steps: Sequence[int]
 ) -> None:
-    """Check that a copy has neither padding nor steps along dimensions that elements span.
-
-    Raises:
-        TensorizeError: otherwise.
-    """
+    """Check that a copy has neither padding nor steps along dimensions that elements span."""
     for d, (dimension, zeros, step) in enumerate(zip(dimensions, padding, steps, strict=True)):
         if dimension.width > 1 and (any(zeros) or step > 1):
             raise TensorizeError(

@@ -51,11 +51,7 @@ def row_major(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def check_room(outputs: Sequence[Tensor], config: Config) -> None:
-    """Refuse what is too large for DRAM however it is packed, before time is spent on it.
-
-    Raises:
-        ScheduleError: the inputs and outputs alone do not fit the window.
-    """
+    """Refuse what is too large for DRAM however it is packed, before time is spent on it."""
     kept = [t for t in producers(outputs) if isinstance(t.op, Placeholder) or t in outputs]
     least = PAGE_BYTES + sum(prod(t.shape) * np.dtype(t.dtype).itemsize for t in kept)
     if least > config.mem_size:
@@ -75,11 +71,7 @@ class DramMap:
     tensors: dict[tuple[Buffer, Element], DramTensor] = field(default_factory=dict)
 
     def add(self, name: str, size: int, *, alignment: int = PAGE_BYTES) -> int:
-        """The number of a new part of ``size`` bytes.
-
-        Raises:
-            ScheduleError: the window is too small.
-        """
+        """The number of a new part of ``size`` bytes."""
         step = max(alignment, PAGE_BYTES)
         reached = self.parts[-1].stop if self.parts else PAGE_BYTES
         part = Part(offset=-(-reached // step) * step, nbytes=size, name=name)
@@ -119,11 +111,7 @@ def transfer_memory(dram: Buffer, local: Buffer, *, store: bool) -> IntEnum:
 
 
 def place_buffers(locals_: Sequence[Buffer], elements: dict[Buffer, Element]) -> dict[Buffer, int]:
-    """First element of every scratchpad buffer.
-
-    Raises:
-        ScheduleError: a scratchpad is too small for all that the schedule keeps in it.
-    """
+    """First element of every scratchpad buffer."""
     used: dict[str, int] = {}
     bases: dict[Buffer, int] = {}
     for buffer in locals_:

@@ -20,14 +20,9 @@ class EmissionState:
     """The state that the emitters of calls, copies and STOREs share.
 
     Attributes:
-        nest, config: the emitted nest, and the machine.
         emitted: the instructions so far, in program order.
-        addresses: of the buffers in scratchpads.
-        dram: the map of DRAM.
-        statements: the numbered statements.
         unstarted: the accumulators that their next product overwrites, or None on machines with
             ``post=0``.
-        contents: the content of each scratchpad buffer.
         rereads: whether the program loads a tensor from DRAM that it stores there.
     """
 

@@ -21,8 +21,6 @@ def cut_epilogue(
     """Cut the ALU passes and STOREs of a tile.
 
     Args:
-        passes: ALU instructions over the tile's accumulators.
-        stores: STOREs of these accumulators.
         unit: pieces are multiples of this number of accumulators, where the STOREs' rows allow it.
 
     Returns:

@@ -61,8 +61,6 @@ def cut_by_accumulators(
     with ``iter_out=3`` and ``dst_factor_out=4`` becomes three GEMMs for the ranges 0..4, 4..8 and 8..12.
 
     Args:
-        one: a GEMM, MAC or ALU instruction.
-        ranges: disjoint ranges of accumulators.
         twice: whether the instruction may be cut along one dimension first, and then along another.
 
     Returns:
@@ -120,8 +118,6 @@ def _piece(one: Emitted, loops: Loops, dimension: int, where: np.ndarray) -> Emi
     """Return the piece of a computation that runs some micro-ops or neighbouring iterations of a loop.
 
     Args:
-        one: the instruction.
-        loops: ``one.instruction``.
         dimension: 0 for micro-ops, 1 for the outer loop, 2 for the inner loop.
         where: ascending numbers of the micro-ops or iterations.
     """

@@ -89,8 +89,6 @@ class _Boundary:
 
     Attributes:
         begin: position of the first of ``passes`` in the new program.
-        passes, stores: the epilogue of the tile.
-        loads: LOADs before and after ``resets``.
         resets, products: instructions of the next tile. ``products`` is its first product, or empty.
         resets_end: position after ``resets`` and the LOADs that follow them.
     """

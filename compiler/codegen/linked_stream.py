@@ -31,12 +31,8 @@ class Stream:
     """A program at its default addresses.
 
     Attributes:
-        code: the instructions.
         code_offset: offset of the first instruction from the start of the window.
-        uops: the micro-ops that it loads.
-        uop_offset: offset of the first micro-op.
         references: the part of DRAM that each instruction accesses.
-        provenance: the origin of each instruction.
     """
 
     code: bytes
@@ -48,16 +44,7 @@ class Stream:
 
 
 def linked_stream(emission: Emission, reordered: EmittedProgram, origins: Origins) -> Stream:
-    """Return the linked program of the emitted instructions.
-
-    Args:
-        emission: of a nest.
-        reordered: its instructions after all reorder passes.
-        origins: of its statements.
-
-    Raises:
-        ScheduleError: micro-ops do not fit their memory, or parts DRAM.
-    """
+    """Return the linked program of the emitted instructions."""
     config, dram = emission.state.config, emission.dram
     placed = place_uops(reordered.emitted, config)
     uop_part = dram.add("micro_ops", placed.words.nbytes)
@@ -106,10 +93,7 @@ def _provenance(emission: Emission, placed: PlacedUops, ordered: Numbers, origin
     """Return the origins of the instructions, including the final FINISH.
 
     Args:
-        emission: of the nest.
-        placed: its micro-ops.
         ordered: for each instruction except FINISH, its number in ``placed``.
-        origins: of the statements.
     """
     micro_ops, tokens, finish = (len(emission.statements) + n for n in range(len(_SPECIAL)))
     statements = _by_source(placed.items.column(lambda one: one.statement), placed.sources, micro_ops)

@@ -26,10 +26,8 @@ class PlacedUops:
     """A program with its micro-ops placed.
 
     Attributes:
-        items: the emitted items.
         program: with LOADs of micro-ops, whose ``dram_base`` counts from the start of ``words``.
         sources: for each instruction the number of its item, or ``MICRO_OPS`` for those LOADs.
-        words: the encoded micro-ops of all fillings.
     """
 
     items: Distinct[Emitted]
@@ -44,11 +42,7 @@ class PlacedUops:
 
 
 def place_uops(emitted: Sequence[Emitted], config: Config) -> PlacedUops:
-    """Give every micro-op list its place and put the LOADs where they are first needed.
-
-    Raises:
-        ScheduleError: one instruction alone needs more micro-ops than the memory holds.
-    """
+    """Give every micro-op list its place and put the LOADs where they are first needed."""
     items = Distinct(emitted)
     instructions = [item.instruction for item in items.every]
     chosen = items.places.copy()

@@ -68,7 +68,6 @@ class Emission:
 
     @property
     def dram(self) -> DramMap:
-        """The map of DRAM."""
         return self.state.dram
 
     @property

@@ -34,7 +34,6 @@ class Box(NamedTuple):
     """The iterations of a perfect nest for fixed values of the outer loops.
 
     Attributes:
-        ranges: of the loops.
         margins: the call is skipped where one of them is negative.
     """
 
@@ -47,7 +46,6 @@ class PerfectNest(NamedTuple):
 
     Attributes:
         outer: loops that run one iteration at a time, because the box depends on them.
-        leaf: the call.
         box: by values of the loops outside the box, or empty if one of its loops has no iteration.
     """
 
@@ -60,7 +58,6 @@ class PerfectNests:
     """The perfect nests of a program, each analysed once.
 
     Args:
-        addresses: of the buffers.
         lowered: returns the nodes that an epilogue is lowered to.
     """
 

@@ -14,8 +14,6 @@ class EmittedProgram:
     """The instructions of a nest before micro-ops, tokens and DRAM addresses are assigned.
 
     Attributes:
-        emitted: the instructions, in program order.
-        config: the machine.
         resident_loads: numbers of the statements that load resident buffers.
         load_orders: pairs of sets of statements. The first LOAD of the first set should be requested after
             the first LOAD of the second set. They come from ``start_after``.

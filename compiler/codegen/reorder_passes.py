@@ -21,7 +21,6 @@ class ListedPass:
     """A pass, and the machines that it is for.
 
     Attributes:
-        reorder: the pass.
         post: the generation of machines, 0 or 1, or None for both.
     """
 
@@ -29,7 +28,6 @@ class ListedPass:
     post: int | None = None
 
     def applies_to(self, config: Config) -> bool:
-        """Return whether the pass is for a machine."""
         return self.post is None or self.post == config.post
 
 
@@ -50,12 +48,10 @@ class PassEffect:
     """The effect of a pass on a program.
 
     Attributes:
-        name, reason: of the pass.
         state: ``ran``, ``off`` if it was turned off, or ``needs post=0`` or ``needs post=1`` if it is
             for other machines.
         moved: number of instructions that another instruction overtook.
         removed, added: instructions that the pass replaced, and those that replace them.
-        waits: waits that the pass added.
     """
 
     name: str
@@ -79,11 +75,7 @@ class PassEffect:
 
 
 def checked_pass_names(without: object) -> tuple[str, ...]:
-    """Return the names of passes to turn off, each once, in the order of the list.
-
-    Raises:
-        ScheduleError: ``without`` is not a collection of names of passes.
-    """
+    """Return the names of passes to turn off, each once, in the order of the list."""
     if isinstance(without, str) or not isinstance(without, Collection):
         raise ScheduleError(f"without is {without!r}; it must be a list of names of reorder passes")
     for name in without:

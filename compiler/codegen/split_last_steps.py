@@ -79,8 +79,6 @@ class _Step:
 
     Attributes:
         begin: position of the first LOAD in the program.
-        loads: the whole LOADs.
-        products: the products in pieces.
     """
 
     begin: int
@@ -98,7 +96,6 @@ def _fastest(
     Args:
         before: the program up to the last products.
         choices: the epilogue in pieces, and the accumulators of each piece.
-        config: the machine.
     """
     spans = Spans(config)
     programs: list[list[Emitted]] = []

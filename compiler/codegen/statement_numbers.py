@@ -37,18 +37,14 @@ class StatementNumbers:
                 self.statements.append((node, loops))
 
     def add_epilogue(self, epilogue: TileEpilogue, nodes: Sequence[Node]) -> None:
-        """Number the nodes that an epilogue is lowered to."""
         self._add(nodes, self._loops_around[id(epilogue)])
 
     def add_same(self, node: Node, statement: Node) -> None:
-        """Give a node the number of a statement."""
         self._numbers[id(node)] = self._numbers[id(statement)]
 
     def number(self, node: Node) -> int:
-        """Return the number of a statement."""
         return self._numbers[id(node)]
 
     def labelled(self, node: Node, emitted: Iterable[Emitted]) -> list[Emitted]:
-        """Return the instructions of a statement with its number."""
         number = self._numbers[id(node)]
         return [replace(one, statement=number) for one in emitted]

@@ -21,12 +21,7 @@ from accel.image.provenance import Kind, Statement
 
 
 class Origins:
-    """Statements as records.
-
-    Args:
-        nest: that they stand in.
-        steps: of its schedule.
-    """
+    """Statements as records."""
 
     def __init__(self, nest: Nest, steps: Sequence[Step]) -> None:
         self._steps = _makers(steps)

@@ -41,11 +41,7 @@ def first_step(update: Call) -> Call:
 
 
 class UnstartedSums:
-    """The accumulators that the nest has set to zero, but that still contain other values.
-
-    Attributes:
-        any: whether there are any.
-    """
+    """The accumulators that the nest has set to zero, but that still contain other values."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -108,8 +104,6 @@ def boxes_of(mask: npt.NDArray[np.bool_], loops: Sequence[IterVar], ranges: Rang
     """Where a mask is set, as disjoint boxes.
 
     Args:
-        mask: one dimension per loop.
-        loops: whose iterations it is about.
         ranges: of these; its first entry is that of their first iterations.
     """
     left = mask.copy()

@@ -63,12 +63,7 @@ def insert_tokens(
     shared: SharedDram | None = None,
     after: Mapping[int, int] | None = None,
 ) -> Ordered:
-    """The same program with the tokens that its dependences need, and no others but those of ``after``.
-
-    Args:
-        instructions, config, uop_words, shared: as :func:`dependences` takes them.
-        after: as :func:`with_tokens` takes it.
-    """
+    """The same program with the tokens that its dependences need, and no others but those of ``after``."""
     return with_tokens(dependences(instructions, config, uop_words, shared), after)
 
 
@@ -83,8 +78,6 @@ def dependences(
     Args:
         instructions: in program order, without token flags; LOADs of micro-ops count ``dram_base`` from the
             start of ``uop_words``.
-        config: the machine.
-        uop_words: all micro-ops in DRAM.
         shared: the part of DRAM that these instructions both write and read, or None.
     """
     program = Distinct.of(instructions)
@@ -132,7 +125,6 @@ def with_tokens(found: Dependences, after: Mapping[int, int] | None = None) -> O
     """A program with tokens for its dependences.
 
     Args:
-        found: the dependences.
         after: for some instructions, by number, an earlier one of another unit that they have to wait for
             though no memory says so.
     """
@@ -148,7 +140,6 @@ class _Ways:
     """The paths from load unit to store unit through the compute unit.
 
     Args:
-        order: of the program.
         needed: the instructions that each instruction waits for. It is changed.
     """
 
@@ -212,7 +203,6 @@ class _Ways:
         """Have the last instruction of the compute unit wait, or a new carrier if that cannot be.
 
         Args:
-            index, end, needed: as :meth:`_through` takes them.
             own: how many instructions of the compute unit there are before, not counting carriers.
         """
         behind = int(self._order.members[end][needed - 1])

@@ -44,7 +44,6 @@ class Clocks:
         return max(self.load, self.computed, self._stored)
 
     def bus_cycles(self, span: Span) -> float:
-        """Return the bus cycles of a LOAD that fills a span."""
         return (span.end - span.begin) * span.memory.element_bytes(self.config) / self.config.bus_bytes
 
     def loadable_elements(self, span: Span, until: float) -> int:
@@ -63,7 +62,6 @@ class Clocks:
         return float(self._read_until[span.memory][span.begin : span.end].max(initial=0.0))
 
     def advance_load(self, span: Span) -> None:
-        """Advance the load unit by a LOAD that fills a span."""
         self.load = max(self.load, self.free_at(span)) + self.bus_cycles(span)
         written = self.load + REQUEST_STARTUP + self.config.read_latency + WRITE_DELAY
         self._loaded_at[span.memory][span.begin : span.end] = written

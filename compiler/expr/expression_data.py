@@ -75,11 +75,7 @@ def _to_data(expr: Expr, keys: dict[IterVar, str]) -> Any:
 
 
 def expression_from_data(data: Any) -> tuple[Tensor, ...]:
-    """Return the output tensors, rebuilt.
-
-    Raises:
-        ProgramError: the data is not a tensor expression.
-    """
+    """Return the output tensors, rebuilt."""
     try:
         known: dict[str, Tensor] = {}
         for entry in data["tensors"]:

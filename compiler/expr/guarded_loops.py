@@ -144,7 +144,6 @@ def first_steps(
     Steps that are common to many sums come first, so that there are few boxes.
 
     Args:
-        ranges, margins: as in :func:`boxes`.
         wanted: the sums whose first steps are separated, as disjoint boxes over the loops over sums.
             All other loops run over the steps of a sum.
 

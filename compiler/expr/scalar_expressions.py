@@ -219,11 +219,7 @@ _ASSOCIATIVE = {"+": ("+", "-"), "*": ("*",)}
 
 
 def as_expr(value: Expr | int) -> Expr:
-    """Return an expression, or an integer as one.
-
-    Raises:
-        ShapeError: it is neither, or exceeds int32.
-    """
+    """Return an expression, or an integer as one."""
     if isinstance(value, Expr):
         return value
     number = plain_integer(value)
@@ -268,11 +264,7 @@ def cast(value: Expr | int, dtype: str) -> Expr:
 
 
 def check_dtype(dtype: str) -> Dtype:
-    """Return ``dtype`` if the machine supports it.
-
-    Raises:
-        ShapeError: it is not one of :data:`DTYPES`.
-    """
+    """Return ``dtype`` if the machine supports it."""
     for known in DTYPES:
         if dtype == known:
             return known

@@ -155,8 +155,6 @@ class Compute:
     """A tensor whose elements are expressions.
 
     Attributes:
-        name, shape, dtype: those of the tensor.
-        axis: one variable per dimension.
         body: the element's value. A :class:`Sum` is outermost or below one cast.
     """
 
@@ -187,22 +185,14 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def check_name(name: str) -> str:
-    """Return ``name`` if it is an identifier.
-
-    Raises:
-        ShapeError: otherwise.
-    """
+    """Return ``name`` if it is an identifier."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ShapeError(f"the name is {name!r}; it must be an identifier")
     return name
 
 
 def check_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
-    """Return a shape of one or more positive integers, as Python integers.
-
-    Raises:
-        ShapeError: it is not such a shape, or has more elements than bytes have addresses.
-    """
+    """Return a shape of one or more positive integers, as Python integers."""
     sizes = plain_integers(shape)
     if not sizes or min(sizes) < 1:
         raise ShapeError(f"the shape of {name} is {_shown(shape)}; it must be one or more positive integers")
@@ -360,11 +350,7 @@ def _axis_names(body: Callable[..., object], count: int) -> list[str]:
 
 
 def check_compute(op: Compute) -> None:
-    """Refuse computations without a meaning.
-
-    Raises:
-        ShapeError: see :func:`compute`.
-    """
+    """Refuse computations without a meaning."""
     if op.body.dtype != op.dtype:
         raise ShapeError(f"{op.name} is {op.dtype}; its elements are {op.body.dtype}")
     outer = reduction(op.body)

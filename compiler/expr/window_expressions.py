@@ -43,8 +43,6 @@ class Window:
     """Element ``[i, ...]`` is ``read``'s tensor at ``[i * step + offset, ...]``, or zero outside it.
 
     Attributes:
-        read: the access.
-        steps, offsets: one per dimension.
         padded: whether there are indices outside the tensor.
         zero: subtracted from every element that is read, or None.
     """

@@ -62,11 +62,7 @@ def window_mappings(workload: Workload, config: Config) -> Iterator[OperatorMapp
 
 
 def find_window_mapping(workload: Workload, name: str) -> OperatorMapping:
-    """Return a convolution's mapping by its name.
-
-    Raises:
-        ScheduleError: the name is unknown, or the convolution cannot have this mapping.
-    """
+    """Return a convolution's mapping by its name."""
     if name == PLAIN:
         return plain_mapping(workload)
     splits = _parse(workload, name)
@@ -79,11 +75,7 @@ def find_window_mapping(workload: Workload, name: str) -> OperatorMapping:
 
 
 def split_mapping(workload: Workload, splits: Splits) -> OperatorMapping:
-    """Return the mapping of a convolution with split axes.
-
-    Raises:
-        ShapeError: sums would be too long.
-    """
+    """Return the mapping of a convolution with split axes."""
     if all(one.is_plain for one in splits):
         return plain_mapping(workload)
     return OperatorMapping(

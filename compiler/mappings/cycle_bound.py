@@ -37,7 +37,6 @@ def least_cycles(workload: Workload, config: Config) -> float:
 
     Args:
         workload: the executed workload, which is the mapping's operator if there is a mapping.
-        config: the machine.
     """
     shape = planner_of(workload).features(workload, config)
     work = _pool_work(shape, config) if isinstance(shape, PoolShape) else _sum_work(shape, config)

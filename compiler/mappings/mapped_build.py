@@ -28,15 +28,9 @@ def compile_mapped(
     """Compile a schedule of a mapping's operator.
 
     Args:
-        mapping: its ``workload`` has the schedule.
         schedule: all its stages in scratchpads are tensorized or copies.
-        config: the machine.
         constants: inputs of the mapping's ``source`` with known values.
         without: names of reorder passes to turn off.
-
-    Raises:
-        ConfigError, ScheduleError, TensorizeError: the schedule does not fit the machine.
-        ShapeError: a constant has an unknown name, or another shape or dtype.
     """
     source = mapping.source
     options = Options(workload=source.name, parameters=source.parameters)
@@ -51,11 +45,7 @@ def compile_mapped(
 
 
 def _pack(mapping: OperatorMapping, constants: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-    """Convert values of the source's tensors to those of the mapping's operator.
-
-    Raises:
-        ShapeError: an array has another shape or dtype.
-    """
+    """Convert values of the source's tensors to those of the mapping's operator."""
     sources, targets = (
         {one.name: one for one in workload_tensors(workload)}
         for workload in (mapping.source, mapping.workload)

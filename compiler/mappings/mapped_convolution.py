@@ -23,11 +23,7 @@ and two positions that are left."""
 
 
 def split_convolution(workload: Workload, splits: Splits) -> Workload:
-    """Return the operator that is left of a convolution.
-
-    Raises:
-        ShapeError: sums would be too long.
-    """
+    """Return the operator that is left of a convolution."""
     down, across = splits
     sizes = workload.parameters
     copies = down.block * across.block

@@ -22,8 +22,6 @@ class OperatorMapping:
     """An operator computed as a different one.
 
     Attributes:
-        name: as users write it.
-        source: the requested operator.
         workload: the operator that is scheduled and compiled. Its tensors have the names of the source's.
         views: by tensor name, how the host packs the tensor. Other tensors do not change.
     """

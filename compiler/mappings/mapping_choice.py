@@ -47,7 +47,6 @@ class ComparedMapping:
     """A mapping that was considered.
 
     Attributes:
-        name: name of the mapping.
         least_cycles: lower bound by products and by bytes on the bus.
         predicted_cycles: cycles of its best plan, or None if no plan fits, or the bound already excludes
             the mapping.
@@ -67,8 +66,6 @@ class MappingChoice:
     """A chosen mapping and the plans of its operator.
 
     Attributes:
-        mapping: the chosen one.
-        candidates: plans of its operator, best first.
         compared: all mappings that were considered, the chosen one first, then by cycles.
     """
 
@@ -94,14 +91,8 @@ def choose_mapping(
     """Choose a mapping and find the plans of its operator.
 
     Args:
-        workload: the requested operator.
-        config: the machine.
         mapping: a name, or ``auto`` for the fastest. With a given tile, ``auto`` is the plain mapping.
-        threads, tile: see :func:`~accel.compiler.operators.default_schedule.find_candidates`.
         keep_results: whether to consider only mappings that do not change the output's layout in DRAM.
-
-    Raises:
-        ScheduleError: the name is unknown, or no plan fits.
     """
     if mapping != AUTO:
         named = find_mapping(workload, mapping)
@@ -128,11 +119,7 @@ def choose_mapping(
 
 
 def find_mapping(workload: Workload, name: str) -> OperatorMapping:
-    """Return an operator's mapping by its name.
-
-    Raises:
-        ScheduleError: the operator has no mapping of that name.
-    """
+    """Return an operator's mapping by its name."""
     if workload.name in _MAPPED:
         return _MAPPED[workload.name][1](workload, name)
     if name != PLAIN:

@@ -34,7 +34,6 @@ class PictureSplit:
     """The split of a picture into several.
 
     Attributes:
-        groups: number of channel groups.
         down, across: splits of its rows and columns into strips.
     """
 
@@ -49,7 +48,6 @@ class PictureSplit:
 
     @property
     def name(self) -> str:
-        """The name of the mapping."""
         strips = self.down.strips, self.across.strips
         words = [f"channels={self.groups}"] * (self.groups > 1)
         words += [f"strips={strips[0]}x{strips[1]}"] * (strips != (1, 1))
@@ -68,11 +66,7 @@ def pool_mappings(workload: Workload, config: Config) -> Iterator[OperatorMappin
 
 
 def find_pool_mapping(workload: Workload, name: str) -> OperatorMapping:
-    """Return a pooling's mapping by its name.
-
-    Raises:
-        ScheduleError: the name is unknown, or the pooling cannot have this mapping.
-    """
+    """Return a pooling's mapping by its name."""
     if name == PLAIN:
         return plain_mapping(workload)
     groups, strips = 1, (1, 1)

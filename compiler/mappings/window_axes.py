@@ -21,10 +21,7 @@ class WindowAxis:
     """Windows along one axis.
 
     Attributes:
-        size: input positions.
         taps, stride, dilation: shape of the windows.
-        before, after: padding around the input.
-        outputs: number of windows.
     """
 
     size: int
@@ -41,9 +38,7 @@ class AxisSplit:
     """A split axis.
 
     Attributes:
-        axis: the axis.
         strips: parts that become pictures of the batch.
-        block: neighbouring outputs that become channels.
         packed: whether all input positions that a block's windows need become channels of one step.
     """
 
@@ -101,19 +96,16 @@ class AxisSplit:
 
     @property
     def taps(self) -> int:
-        """Taps that are left."""
         if self.packed:
             return 1
         return -(-self.window_extent // self.step_stride) if self.block > 1 else self.axis.taps
 
     @property
     def stride(self) -> int:
-        """Stride that is left."""
         return 1 if self.packed or self.block > 1 else self.axis.stride
 
     @property
     def dilation(self) -> int:
-        """Dilation that is left."""
         return 1 if self.packed or self.block > 1 else self.axis.dilation
 
     @property

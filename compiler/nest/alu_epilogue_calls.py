@@ -34,11 +34,7 @@ from accel.compiler.target.intrinsic_declaration import AluIntrin
 
 
 def block_epilogue(lowering: Lowering, chain: Chain, nest: StageNest, block: int) -> BlockEpilogue:
-    """Return the epilogue of the block that a stage's loops from position ``block`` inward cover.
-
-    Raises:
-        TensorizeError: an operand is in the wrong memory, or does not fit the block.
-    """
+    """Return the epilogue of the block that a stage's loops from position ``block`` inward cover."""
     stage = nest.stage
     assert stage.tensorized is not None
     intrin = stage.tensorized[1]

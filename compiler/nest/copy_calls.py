@@ -24,11 +24,7 @@ from accel.compiler.schedule.schedule import Stage
 
 
 def copy_call(lowering: Lowering, nest: StageNest, block: int) -> Node:
-    """Return the copy that a stage's loops from position ``block`` inward make.
-
-    Raises:
-        TensorizeError: the stage is not a copy of a box between DRAM and a scratchpad.
-    """
+    """Return the copy that a stage's loops from position ``block`` inward make."""
     stage = nest.stage
     where = stage.scope.name if stage.scope is not None else "DRAM"
     window = window_of(stage.axis, stage.body)

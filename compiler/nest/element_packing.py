@@ -27,9 +27,6 @@ def buffer_elements(nest: Nest) -> dict[Buffer, Element]:
     """Return the element of every buffer that the program writes.
 
     For example, the accumulators of a 1 x 16 block have the element ``((0, 1), (1, 16))``.
-
-    Raises:
-        TensorizeError: two uses of a buffer disagree, or only copies use it.
     """
     found: dict[Buffer, tuple[Element, str]] = {}
 
@@ -93,11 +90,7 @@ def _store_epilogue_elements(
     node: StoreEpilogue, found: Mapping[Buffer, tuple[Element, str]]
 ) -> Iterator[tuple[Region, Element]]:
     """Return the elements of all operands of the store unit. Results and residuals have the accumulators'
-    element, and parameters the same number of channels.
-
-    Raises:
-        TensorizeError: the channels are not the columns of the accumulators.
-    """
+    element, and parameters the same number of channels."""
     name = node.source.buffer.name
     if node.source.buffer not in found:
         raise TensorizeError(f"{name} is only used by an epilogue; no intrinsic determines its elements")

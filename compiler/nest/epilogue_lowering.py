@@ -21,11 +21,7 @@ from accel.compiler.target.machine_intrinsics import gemm
 
 
 def lower_epilogue(post: TileEpilogue) -> list[Node]:
-    """Return the nodes that compute the epilogue of a tile with the stage's intrinsic.
-
-    Raises:
-        TensorizeError: the intrinsic does not compute epilogues.
-    """
+    """Return the nodes that compute the epilogue of a tile with the stage's intrinsic."""
     intrin = post.block_epilogue.intrin
     if isinstance(intrin, AluIntrin):
         return lower_to_alu(post)

@@ -70,10 +70,6 @@ def chain_of(
         in_place: whether the chain may change an accumulator. It changes the first possible one.
         axes: an element that is read at other or several indices is copied before it is changed,
             since neighbours may need it.
-
-    Raises:
-        TensorizeError: both operands of an operation are compound, or the ALU does not have the
-            operation.
     """
     ops: list[PostOp] = []
     sources = [read.tensor for read in reads(body)]

@@ -41,9 +41,7 @@ class Access:
     """One operand of the block and the matching operand of the intrinsic.
 
     Attributes:
-        buffer_extents: as in :class:`Region`.
         pattern: the intrinsic's axis for each dimension of its operand.
-        label: the intrinsic's access in words.
         output: whether it is written. An input may repeat along an axis that it does not depend on.
         ends: for each dimension, whether the tensor ends with the last iteration. A block that reads
             beyond the end then reads zeros.
@@ -107,12 +105,7 @@ def _match_pair(pattern: Binary, a: Expr, b: Expr) -> Iterator[dict[Tensor, Read
 def map_axes(
     name: str, block: Sequence[BlockLoop], axes: Sequence[IterVar], accesses: Sequence[Access]
 ) -> Unified:
-    """Return the first mapping of the block's loops onto ``axes`` that all accesses agree with.
-
-    Raises:
-        TensorizeError: there is none. The message names the access at which the most natural mapping
-            fails.
-    """
+    """Return the first mapping of the block's loops onto ``axes`` that all accesses agree with."""
     if len(block) > len(axes):
         raise TensorizeError(
             f"the block for {name} has {len(block)} loops ({_loops(block)}); {name} has {len(axes)} axes "
@@ -195,9 +188,6 @@ def check_short_blocks(
 
     ``body`` is the sum of the intrinsic ``name``. ``accesses`` and ``tensors`` have one entry per operand,
     output first.
-
-    Raises:
-        TensorizeError: no operand makes the products beyond the end zero.
     """
     for axis, loop in unified.loops.items():
         if axis.kind != "reduce" or loop is None or loop.extent == Const(axis.extent):

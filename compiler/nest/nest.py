@@ -144,8 +144,6 @@ class Call(Node):
     """A declared intrinsic applied to blocks.
 
     Attributes:
-        form: ``compute``, ``reset`` or ``update``.
-        output, inputs: the blocks. ``reset`` has no inputs.
         dims: per operand (output first), the region's dimension for each dimension of the intrinsic's
             operand, or None where the operand repeats along it.
     """

@@ -28,7 +28,6 @@ class Compilation:
     Attributes:
         folds_bias: whether reset and bias become one pass over the accumulators. A pass sets it to
             False if a constant bias is out of its range.
-        constants: values of known inputs.
     """
 
     schedule: Schedule
@@ -77,11 +76,7 @@ PASSES = (
 
 
 def run_passes(compilation: Compilation, *, to: str | None = None) -> Compilation:
-    """Run all passes, or those up to the one named ``to``.
-
-    Raises:
-        ScheduleError, TensorizeError: a pass cannot compile the schedule.
-    """
+    """Run all passes, or those up to the one named ``to``."""
     for one in PASSES:
         compilation = one.run(compilation)
         if VERIFY_AFTER_PASSES:

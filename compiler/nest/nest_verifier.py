@@ -63,11 +63,7 @@ class NestError(Exception):
 
 
 def verify_nest(nest: Nest, *, allows_vthreads: bool = True) -> None:
-    """Refuse an invalid nest at any stage. ``allows_vthreads``: it may have loops over virtual threads.
-
-    Raises:
-        NestError: the nest is invalid. The message contains the statement.
-    """
+    """Refuse an invalid nest at any stage. ``allows_vthreads``: it may have loops over virtual threads."""
     _Verifier(nest, allows_vthreads).run()
 
 

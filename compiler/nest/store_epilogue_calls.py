@@ -34,11 +34,7 @@ from accel.compiler.nest.stage_placement import Lowering
 
 
 def store_epilogue(lowering: Lowering, nest: StageNest, block: int) -> Node:
-    """Return the epilogue of the tile that a stage's loops from position ``block`` inward cover.
-
-    Raises:
-        TensorizeError: the store unit cannot compute it, or an operand is in the wrong memory.
-    """
+    """Return the epilogue of the tile that a stage's loops from position ``block`` inward cover."""
     stage = nest.stage
     body = stage.body.value if isinstance(stage.body, Cast) else stage.body
     ops = body.ops if isinstance(body, Finished) else ()

@@ -41,11 +41,7 @@ from accel.compiler.nest.nest_text import format_region
 
 
 def lower_threads(nest: Nest) -> Nest:
-    """Return the nest with ordinary loops instead of virtual threads.
-
-    Raises:
-        ScheduleError: several threads write the same memory.
-    """
+    """Return the nest with ordinary loops instead of virtual threads."""
     while True:
         loop = _innermost_thread_loop(nest.body)
         if loop is None:

@@ -13,13 +13,7 @@ from accel.compiler.plans.planner import Planner
 
 @dataclass(frozen=True, kw_only=True)
 class CommandFamily:
-    """A command for several operators.
-
-    Attributes:
-        command: its name.
-        option: the option that selects the operator.
-        summary: a line about it.
-    """
+    """A command for several operators."""
 
     command: str
     option: str
@@ -41,13 +35,8 @@ class Operator:
     Attributes:
         name: name of the function that makes its workloads, and of the workloads in sweeps.
         make: makes a workload. Its signature says which parameters are optional, and their defaults.
-        parameters: parameters of ``make``, in its order.
-        joint_parameters: names for several parameters.
-        planner: plans and schedules its workloads.
         machine: the default configuration on the command line.
-        summary: one line about its result.
         text: description of shapes, types and epilogue.
-        examples: example arguments of ``accel compile``.
         variant: name of another command that also compiles it.
     """
 
@@ -74,7 +63,6 @@ class Operator:
         return inspect.signature(self.make).parameters[parameter.name].default
 
     def is_needed(self, parameter: Parameter) -> bool:
-        """Return whether a parameter is required."""
         return self.default_of(parameter) is inspect.Parameter.empty
 
     @property
@@ -89,7 +77,6 @@ class Operator:
 
     @property
     def records(self) -> list[Parameter]:
-        """The parameters that are records."""
         return [one for one in self.parameters if one.kind is ParameterKind.RECORD]
 
     def parameters_named(self, name: str) -> set[str]:
@@ -103,19 +90,11 @@ class Operator:
         return isinstance(found, JointParameter) or (found is not None and found.kind.is_tuple)
 
     def workload(self, values: Mapping[str, Any]) -> Workload:
-        """Make a workload from values under any of the parameters' names.
-
-        Raises:
-            ShapeError: as :meth:`arguments`, or a value is invalid.
-        """
+        """Make a workload from values under any of the parameters' names."""
         return self.make(**self.arguments(values))
 
     def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Convert values under any of the parameters' names to arguments of :attr:`make`.
-
-        Raises:
-            ShapeError: a name is unknown, or a parameter is missing or given twice.
-        """
+        """Convert values under any of the parameters' names to arguments of :attr:`make`."""
         known, found = self.spellings, dict[str, Any]()
         given: dict[str, str] = {}
         for name, value in values.items():
@@ -138,11 +117,7 @@ class Operator:
 
     @staticmethod
     def _make_record(record: Parameter, found: dict[str, Any], given: Mapping[str, str]) -> None:
-        """Replace the given fields of a record by one argument.
-
-        Raises:
-            ShapeError: the record is also given, or its fields contradict one another.
-        """
+        """Replace the given fields of a record by one argument."""
         fields = {one.name: found.pop(one.name) for one in record.fields if one.name in found}
         values = {name: value for name, value in fields.items() if value is not None and value is not False}
         if not values:
@@ -156,11 +131,7 @@ class Operator:
 
 
 def _joint_values(joint: JointParameter, value: Any) -> dict[str, Any]:
-    """Return the value of each parameter of a joint one.
-
-    Raises:
-        ShapeError: there are too few or too many numbers.
-    """
+    """Return the value of each parameter of a joint one."""
     if not isinstance(value, list | tuple):
         return dict.fromkeys(joint.names, value)
     numbers = value * len(joint.names) if len(value) == 1 else value

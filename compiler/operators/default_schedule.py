@@ -15,11 +15,7 @@ from accel.core.config import Config
 
 
 def planner_of(workload: Workload) -> Planner[Any, Any]:
-    """Return the planner of a workload's operator.
-
-    Raises:
-        ShapeError: no operator has the workload's name.
-    """
+    """Return the planner of a workload's operator."""
     return operator_of(workload.name).planner
 
 
@@ -29,15 +25,9 @@ def find_candidates(
     """Return the most promising plans, best first. The best one is the default schedule's.
 
     Args:
-        workload: the operator.
-        config: the machine.
         threads: only plans with this number of virtual threads, or None for any.
         tile: only plans with these sizes in elements, by :attr:`~accel.compiler.plans.planner.TileSide.key`,
             for example ``{"tile_m": 64}``. A size beyond the tensor's is reduced to it.
-
-    Raises:
-        ScheduleError: the threads or the tile do not fit, a size is unknown or no multiple of a block, DRAM
-            is too small, or the workload is quantized and the machine has ``post=0``.
     """
     check_room([workload.output], config)
     has_store_epilogue(workload, config)
@@ -50,10 +40,6 @@ def default_schedule(
     threads: int | None = None,
     tile: Mapping[str, int] | None = None,
 ) -> Schedule:
-    """Return the schedule of the best plan.
-
-    Raises:
-        ScheduleError: see :func:`find_candidates`.
-    """
+    """Return the schedule of the best plan."""
     plan = find_candidates(workload, machine.config, threads, tile)[0].plan
     return planner_of(workload).schedule(workload, machine, plan)

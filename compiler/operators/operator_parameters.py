@@ -51,15 +51,12 @@ class Parameter:
 
     Attributes:
         name: name of the argument in Python, and of the column in a sweep's table.
-        kind: type of the value.
-        text: a sentence about its meaning.
         metavar: syntax of a value on the command line, for example ``KH[xKW]``.
         aliases: other names, for example ``batch`` for ``N``.
         has_short_option: whether a name of one letter is also a short option.
         omitted_value: the value outside of Python if the parameter is omitted. Python requires the
             parameter.
         default_text: the default in help texts, if the default value itself would not explain it.
-        fields: the parameters of a record.
         shared: parameters of the operator that belong to the record if the record is given.
         make: makes the argument of a record from the values of its fields.
     """
@@ -92,9 +89,7 @@ class JointParameter:
     """One name for several parameters, for example ``size`` for ``H`` and ``W``.
 
     Attributes:
-        name: the name outside of Python.
         names: names of the parameters, in order. A single number applies to all of them.
-        text: a sentence about its meaning.
         metavar: syntax of a value on the command line.
     """
 

@@ -68,11 +68,7 @@ class Mean:
 
 
 def mean_of(counts: Sequence[int]) -> Mean:
-    """Return the multipliers for means of these numbers of int8 values, with one shift for all.
-
-    Raises:
-        ShapeError: no multiplier keeps all means within 1 of the exact one.
-    """
+    """Return the multipliers for means of these numbers of int8 values, with one shift for all."""
     distinct = sorted(set(counts))
     half = min(distinct[0] // 2, IMMEDIATE_HIGH)
     for offset in (0, 1, half):

@@ -233,9 +233,6 @@ class Taps:
     padding.
 
     Attributes:
-        first: the element that maxima start from.
-        others: the remaining elements.
-        last: position of the last window.
         whole: whether ``first`` is never in the padding. Otherwise maxima start from a window's first
             element inside the input.
         own: whether no other window needs ``first``, so that the maximum can overwrite it.
@@ -285,11 +282,7 @@ def _window_maximum(element: Callable[[Expr], Expr], slide: Sliding, way: int, a
 
 
 def _elements_inside(slide: Sliding) -> tuple[list[int], list[int]]:
-    """Return the number of input elements in each window, down and across.
-
-    Raises:
-        ShapeError: a window has none.
-    """
+    """Return the number of input elements in each window, down and across."""
     found = []
     for d in range(2):
         taps = np.arange(slide.kernel[d]) * slide.dilation[d] - slide.padding[d]

@@ -47,9 +47,6 @@ def find_addition(
 
     For example, with three equal scales both multipliers are ``2**30`` and the shift is 30. ``low`` and
     ``high`` default to the bounds of the sum's type.
-
-    Raises:
-        ShapeError: an operand's scale is too large for the sum's.
     """
     low = out.low if low is None else max(low, out.low)
     high = out.high if high is None else min(high, out.high)
@@ -239,11 +236,7 @@ def _highest(planes: _Floats) -> _Floats | None:
 
 
 def _shifts(ratio: float) -> range:
-    """Return the shifts to try for multipliers of at most ``2**shift * ratio``.
-
-    Raises:
-        ShapeError: the multipliers do not fit even without a shift.
-    """
+    """Return the shifts to try for multipliers of at most ``2**shift * ratio``."""
     largest = next((s for s in range(MAX_ADD_SHIFT, -1, -1) if round(ratio * 2**s) <= _MAX_MULTIPLIER), None)
     if largest is None:
         raise ShapeError(

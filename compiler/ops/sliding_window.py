@@ -16,14 +16,8 @@ class Sliding:
     """Windows over inputs with zeros around them.
 
     Attributes:
-        size: height and width of an input.
-        kernel: height and width of a window.
-        stride: distance between windows, vertically and horizontally.
         padding: zeros at the top, left, bottom and right.
         dilation: distance between a window's elements, vertically and horizontally.
-
-    Raises:
-        ShapeError: the kernel is larger than the padded input.
     """
 
     size: tuple[int, int]
@@ -84,11 +78,7 @@ def sliding(
     padding: int | tuple[int, ...],
     dilation: int | tuple[int, ...] = 1,
 ) -> Sliding:
-    """Return windows from one number or several numbers for each argument except ``size``.
-
-    Raises:
-        ShapeError: a number is out of range, or the kernel is larger than the padded input.
-    """
+    """Return windows from one number or several numbers for each argument except ``size``."""
     return Sliding(
         size, pair("kernel", kernel), pair("stride", stride), sides(padding), pair("dilation", dilation)
     )
@@ -122,11 +112,7 @@ def window(data: Tensor, slide: Sliding, skip: int = 1) -> Tensor:
 
 
 def pair(name: str, value: int | tuple[int, ...], least: int = 1) -> tuple[int, int]:
-    """Return one number for both directions, or two numbers.
-
-    Raises:
-        ShapeError: there are other numbers, or one is below ``least``.
-    """
+    """Return one number for both directions, or two numbers."""
     numbers = _integers(value, (1, 2), least)
     if numbers is None:
         kind = "a positive integer" if least == 1 else f"an integer from {least} on"
@@ -135,11 +121,7 @@ def pair(name: str, value: int | tuple[int, ...], least: int = 1) -> tuple[int, 
 
 
 def sides(padding: int | tuple[int, ...]) -> tuple[int, int, int, int]:
-    """Return the padding at the top, left, bottom and right.
-
-    Raises:
-        ShapeError: there are not 1, 2 or 4 integers, or one is negative.
-    """
+    """Return the padding at the top, left, bottom and right."""
     numbers = _integers(padding, (1, 2, 4), 0)
     if numbers is None:
         raise ShapeError(f"padding is {_text(padding)}; it must be 1, 2 or 4 integers, none negative")

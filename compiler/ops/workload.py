@@ -94,11 +94,7 @@ class Workload:
 
 
 def check_sizes(**sizes: object) -> tuple[int, ...]:
-    """Return sizes as Python integers, in order.
-
-    Raises:
-        ShapeError: one is not a positive integer. The message names it.
-    """
+    """Return sizes as Python integers, in order."""
     return tuple(check_integer(name, size) for name, size in sizes.items())
 
 
@@ -186,12 +182,7 @@ def dense(
 
 
 def epilogue_of(quantized: object, *, bias: bool, channels: int, **others: Any) -> Epilogue | Quantized:
-    """Return the epilogue from the arguments of an operator.
-
-    Raises:
-        ShapeError: both ``quantized`` and ``others`` are given, the scales are for another number of
-            channels, or a value is invalid.
-    """
+    """Return the epilogue from the arguments of an operator."""
     if quantized is None:
         return Epilogue(bias=bias, **others)
     check_flag("bias", bias)

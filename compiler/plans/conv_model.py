@@ -23,12 +23,10 @@ class ConvShape(SumShape):
     """A convolution in blocks of the GEMM core.
 
     Attributes:
-        height, width: size of the input.
         stride: input rows and columns between neighbouring outputs, counted in loaded rows.
         row_step: distance of the input rows that are loaded. For example, a 1x1 kernel with stride 2
             needs only every second row. Then ``row_step`` is 2 and the vertical ``stride`` is 1.
         dilation: input rows and columns between neighbouring taps.
-        is_transposed: whether the convolution is transposed.
         upsampling: output rows and columns per input row and column of a transposed convolution.
         top, left: padding before the input. It is neither loaded nor multiplied.
     """

@@ -25,14 +25,11 @@ class ConvPlan:
         rows, columns: size of a tile of the output.
         depth: blocks of input channels in a step of the sum.
         kernel_rows: rows of the kernel in a step.
-        threads: virtual threads.
-        thread_axis: their dimension, see :data:`~accel.compiler.plans.plan_table.THREAD_AXES`.
         outer: the outermost loop over tiles, see :data:`~accel.compiler.plans.plan_table.OUTER_LOOPS`.
         bias_resident: whether the bias of all channels stays in accumulators.
         batches: blocks of the batch in a tile.
         residual_product: whether the load unit loads the residual and the GEMM core adds it. Otherwise the
             compute unit loads it and the ALU adds it.
-        resident: operands that scratchpads keep, see :data:`~accel.compiler.plans.plan_table.RESIDENT`.
         prefetch: whether a second buffer holds the resident operand of the outermost loop's next iteration.
     """
 

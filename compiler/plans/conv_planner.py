@@ -21,13 +21,8 @@ def conv_candidates(
     """Return the most promising plans, best first, or none if no plan has the given sizes.
 
     Args:
-        shape: features of a convolution.
-        config: the machine.
         threads: only plans with this number of virtual threads, or None for any.
         fixed: sizes by the plan's attributes. A size beyond the tensor's is reduced to it.
-
-    Raises:
-        ScheduleError: no plan fits, or none with the requested threads.
     """
     rankings = []
     for variant in shape.residual_variants():

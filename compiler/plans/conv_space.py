@@ -81,8 +81,6 @@ def fitting_plans(
     """Return all plans of a convolution that fit and pay.
 
     Args:
-        shape: features of the convolution.
-        config: the machine.
         threads: the requested number of virtual threads, or None for any.
         fixed: sizes by the plan's attributes. A size beyond the tensor's is reduced to it.
         thread_counts: the numbers of threads to try if none is requested.
@@ -105,11 +103,7 @@ def _has_single_channel_tiles(shape: ConvShape) -> bool:
 
 
 def _tile_sizes(shape: ConvShape, fixed: Blocks) -> Mapping[str, Sequence[int]]:
-    """Return the tile sizes to try, by the plan's attributes.
-
-    Raises:
-        ScheduleError: a given size of a transposed convolution is not a multiple of its stride.
-    """
+    """Return the tile sizes to try, by the plan's attributes."""
     kernel_rows = shape.kernel[0]
     whole = {
         "channels": shape.channels,

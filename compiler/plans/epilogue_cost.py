@@ -16,7 +16,6 @@ class EpilogueCost:
 
     Attributes:
         passes: operations on each accumulator, the reset included.
-        slots: slots of all passes per accumulator.
         reset_passes: how many of the passes come before the products, 0 or 1.
         folds_bias: whether the reset also adds the bias.
         in_store: whether the store unit requantizes the sums, with parameters from PAR.
@@ -35,12 +34,7 @@ def epilogue_cost(workload: Workload, config: Config, sum_length: int) -> Epilog
     """Return the cost of a workload's epilogue on a machine.
 
     Args:
-        workload: an operator that sums up products.
-        config: the machine.
         sum_length: products in a sum as the machine computes it.
-
-    Raises:
-        ScheduleError: see :func:`has_store_epilogue`.
     """
     folds_bias, passes = workload.epilogue.folds(sum_length), workload.epilogue.passes(sum_length)
     if has_store_epilogue(workload, config):
@@ -58,11 +52,7 @@ def epilogue_cost(workload: Workload, config: Config, sum_length: int) -> Epilog
 
 
 def has_store_epilogue(workload: Workload, config: Config) -> bool:
-    """Return whether the store unit requantizes the sums of a workload.
-
-    Raises:
-        ScheduleError: the workload has scales and zero points, and the machine has ``post=0``.
-    """
+    """Return whether the store unit requantizes the sums of a workload."""
     if isinstance(workload.epilogue, Quantized) and not config.post:
         raise ScheduleError(
             f"{workload.name} is quantized by scales and zero points; configuration {config.name!r} has "

@@ -17,11 +17,7 @@ from accel.core.config import Config
 
 @dataclass(frozen=True, kw_only=True)
 class GemmShape(SumShape):
-    """A matrix product in blocks of the GEMM core: ``rows`` are its rows, ``channels`` its columns.
-
-    Attributes:
-        transpose_a, transpose_b: whether the operands are stored transposed.
-    """
+    """A matrix product in blocks of the GEMM core: ``rows`` are its rows, ``channels`` its columns."""
 
     transpose_a: bool
     transpose_b: bool

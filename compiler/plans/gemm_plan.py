@@ -19,9 +19,7 @@ class GemmPlan:
     Attributes:
         rows, columns: blocks of a tile of the result.
         depth: blocks of a step of the sum.
-        threads: virtual threads.
         thread_axis: ``inner`` for neighbouring tiles of the inner loop, ``depth`` for the steps of one tile.
-        outer: the outermost loop over tiles.
         residual_product: whether the load unit loads the residual and the GEMM core adds it. Otherwise the
             compute unit loads it and the ALU adds it.
         resident: operands that scratchpads keep for all steps. ``inputs`` is the first operand. The
@@ -64,7 +62,6 @@ class GemmPlan:
 
     @classmethod
     def from_row(cls, row: tuple[int, ...]) -> GemmPlan:
-        """Return the plan of a row."""
         columns, rows, _, depth, _, threads, axis, outer, _, resident, prefetch = row
         return cls(
             rows=rows,

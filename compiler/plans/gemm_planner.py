@@ -30,13 +30,8 @@ def gemm_candidates(
     """Return the most promising plans, best first, or none if no plan has the given sizes.
 
     Args:
-        shape: features of a matrix product.
-        config: the machine.
         threads: only plans with this number of virtual threads, or None for any.
         fixed: sizes by the plan's attributes, in blocks. A size beyond the tensor's is reduced to it.
-
-    Raises:
-        ScheduleError: no plan has the requested threads.
     """
     given = {{"columns": "channels"}.get(name, name): size for name, size in (fixed or {}).items()}
     spaces = [_gemm_space(variant, config, given) for variant in shape.residual_variants()]

@@ -16,9 +16,7 @@ class MergedGroups:
     weights are zero except for those of the original groups.
 
     Attributes:
-        together: original groups in a merged one.
         count: merged groups. The last one can have fewer original groups.
-        outputs, inputs: channels of a merged group.
     """
 
     together: int

@@ -22,7 +22,6 @@ class UnitClocks:
         load: when data can arrive that the load unit requests next.
         used: by buffer, when new data can arrive because the old data has been read.
         ready: by buffer, when its data is there.
-        residual_used, residual_ready: the same for buffers of residuals.
         stored: by set of accumulators, when its last beat is written.
         partly_stored: by set of accumulators, when its first piece is written.
         read_queues: when the next burst (row 0) and the next LOAD (row 1) can have data, limited by the
@@ -62,7 +61,6 @@ class UnitClocks:
         """Execute LOADs of the compute unit, one after the other. Its pipeline is empty before and after.
 
         Args:
-            beats, instructions: beats and number of the LOADs.
             backlog: beats at most that the read port transfers first, because the load unit requested them.
         """
         is_present = instructions > 0
@@ -181,7 +179,6 @@ class ActiveClocks:
         """Let the end of a tile's first computation wait until the previous tile is stored completely.
 
         Args:
-            sets: accumulator sets.
             piece_cycles: cycles of the computation that needs the last piece, plus the response to its
                 write.
         """
@@ -195,7 +192,6 @@ class ActiveClocks:
         self.operands[0][buffers] = self._arrival
 
     def add_residual(self, uses: StepResources, step: int, is_present: BoolArray, slots: FloatArray) -> None:
-        """Add a residual that the load unit loads, in ``slots``."""
         at = step, self.active
         ready = self.residuals[1].take(uses.residual_buffers[at])
         np.maximum(self.compute, ready, out=self.compute, where=is_present)
@@ -203,7 +199,6 @@ class ActiveClocks:
         self.residuals[0][uses.freed_residual_buffers[at]] = self.compute + self.until_reloaded
 
     def store(self, stores: TileStores, step: int) -> None:
-        """Execute a step's STOREs of complete tiles."""
         if not stores.is_any[step]:
             return
         at = step, self.active

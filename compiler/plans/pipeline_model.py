@@ -42,11 +42,9 @@ class Predictions:
     store: FloatArray
 
     def of_plan(self, number: int) -> Prediction:
-        """Return the prediction of one plan."""
         return Prediction(**{part.name: float(getattr(self, part.name)[number]) for part in fields(self)})
 
     def to_list(self) -> list[Prediction]:
-        """Return the predictions of all plans."""
         return [self.of_plan(number) for number in range(len(self.cycles))]
 
 
@@ -59,7 +57,6 @@ def predict(model: StepModel, max_steps: int = MAX_STEPS) -> Predictions:
     """Predict the cycles of plans.
 
     Args:
-        model: computes the steps of the plans.
         max_steps: steps that are executed of each plan, roughly.
     """
     return _Pipeline(model, model.plan_work(), max_steps).predict()

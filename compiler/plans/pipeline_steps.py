@@ -42,17 +42,12 @@ class StepTable:
         exists: whether the plan has this step. Otherwise all its work is zero.
         starts_tile, ends_tile: whether the step is the first, or the last, of a tile.
         accumulator_set: index of the tile's accumulators, below the number of threads.
-        product_slots: slots that read operands.
-        final_slots: slots after everything else.
-        store_beats, store_bursts: beats and bursts of the STORE.
-        instructions: number of instructions to fetch.
         operand_loads: LOADs into the buffers of the step.
         acc_loads_before, acc_loads_after: LOADs of the compute unit.
         early_slots: slots that need not wait until accumulators are stored.
         reset_slots: slots after that wait, before operands are needed.
         pre_residual_slots: slots between the products and the addition of a residual.
         residual_loads: LOADs of the residual by the load unit.
-        residual_slots: slots that add the residual.
         overlapped_slots: last slots of the step, during which the first pieces of the tile are stored.
         store_pieces: pieces that the tile is stored in. The next tile in the same accumulators starts when
             the first piece is stored.
@@ -111,7 +106,6 @@ class PlanWork:
     """The work of each plan as a whole, one array element per plan.
 
     Attributes:
-        steps: number of steps.
         period: steps after which the same kinds of steps repeat with another tile.
         reload_period: steps after which the plan replaces data that it keeps for several tiles.
         reload_beats: beats of that data for all threads, or 0 without such data.
@@ -140,7 +134,6 @@ class PlanWork:
     late_acc_beats: FloatArray
 
     def take(self, chosen: IntArray) -> PlanWork:
-        """Return the work of some plans."""
         return PlanWork(**{one.name: getattr(self, one.name)[chosen] for one in fields(self)})
 
 

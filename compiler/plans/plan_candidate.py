@@ -77,16 +77,10 @@ def check_threads_fit(
     """Raise an error if no plan has the requested number of virtual threads.
 
     Args:
-        operator: its name for the message.
-        config: the machine.
         threads: the requested number, or None for any number.
         fits: whether a plan with a given number of threads exists. If it holds for a number, it holds for all
             smaller ones.
         smallest_needs: elements of each scratchpad that the smallest tiles need.
-
-    Raises:
-        ScheduleError: no such plan exists. The message has the largest number that fits, or the
-            scratchpads that are too small for one thread.
     """
     if fits(threads or 1):
         return

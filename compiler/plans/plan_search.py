@@ -54,8 +54,6 @@ def search(space: PlanSpace[PlanT], table: PlanTable, threads: int | None) -> li
     they do not displace others, but predicts all plans together, because that is faster.
 
     Args:
-        space: the plans of the operator.
-        table: at least one plan that fits.
         threads: the requested number of threads, or None for any.
     """
     kinds = {

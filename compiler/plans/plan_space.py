@@ -38,12 +38,7 @@ class PlanSpace(Generic[PlanT]):
     """The plans of an operator on a machine.
 
     Attributes:
-        shape: features of the operator.
-        config: the machine.
-        to_plans: converts a table into plans.
-        has_schedule: which plans there are schedules for.
         tile_sizes: by attribute of the table, all sizes that a neighbour of a plan can have.
-        residencies: the choices of :data:`RESIDENCIES` to try.
     """
 
     shape: SumShape
@@ -54,11 +49,9 @@ class PlanSpace(Generic[PlanT]):
     residencies: Sequence[tuple[int, int]] = RESIDENCIES
 
     def sizes(self, table: PlanTable) -> TileSizes:
-        """Return the sizes that follow from plans."""
         return TileSizes(self.shape, self.config, table)
 
     def predict(self, table: PlanTable, max_steps: int = MAX_STEPS) -> Predictions:
-        """Predict the cycles of plans."""
         return predict(TileStepModel(self.shape, self.config, table), max_steps)
 
     def fitting(self, table: PlanTable, threads: int | None, min_accumulators: int = 0) -> PlanTable:
@@ -67,7 +60,6 @@ class PlanSpace(Generic[PlanT]):
         A plan whose loop has fewer iterations than threads gets one thread for each iteration.
 
         Args:
-            table: plans, whose arrays may broadcast.
             threads: the requested number of threads, which every plan must have work for, or None for
                 any.
             min_accumulators: least accumulator elements of the tiles of all threads.
@@ -86,7 +78,6 @@ class PlanSpace(Generic[PlanT]):
         """Iterate over plans that differ from given ones in one or two choices.
 
         Args:
-            plans: rows of a table.
             threads: the requested number of threads, or None to vary it.
         """
         for row in plans:
@@ -119,8 +110,6 @@ def enumerate_plans(
     """Return all plans with given tile sizes that fit and pay.
 
     Args:
-        space: the plans of the operator.
-        tile_sizes: by attribute of the table.
         threads: the requested number of virtual threads, or None for any.
         thread_counts: the numbers of threads to try if none is requested.
     """
@@ -176,8 +165,6 @@ def smallest_needs(
 
     Args:
         variants: ways to compute the operator. The result is for the one that exceeds the fewest scratchpads.
-        config: the machine.
-        tile_sizes: by attribute of the table.
     """
     smallest = {name: [min(sizes)] for name, sizes in tile_sizes.items()} | {"threads": [1], "outer": [0, 1]}
     table = PlanTable.grid(*(smallest.get(name, [0]) for name in PlanTable._fields))

@@ -29,13 +29,8 @@ class PlanTable(NamedTuple):
 
     Attributes:
         channels, depth: blocks of a tile of the output, and of a step of the sum.
-        rows, columns: size of a tile.
         kernel_rows: rows of the kernel in a step.
-        threads: virtual threads.
-        thread_axis: index into :data:`THREAD_AXES`.
-        outer: index into :data:`OUTER_LOOPS`.
         batches: blocks of the batch in a tile.
-        resident: index into :data:`RESIDENT`.
         prefetch: 1 if a second buffer holds the resident data of the outermost loop's next iteration, else 0.
     """
 
@@ -58,12 +53,10 @@ class PlanTable(NamedTuple):
 
     @classmethod
     def from_rows(cls, rows: Sequence[Sequence[int]]) -> PlanTable:
-        """Return the table of plans that are given one by one."""
         return cls(*np.array(rows, dtype=np.int64).reshape(-1, len(cls._fields)).T)
 
     @classmethod
     def concatenate(cls, tables: Sequence[PlanTable]) -> PlanTable:
-        """Return all plans of several tables."""
         return cls(*(np.concatenate(columns) for columns in zip(*tables, strict=True)))
 
     def take(self, chosen: IntArray | BoolArray) -> PlanTable:
@@ -77,5 +70,4 @@ class PlanTable(NamedTuple):
         return PlanTable(*(np.broadcast_to(array, shape)[positions] for array in self))
 
     def to_rows(self) -> list[tuple[int, ...]]:
-        """Return the plans one by one."""
         return list(zip(*(array.tolist() for array in self), strict=True))

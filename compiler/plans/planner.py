@@ -42,7 +42,6 @@ class TileSide:
         return self.key.partition("_")[2]
 
     def block_elements(self, config: Config) -> int:
-        """Return the elements of a block."""
         return 1 if self.block is None else int(getattr(config, self.block))
 
 
@@ -58,7 +57,6 @@ class Planner(Generic[ShapeT, PlanT]):
             for any) and given tile sizes.
         fits: whether a plan's buffers and micro-ops fit the scratchpads, and its tokens the counters.
         predict: predicts the cycles of a plan that fits.
-        schedule: turns a plan into a schedule.
         outermost: names the dimension of the outermost loop over tiles.
         threads_along: names the dimension that virtual threads run along.
         identity_products: whether the plan moves data into the accumulators by GEMM with an identity matrix.
@@ -81,15 +79,9 @@ class Planner(Generic[ShapeT, PlanT]):
         """Return the most promising plans, best first.
 
         Args:
-            workload: the operator.
-            config: the machine.
             threads: only plans with this number of virtual threads, or None allows any number.
             tile: only plans with these sizes, in elements by :attr:`TileSide.key`. A size beyond the tensor's
                 is reduced to it.
-
-        Raises:
-            ScheduleError: the threads or tiles do not fit, or a size is unknown or not a multiple of a
-                block.
         """
         threads = None if threads is None else check_threads(threads)
         fixed = self.tile_blocks(tile, workload.name, config)
@@ -103,11 +95,7 @@ class Planner(Generic[ShapeT, PlanT]):
         return list(found)
 
     def tile_blocks(self, tile: Mapping[str, int], operator: str, config: Config) -> dict[str, int]:
-        """Convert tile sizes from elements to the plan's units.
-
-        Raises:
-            ScheduleError: a size is unknown, or no positive multiple of a block.
-        """
+        """Convert tile sizes from elements to the plan's units."""
         known = {side.key: side for side in self.sides}
         blocks = {}
         for key, size in tile.items():

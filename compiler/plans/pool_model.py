@@ -23,8 +23,6 @@ class PoolShape:
     from one element and compares it with the others.
 
     Attributes:
-        batches, channels: blocks.
-        slide: the windows.
         is_signed: whether values are int8.
         has_square_blocks: whether the GEMM core can multiply by an identity matrix.
     """

@@ -18,9 +18,7 @@ class PoolPlan:
     """How max pooling is tiled.
 
     Attributes:
-        channels: blocks of channels in a tile.
         rows, columns: size of a tile of the output, which belongs to one block of the batch.
-        threads: virtual threads.
         thread_axis: the direction of the neighbouring tiles that threads compute.
         identity_products: whether the load unit loads elements and the GEMM core copies them into
             accumulators. Otherwise the compute unit loads them there.
@@ -46,7 +44,6 @@ class PoolTable(NamedTuple):
 
     @classmethod
     def from_plans(cls, plans: Sequence[PoolPlan]) -> PoolTable:
-        """Return the table of plans."""
         rows = [
             (
                 *(plan.channels, plan.rows, plan.columns, plan.threads),
@@ -64,7 +61,6 @@ class PoolTable(NamedTuple):
         return PoolTable(*(array[chosen] for array in self))  # type: ignore[arg-type]
 
     def to_plans(self) -> list[PoolPlan]:
-        """Return the plans one by one."""
         return [
             PoolPlan(
                 channels=channels,

@@ -32,13 +32,8 @@ def pool_candidates(
     threads.
 
     Args:
-        shape: features of max pooling.
-        config: the machine.
         threads: only plans with this number of virtual threads, or None for any.
         fixed: sizes by the plan's attributes. A size beyond the tensor's is reduced to it.
-
-    Raises:
-        ScheduleError: no plan fits, or none with the requested threads.
     """
     candidates = [
         candidate

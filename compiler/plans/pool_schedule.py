@@ -52,13 +52,7 @@ def pool_schedule(workload: Workload, machine: Machine, plan: PoolPlan) -> Sched
 
 
 class _Sources(NamedTuple):
-    """The stages before the last maxima.
-
-    Attributes:
-        inputs: the stage that loads.
-        copies: stages that copy by products.
-        across: maxima of the rows of windows.
-    """
+    """The stages before the last maxima."""
 
     inputs: Stage
     copies: list[Stage]

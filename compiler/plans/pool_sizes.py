@@ -25,7 +25,6 @@ class TileSpan(NamedTuple):
     """The part of an axis that a tile covers.
 
     Attributes:
-        begin, outputs: first output, and their number.
         part: outputs of a tile that is not the last.
         inputs: rows or columns of the input that it needs.
         comparisons: comparisons of the ALU for all outputs.
@@ -42,11 +41,7 @@ class PoolSizes:
     """Sizes of tiles for each plan of a table.
 
     Attributes:
-        height, width: size of the output.
         has_two_stages: whether maxima across a window's rows are a stage of their own.
-        channel_tiles, row_tiles, column_tiles: tiles in each direction.
-        uses_products: whether plans copy elements by products.
-        phases: phases of rows and of columns.
         product_copy_slots: slots in which a product copies an element, including a reset.
     """
 
@@ -71,7 +66,6 @@ class PoolSizes:
 
     @property
     def threaded_iterations(self) -> IntArray:
-        """Iterations of the loop that threads share."""
         return np.where(self.table.along_rows, self.row_tiles, self.channel_tiles)
 
     def has_work_for_threads(self, threads: int | None) -> BoolArray:

@@ -36,7 +36,6 @@ class PoolStepModel:
         return found if self.sizes.uses_products else replace(found, compute=found.compute + found.load)
 
     def plan_work(self) -> PlanWork:
-        """Return the work of each plan as a whole."""
         sizes, table, config, count = self.sizes, self.table, self.config, len(self.table.rows)
         blocks = self.shape.batches * self.shape.channels
         rows, columns = sizes.total_inputs(0, table.rows), sizes.total_inputs(1, table.columns)
@@ -88,7 +87,6 @@ class PoolStepModel:
         )
 
     def steps(self, numbers: IntArray, plans: IntArray) -> StepTable:
-        """Return the work of steps."""
         sizes = PoolSizes(self.shape, self.config, self.table.take(plans))
         return PoolStepModel(sizes)._steps(numbers)
 

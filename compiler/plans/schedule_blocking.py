@@ -28,10 +28,7 @@ def requantize_in_store(
     """Let the store unit requantize the tiles of a workload's output.
 
     Args:
-        s: its schedule, with the output tiled.
-        workload: an operator with a store epilogue.
         machine: a machine with ``post=1``.
-        tile: the outermost loop within a tile.
         outer: the loop of the output in which parameters are loaded. If PAR can hold the parameters of all
             channels, or ``outer`` is None, the program loads them once.
     """
@@ -53,9 +50,7 @@ def load_residual(
 
     Args:
         s: the schedule of a workload with a residual that the store unit does not add.
-        workload, machine: those of the schedule.
         stage: the stage in the accumulators that adds the residual.
-        tile: the innermost loop over tiles.
         product: whether the load unit loads the residual and the GEMM core adds it. Otherwise the compute
             unit loads it and the ALU adds it.
     """
@@ -100,8 +95,6 @@ def make_resident(stage: Stage, output: Stage, loop: IterVar | None, *, prefetch
     """Keep the data of a loading stage in its scratchpad.
 
     Args:
-        stage: the stage that loads.
-        output: the output's stage.
         loop: the loop of the output for one iteration of which the data stays, or None for the whole
             program.
         prefetch: whether a second buffer holds the data of the loop's next iteration.

@@ -34,7 +34,6 @@ class SampledSteps(NamedTuple):
     Attributes:
         first: number of steps before the skipped ones, or -1 if the model executes all steps.
         measured_from: the step from which the pace is measured.
-        skipped: number of skipped steps.
     """
 
     first: IntArray
@@ -56,11 +55,7 @@ def sample_steps(work: PlanWork, max_steps: int) -> SampledSteps:
 
 
 class SteadyState:
-    """The work of executed and of skipped steps.
-
-    Attributes:
-        load_beats, store_beats: beats of whole plans.
-    """
+    """The work of executed and of skipped steps."""
 
     def __init__(
         self, steps: StepTable, work: PlanWork, sample: SampledSteps, bus_bytes: int, store_pace: float
@@ -100,7 +95,6 @@ class SteadyState:
         """Return the cycles of the skipped steps of plans.
 
         Args:
-            plans: indices of the plans.
             measured: cycles of their steps from ``measured_from`` on.
         """
         begin, end = self._sample.measured_from[plans], self._sample.first[plans]
@@ -134,7 +128,6 @@ class SteadyState:
         The compute unit continues during such a reload for as long as the other threads have data.
 
         Args:
-            plans: indices of the plans.
             slack: cycles of the measured steps in which the port was idle.
             port_cycles: port cycles of the skipped steps.
         """

@@ -31,11 +31,9 @@ class OperandLoads:
     """The operand LOADs of steps, arrays of shape (steps, plans).
 
     Attributes:
-        is_present: whether the step has such LOADs.
         buffers: flat indices of the buffers that must be free.
         filled: flat indices of the buffers that the LOADs fill.
         data_cycles: cycles from the first beat to the last.
-        bursts: number of bursts.
         queue_cycles: how long the LOADs occupy the outstanding bursts, and the LOADs in flight, in shape
             (steps, 2, plans).
         padding_words: zero words that the LOADs write, or None if no plan has any.
@@ -60,8 +58,6 @@ class TileStores:
     """The STOREs of steps, arrays of shape (steps, plans).
 
     Attributes:
-        is_present: whether the step has a STORE.
-        sets: flat indices of the accumulators.
         startup: cycles from the last slot to the first beat. They are fewer if pieces are stored before
             that slot.
         data_cycles: cycles of all beats.
@@ -92,9 +88,7 @@ class StepResources:
     Attributes:
         awaited_sets: flat indices of the accumulators that must be stored before the step.
         piece_cycles: cycles of the first piece of the step's computation, plus the response to a write.
-        buffers: flat indices of the operand buffers.
         freed_buffers: flat indices of the operand buffers that are free after the products.
-        residual_buffers, freed_residual_buffers: the same two for a residual.
         instruction_beats: beats of instructions that were not fetched before the first step.
     """
 
@@ -111,9 +105,6 @@ class ResourceTable:
     """Computes the resources of a table of steps.
 
     Args:
-        config: the machine.
-        steps: steps of the plans.
-        threads: number of threads of each plan.
         store_pace: cycles per beat of a STORE.
     """
 
@@ -147,7 +138,6 @@ class ResourceTable:
         )
 
     def stores(self) -> TileStores:
-        """Return the STOREs of steps."""
         steps, config, pieces = self._steps, self._config, self._steps.store_pieces
         overlapped = steps.overlapped_slots
         startup = compute_depth(config) + TOKEN_DELAY + REQUEST_STARTUP + store_depth(config)
@@ -174,7 +164,6 @@ class ResourceTable:
         return self._split(self._steps.operand_loads, self._buffers, padding)
 
     def residual_loads(self) -> tuple[OperandLoads, OperandLoads] | None:
-        """Return the same for residuals."""
         return self._split(self._steps.residual_loads, self._residual_buffers, None)
 
     def _split(

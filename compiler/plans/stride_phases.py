@@ -18,7 +18,6 @@ class StridePhases:
     """The phases of one axis of the input (0: rows, 1: columns).
 
     Attributes:
-        outputs: number of windows.
         is_in_place: whether maxima take the place of the phase that they start from.
         starts_with_outputs: whether that phase has no more elements than there are outputs.
         has_one_start: whether that phase has no other tap.
@@ -46,14 +45,12 @@ class StridePhases:
         return np.minimum(self._length(phase), part + (max(taps) - min(taps)))
 
     def max_elements(self, part: IntArray) -> IntArray:
-        """Return the most elements of all phases that parts of ``part`` outputs read."""
         return np.asarray(sum(self._max_of_phase(phase, part) for phase in self.taps))
 
     def elements(self, begin: IntArray, part: IntArray, *, clips_front: bool) -> IntArray:
         """Return the elements of all phases that a stage holds for a part of the outputs.
 
         Args:
-            begin: the first output.
             part: outputs of a part. The last part can have fewer, and holds what exists.
             clips_front: whether elements before the input reduce the number. Otherwise the part has the
                 same number of additional elements at its end.

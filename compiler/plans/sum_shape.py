@@ -30,16 +30,11 @@ class SumShape(ABC):
     Axis 0 of a picture is its rows, axis 1 its columns.
 
     Attributes:
-        groups: channel groups, merged to fill blocks.
         batches, channels, depth: blocks of the batch, and of a group's output and input channels.
-        rows, columns: size of the output.
-        kernel: rows and columns of taps.
         has_weights: False for means, whose products all need the same block.
         is_diagonal: whether each block of output channels sums up one block of input channels only, as in a
             depthwise convolution. Then ``depth`` is 1.
         has_bias, has_residual: whether the epilogue adds a bias, or a second tensor.
-        folds_bias, passes, pass_slots, reset_passes, epilogue_in_store, shares_parameters: see
-            :class:`~accel.compiler.plans.epilogue_cost.EpilogueCost`.
         can_add_by_product: whether the GEMM core can add a residual.
         residual_product: whether the GEMM core adds the residual. Then the load unit loads it like an
             operand, and the GEMM core multiplies it by an identity matrix.
@@ -76,7 +71,6 @@ class SumShape(ABC):
 
     @property
     def taps(self) -> int:
-        """Taps of the kernel."""
         return self.kernel[0] * self.kernel[1]
 
     @property
@@ -140,7 +134,6 @@ class SumShape(ABC):
         """Return the rows or columns that a tile loads, without padding.
 
         Args:
-            axis: axis of the picture.
             output, outputs: the tile's first output and their number.
             tap, taps: the step's first tap and their number.
         """
@@ -153,7 +146,6 @@ class SumShape(ABC):
         """Return whether the last step of a tile and the first step of the tile below need the same input.
 
         Args:
-            rows_apart: output rows between the two tiles.
             taps: rows of the kernel in a step.
         """
         del rows_apart

@@ -13,10 +13,7 @@ class LoopRounds:
     """Iterations of a plan's loops. The loop over threads is the innermost one: a *round* is all its threads.
 
     Attributes:
-        rows, channels, groups, depths: rounds in these directions.
-        steps: rounds of a tile.
         positions: rounds over the pixels of the output.
-        tiles: rounds over all tiles.
     """
 
     def __init__(self, sizes: TileSizes) -> None:
@@ -36,11 +33,9 @@ class StepPositions:
     """The tile, and the step of its sum, of each pipeline step. Arrays have shape (steps, plans).
 
     Attributes:
-        thread: number of the virtual thread.
         exists: whether there is such a tile and step. The last round of a loop can lack some threads.
         is_first, is_last: whether the step is the first, or the last, of its tile.
         is_last_round: whether the tile belongs to the last round of tiles.
-        steps_left: later rounds of the tile.
         position, channel_round: rounds of the tile over pixels, and over channels.
         row, rows, column, columns: first row and column of the output, and the numbers of both.
         first_channel, channels: first block of output channels, and number of blocks.
@@ -190,9 +185,7 @@ def _prefetch_share(
         first_tiles: number of these with which all threads start.
         outer, inner: rounds of the outermost loop, and of the inner one.
         next_share: size of the next iteration's data, relative to this one's.
-        is_shared: whether another thread loads the data.
         idle_slots: slots of a tile in which the port need not load the other operand.
-        beats: beats of the resident operand.
     """
     has_later_tiles = tiles > first_tiles
     free_tiles = np.where(has_later_tiles, tiles - first_tiles, tiles)

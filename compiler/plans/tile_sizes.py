@@ -24,16 +24,9 @@ class TileSizes:
     """Sizes of tiles, steps and buffers for each plan of a table.
 
     Attributes:
-        along_channels, along_rows, along_depth, along_groups: whether threads run along this dimension.
         pixels_outer: whether the outermost loop runs over pixels.
-        channel_tiles, row_tiles, column_tiles, batch_tiles: tiles in each direction.
-        pixel_tiles: tiles of the same channels.
-        tiles: tiles of the whole output.
         depth_steps, kernel_steps: parts of the depth, and of the kernel's rows.
-        steps: steps of a tile.
-        tile_accumulators: accumulator elements of a tile.
         accumulators: those of all threads, without a residual's.
-        step_inputs, step_weights: elements of a step.
         identity_blocks: blocks of the identity matrix, which stay in ``wgt``.
         weights_resident, inputs_resident: whether scratchpads keep them for all steps.
         weights_prefetched, inputs_prefetched: whether they also have a buffer for the next iteration.
@@ -133,7 +126,6 @@ class TileSizes:
 
     @cached_property
     def input_buffers(self) -> IntArray:
-        """Buffers for the inputs of a step."""
         threads = self._threads_if(self.along_rows | self.along_groups)
         positions = self.batch_tiles * self.column_tiles * self.rounds(self.along_rows, self.row_tiles)
         copies = np.where(self.pixels_outer, 1 + self.inputs_prefetched, positions)
@@ -141,7 +133,6 @@ class TileSizes:
 
     @cached_property
     def weight_buffers(self) -> IntArray:
-        """Buffers for the weights of a step."""
         threads = self._threads_if(self.along_channels | self.along_groups)
         channels = self.rounds(self.along_channels, self.channel_tiles)
         copies = np.where(self.pixels_outer, channels, 1 + self.weights_prefetched)
@@ -202,7 +193,6 @@ class TileSizes:
 
     @property
     def threaded_iterations(self) -> IntArray:
-        """Iterations of the loop that threads share."""
         others = np.where(self.along_groups, self.shape.groups, self.channel_tiles)
         return np.where(self.along_depth, self.depth_steps, np.where(self.along_rows, self.row_tiles, others))
 

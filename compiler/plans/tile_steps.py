@@ -28,7 +28,6 @@ class TileStepModel:
             self.gemm_instructions += min(2, sum(taps > 1 for taps in shape.kernel))
 
     def plan_work(self) -> PlanWork:
-        """Return the work of each plan as a whole."""
         shape, config, threads = self.shape, self.config, self.table.threads
         sizes, count = TileSizes(shape, config, self.table), len(threads)
         loops, start = LoopRounds(sizes), ProgramStart(sizes)
@@ -80,7 +79,6 @@ class TileStepModel:
         )
 
     def steps(self, numbers: IntArray, plans: IntArray) -> StepTable:
-        """Return the work of steps."""
         shape, config = self.shape, self.config
         sizes = TileSizes(shape, config, self.table.take(plans))
         at = StepPositions(LoopRounds(sizes), numbers)

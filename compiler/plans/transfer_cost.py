@@ -15,7 +15,6 @@ class Transfer(NamedTuple):
 
     Attributes:
         beats: cycles in which data is on the bus.
-        bursts, instructions: number of bursts and of instructions.
         bytes: bytes of the tensor. Beats can carry unused bytes in addition.
         stall_cycles: cycles without a beat, because a LOAD has the largest allowed number of outstanding
             bursts. The first bursts are requested while the previous transfer is still running, so that
@@ -52,10 +51,7 @@ def box_transfer(
     aligned to the bus may take one beat more, and a run that is not aligned to pages one burst more.
 
     Args:
-        config: the machine.
-        element_bytes: size of an element.
         boxes, rows: how often boxes, and rows within a box, repeat, and their distance in elements.
-        row: elements of a row.
     """
     (box_count, box_step), (row_count, row_step) = boxes, rows
     rows_merge = (row_count == 1) | (np.asarray(row_step) == row)

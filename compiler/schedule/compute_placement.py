@@ -43,15 +43,11 @@ class PlacedLoops(Loops):
     def compute_at(self, consumer: Self | Tensor, axis: IterVar | str) -> None:
         """Compute, inside a loop of ``consumer``, only the part that the loop's body reads.
 
-            for y in range(64):         for yo in range(8):
-                B[y] = A[y]                 for y in range(8):
-            for yo in range(8):                 B[y] = A[yo*8+y]
-                for yi in range(8):         for yi in range(8):
-                    C[yo*8+yi] = B[yo*8+yi]     C[yo*8+yi] = B[yi]
-
-        Raises:
-            ScheduleError: the axis is not a loop of the consumer, or the consumer does not need this
-                stage.
+        for y in range(64):         for yo in range(8):
+            B[y] = A[y]                 for y in range(8):
+        for yo in range(8):                 B[y] = A[yo*8+y]
+            for yi in range(8):         for yi in range(8):
+                C[yo*8+yi] = B[yo*8+yi]     C[yo*8+yi] = B[yi]
         """
         stage = self._stage_of(consumer)
         self._check_reader(stage)
@@ -86,14 +82,8 @@ class PlacedLoops(Loops):
         threads that need the same data share them.
 
         Args:
-            consumer: the stage that has the loop.
-            axis: the loop.
             ahead: whether alternate iterations use a second buffer set, also across the outer loops. Then
                 the data of the next iteration can be copied during this one.
-
-        Raises:
-            ScheduleError: the stage is not a copy into a scratchpad, or the axis is not a loop of the
-                consumer.
         """
         stage = self._stage_of(consumer)
         self._check_resident_copy()
@@ -104,11 +94,7 @@ class PlacedLoops(Loops):
         )
 
     def keep_root(self) -> None:
-        """Keep copied data resident for the whole program, like :meth:`keep_at` outside all loops.
-
-        Raises:
-            ScheduleError: the stage is not a copy into a scratchpad.
-        """
+        """Keep copied data resident for the whole program, like :meth:`keep_at` outside all loops."""
         self._check_resident_copy()
         self.resident_at, self.is_resident, self.prefetches = None, True, False
         self._record_step("keep_root")
@@ -123,9 +109,6 @@ class PlacedLoops(Loops):
 
         Loops do not change. The compute unit issues its own loads only when it reaches them. Without the
         delay, the requests of the load unit, which runs ahead, would all be served first.
-
-        Raises:
-            ScheduleError: one of the two is not a copy into such a scratchpad.
         """
         stage = self._stage_of(other)
         for one, names in ((self, ("inp_buffer", "wgt_buffer")), (stage, ("acc_buffer",))):

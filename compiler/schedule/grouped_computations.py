@@ -88,12 +88,7 @@ def merged_sum(body: Expr, groups: Groups, wide: Compute, axis: IterVar, count: 
 
 
 def find_groups(name: str, body: Expr, axis: IterVar) -> Groups:
-    """Return the groups of a sum over ``axis``. ``name`` is for messages.
-
-    Raises:
-        ScheduleError: the sum is not a product of data at ``group * columns + axis`` and weights at
-            ``[output, axis, ...]``.
-    """
+    """Return the groups of a sum over ``axis``. ``name`` is for messages."""
     total = reduction(body)
     factors = [] if total is None else reads(total.body)
     for weights, data in (factors, factors[::-1]) if len(factors) == 2 else ():

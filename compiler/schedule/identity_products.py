@@ -30,11 +30,7 @@ def unit_element(axes: tuple[IterVar, ...]) -> Expr:
 
 
 def read_along(name: str, body: Expr, axis: IterVar) -> tuple[Read, int]:
-    """Return the operand of a sum or copy, and the dimension whose index is ``axis``.
-
-    Raises:
-        ScheduleError: the computation is not a sum or copy of elements of one tensor with that index.
-    """
+    """Return the operand of a sum or copy, and the dimension whose index is ``axis``."""
     total = reduction(body)
     value = body if total is None else total.body
     value = value.value if isinstance(value, Guarded) else value
@@ -71,11 +67,7 @@ def product_body(body: Expr, axis: IterVar, column: IterVar, unit: Tensor) -> Ex
 
 
 def added_residual(name: str, body: Expr, axis: tuple[IterVar, ...], label: str) -> Residual:
-    """Return the epilogue operator that adds the tensor ``label`` at the stage's own axes.
-
-    Raises:
-        ScheduleError: the epilogue does not add the tensor, or adds it twice.
-    """
+    """Return the epilogue operator that adds the tensor ``label`` at the stage's own axes."""
     apart = taken_apart(body.value if isinstance(body, Cast) else body)
     added = [
         one

@@ -28,10 +28,6 @@ def store_unit_epilogue(
     """Return the sums that a stage reads, and how the store unit computes the stage from them.
 
     ``sum_in`` returns the sum that another stage computes for a tensor, or None.
-
-    Raises:
-        ScheduleError: the stage is not an epilogue of sums, or the store unit cannot compute it
-            exactly.
     """
     finished = body.value if isinstance(body, Cast) else body
     apart = taken_apart(finished)
@@ -54,10 +50,6 @@ def parameter_channels(
 
     For example, 64 channels without a bias and with one scale need only 16 parameters: with ``block=16``
     channel ``o`` uses parameter ``o % 16``.
-
-    Raises:
-        ScheduleError: bias and scale belong to different channels, a block is given although channels
-            differ, or it exceeds the number of channels.
     """
     bias = path.bias
     channel = path.channel if bias is None else bias.indices[0]

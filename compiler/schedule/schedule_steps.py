@@ -29,11 +29,7 @@ def apply_steps(
 
     Args:
         schedule: a fresh schedule of the same tensor expression.
-        steps: steps as in :attr:`Schedule.steps`.
         find_intrinsic, find_scope: a machine's intrinsics and scopes by name.
-
-    Raises:
-        ScheduleError: a step does not apply. The message contains its number.
     """
     if not isinstance(steps, Sequence):
         raise ScheduleError(f"the steps are {steps!r}; they must be a list, as Schedule.steps is")
@@ -52,11 +48,7 @@ def apply_steps(
 
 def with_threads(steps: Sequence[Step], threads: int) -> list[Step]:
     """Return recorded steps for another number of virtual threads: splits whose inner loop is bound to
-    threads get another factor.
-
-    Raises:
-        ScheduleError: no loop is bound, or no split made the bound loop.
-    """
+    threads get another factor."""
     threads = check_threads(threads)
     bound = {(step["stage"], step["axis"]) for step in steps if step["op"] == "bind"}
     changed: list[Step] = []

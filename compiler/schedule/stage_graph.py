@@ -443,7 +443,6 @@ class StageGraph:
         )
 
     def tensor(self, name: str) -> Tensor:
-        """Return the input or the stage's tensor with this name."""
         every = {t.name: t for t in [*self.inputs, *(s.tensor for s in self.stages)]}
         if name not in every:
             raise ScheduleError(f"{name!r} is not a tensor of this schedule; {nearest(name, every)}")
@@ -454,7 +453,6 @@ class StageGraph:
         return next((reduction(s.body) for s in self.stages if s.tensor is tensor), None)
 
     def readers(self, tensor: Tensor) -> list[Stage]:
-        """Return the stages that read a tensor."""
         return [s for s in self.stages if any(read.tensor is tensor for read in reads(s.body))]
 
     def depends(self, stage: Stage, tensor: Tensor) -> bool:

@@ -51,11 +51,7 @@ def thread_axis(name: str = "vthread") -> ThreadAxis:
 
 
 def check_threads(threads: object) -> int:
-    """Return a number of virtual threads.
-
-    Raises:
-        ScheduleError: it is not a positive integer.
-    """
+    """Return a number of virtual threads."""
     return check_integer("the number of virtual threads", threads, error=ScheduleError)
 
 
@@ -94,13 +90,9 @@ class Loops(ABC):
     ) -> tuple[IterVar, IterVar]:
         """Split a loop into two. The inner loop has ``factor`` iterations, fewer in the last tile.
 
-            for x in range(10):         for xo in range(3):
-                ...                         for xi in range(min(4, 10-xo*4)):
-                                                ...
-
-        Raises:
-            ScheduleError: the axis is not a loop of this stage, compute_at, tensorize or unroll has named
-                it, or the factor is not positive.
+        for x in range(10):         for xo in range(3):
+            ...                         for xi in range(min(4, 10-xo*4)):
+                                            ...
         """
         parent = self._free_loop(axis)
         factor = self._check_factor(parent, factor)
@@ -121,9 +113,6 @@ class Loops(ABC):
                     ...                         for yi in range(8):
                                                     for xi in range(8):
                                                         ...
-
-        Raises:
-            ScheduleError: the numbers of axes and factors differ, or :meth:`split` would refuse one.
         """
         count = len(axes_and_factors) // 2
         axes, factors = axes_and_factors[:count], axes_and_factors[count:]
@@ -154,13 +143,9 @@ class Loops(ABC):
     def fuse(self, outer: IterVar | str, inner: IterVar | str, *, name: str | None = None) -> IterVar:
         """Fuse two adjacent loops into one.
 
-            for y in range(4):          for yx in range(32):
-                for x in range(8):          ... with y = yx//8, x = yx%8
-                    ...
-
-        Raises:
-            ScheduleError: they are not adjacent, only one is a reduce axis, or :meth:`split` would refuse
-                one.
+        for y in range(4):          for yx in range(32):
+            for x in range(8):          ... with y = yx//8, x = yx%8
+                ...
         """
         a, b = self._free_loop(outer), self._free_loop(inner)
         position = self.leaves.index(a)
@@ -179,12 +164,9 @@ class Loops(ABC):
     def reorder(self, *axes: IterVar | str) -> None:
         """Permute loops into the order given. Other loops keep their positions.
 
-            for y in range(4):          for x in range(8):
-                for x in range(8):          for y in range(4):
-                    ...                         ...
-
-        Raises:
-            ScheduleError: an axis is not a loop of this stage, or is named twice.
+        for y in range(4):          for x in range(8):
+            for x in range(8):          for y in range(4):
+                ...                         ...
         """
         loops = tuple(self._find_loop(axis) for axis in axes)
         if len(set(loops)) != len(loops):
@@ -195,11 +177,8 @@ class Loops(ABC):
     def unroll(self, axis: IterVar | str) -> None:
         """Repeat a loop's body once per iteration.
 
-            for x in range(2):          ... with x = 0
-                ...                     ... with x = 1
-
-        Raises:
-            ScheduleError: the axis is not a loop of this stage.
+        for x in range(2):          ... with x = 0
+            ...                     ... with x = 1
         """
         loop = self._find_loop(axis)
         self.unrolled.add(loop)
@@ -215,9 +194,6 @@ class Loops(ABC):
                 for ko in range(8):             for yv in range(2):
                     AL = A[...]                     AL[yv] = A[...]
                     CL += AL * BL                   CL[yv] += AL[yv] * BL[yv]
-
-        Raises:
-            ScheduleError: the axis is not a loop of this stage.
         """
         if not isinstance(thread, ThreadAxis):
             raise ScheduleError(f"{axis!r} is bound to {thread!r}; bind to thread_axis('vthread')")

@@ -164,7 +164,6 @@ class Folded:
     """A list of epilogue operators without its bias, from which sums start.
 
     Attributes:
-        start: applied instead of the reset.
         rest: the operators after the sums, one for each operator after the bias.
         preparation: how the host changes the bias before it packs it.
     """
@@ -178,7 +177,6 @@ def folded(ops: Sequence[PostOp], sum_limit: int) -> Folded | None:
     """The list with reset and bias in one, or None if that cannot be done.
 
     Args:
-        ops: simplified.
         sum_limit: the largest magnitude of a sum without bias.
     """
     match ops:
@@ -210,7 +208,6 @@ def preparation_for(
     """How the bias must be changed, and by how much the clip is lowered, or None if it cannot be done.
 
     Args:
-        low, high: the clip's bounds.
         shift: how far sums are shifted right before it.
         sum_limit: the largest magnitude of a sum without bias.
         between: the least and the largest value that is added between shift and clip.

@@ -111,11 +111,7 @@ def register_emitter(name: str, scopes: Sequence[str | None]) -> Callable[[EmitT
 
 
 def find_emitter(name: str, config: Config) -> Emitter:
-    """The emitter of a name on a machine; built-in ones are known by the machine's geometry.
-
-    Raises:
-        TensorizeError: there is none.
-    """
+    """The emitter of a name on a machine; built-in ones are known by the machine's geometry."""
     generic = name.replace(f"gemm{config.block_name}", "gemm")
     found = _REGISTERED.get(name) or _REGISTERED.get(generic)
     if found is None:
@@ -127,11 +123,7 @@ def find_emitter(name: str, config: Config) -> Emitter:
 
 
 def operand_scopes(intrin: TensorIntrin, config: Config) -> dict[Tensor, str]:
-    """The memory scope of an intrinsic's operands: as declared, or as its emitters expect.
-
-    Raises:
-        TensorizeError: a call names no emitter, or gives it too few or too many pointers.
-    """
+    """The memory scope of an intrinsic's operands: as declared, or as its emitters expect."""
     scopes: dict[Tensor, str] = {}
     for form in ("compute", "reset", "update"):
         for call in intrin.calls(form):

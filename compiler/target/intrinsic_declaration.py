@@ -43,11 +43,7 @@ class IntrinOperand:
     tensor: Tensor
 
     def access_ptr(self, mode: str) -> OperandPtr:
-        """Access to read (``"r"``), write (``"w"``) or both.
-
-        Raises:
-            TensorizeError: another mode.
-        """
+        """Access to read (``"r"``), write (``"w"``) or both."""
         if mode == "r":
             return OperandPtr(self.tensor, "r")
         if mode == "w":
@@ -222,11 +218,7 @@ class StoreIntrin(Intrinsic):
 
 
 def check_intrinsic(intrin: object) -> Intrinsic:
-    """``intrin`` if it is one.
-
-    Raises:
-        ScheduleError: otherwise.
-    """
+    """``intrin`` if it is one."""
     if isinstance(intrin, Intrinsic):
         return intrin
     raise ScheduleError(

@@ -117,10 +117,8 @@ def finished(config: Config, ops: Sequence[PostOp], residual: Dtype = "int8") ->
     ``par[j][0]``, ``par[j][1]`` and, with an addition, ``res[i][j]``.
 
     Args:
-        config: the machine.
         ops: :class:`~accel.compiler.expr.epilogue_operators.StoreRequantize`, perhaps
             :class:`~accel.compiler.expr.epilogue_operators.StoreAdd`; their operands do not matter.
-        residual: the type of res.
     """
     shape = config.batch, config.block_out
     acc, par = placeholder(shape, "int32", name="acc"), placeholder((shape[1], 2), "int32", name="par")

@@ -20,7 +20,6 @@ class Scope:
     Attributes:
         name: ``inp_buffer``, ``wgt_buffer`` or ``acc_buffer``; with ``post=1`` also ``par_buffer``.
         memory: the memory id under which LOAD fills it.
-        config: the machine it belongs to.
     """
 
     name: str
@@ -63,11 +62,7 @@ def scopes(config: Config) -> dict[str, Scope]:
 
 
 def check_scope(scope: object) -> Scope:
-    """``scope`` if it is one.
-
-    Raises:
-        ScheduleError: otherwise.
-    """
+    """``scope`` if it is one."""
     if isinstance(scope, Scope):
         return scope
     raise ScheduleError(f"{scope!r} is not a memory scope; take a machine's, as machine.acc_buffer")

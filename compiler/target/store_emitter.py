@@ -46,13 +46,8 @@ def emit_stores(
 
     Args:
         target: the machine, and the extents of the tile.
-        to: the tile in DRAM.
-        acc: the accumulators.
         par: the parameters, along each dimension of the tile.
         residual: the tensor that is added, in DRAM, with the layout of the tile.
-
-    Raises:
-        TensorizeError: the accumulators of a row are not contiguous, or the residual has another layout.
     """
     if residual is not None and residual.strides != to.strides:
         raise TensorizeError("the store unit adds a residual that lies in DRAM as the result does")

@@ -69,7 +69,6 @@ def store_path(ops: Sequence[PostOp], limit: int | None) -> StorePath | None:
     """Return the store unit's epilogue for a list of operators, or None if none is exact.
 
     Args:
-        ops: the operators after the sums.
         limit: the largest magnitude of a sum, or None if unknown.
     """
     rest = list(ops)

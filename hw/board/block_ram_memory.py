@@ -22,10 +22,6 @@ class Service(wiring.Signature):
 
     ``valid`` requests a word. It stays set, with all other signals constant, until ``ready``. Data of a read
     arrives in the following cycle, with ``done``. The word must exist.
-
-    Args:
-        bits: width of a word.
-        depth: number of words.
     """
 
     def __init__(self, bits: int, depth: int) -> None:
@@ -51,7 +47,6 @@ class BurstWalk(wiring.Component):
 
     Args:
         word_bytes: width of a word, which equals the bus.
-        depth: number of words.
     """
 
     def __init__(self, word_bytes: int, depth: int) -> None:

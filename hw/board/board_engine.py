@@ -30,11 +30,6 @@ class Board(Engine):
 
     Args:
         link: link to the board. The caller closes it.
-        config: the expected machine.
-
-    Raises:
-        ConfigError: the board holds another machine.
-        HardwareError, EngineError: the board does not answer correctly.
     """
 
     observed = False
@@ -58,11 +53,7 @@ class Board(Engine):
                 raise ConfigError(f"the board's machine has {name}={there}; {config.name} has {value}")
 
     def configure(self, config: Config, behaviour: Behaviour) -> None:
-        """Accept only the behaviour and the window that the board has.
-
-        Raises:
-            EngineError: another behaviour or window is requested.
-        """
+        """Accept only the behaviour and the window that the board has."""
         if behaviour != Behaviour():
             raise EngineError("memory on a board cannot be told how to behave; a simulated one can")
         size = self._link.info.memory_bytes
@@ -79,11 +70,7 @@ class Board(Engine):
         """Do nothing: checked programs do not depend on the initial contents of scratchpads."""
 
     def peek(self) -> Contents:
-        """Refuse: scratchpads cannot be read.
-
-        Raises:
-            EngineError: always.
-        """
+        """Refuse: scratchpads cannot be read."""
         raise EngineError("scratchpads on a board cannot be looked into; the backend rtl shows them")
 
     def tokens(self) -> Tokens:
@@ -92,11 +79,7 @@ class Board(Engine):
         return NO_TOKENS
 
     def load_memory(self, dram: Dram) -> None:
-        """Make memory hold the contents of ``dram``.
-
-        Raises:
-            HardwareError: memory does not keep what is written.
-        """
+        """Make memory hold the contents of ``dram``."""
         contents = dict(dram.pages())
         for address, size in self._pages(dram):
             wanted = contents.get(address, np.zeros(PAGE_BYTES, np.uint8))[:size].tobytes()
@@ -131,11 +114,7 @@ class Board(Engine):
         return self._link.read_register(address)
 
     def advance(self, cycles: int) -> bool:
-        """Wait for some cycles or until the run has ended.
-
-        Raises:
-            HardwareError: the run makes no progress.
-        """
+        """Wait for some cycles or until the run has ended."""
         begin = last = self.cycle()
         end = time.monotonic() + _STILL
         while last < begin + cycles:
@@ -152,20 +131,12 @@ class Board(Engine):
         return self.registers("cycles")["cycles"]
 
     def record(self, on: bool) -> None:
-        """Refuse to record events.
-
-        Raises:
-            EngineError: recording is requested.
-        """
+        """Refuse to record events."""
         if on:
             raise EngineError("events on a board cannot be recorded; the backend rtl does")
 
     def records(self) -> Records:
-        """Refuse: there are no records.
-
-        Raises:
-            EngineError: always.
-        """
+        """Refuse: there are no records."""
         raise EngineError("events on a board cannot be recorded; the backend rtl does")
 
     def close(self) -> None:

@@ -21,7 +21,6 @@ class BoardTop(wiring.Component):
     interrupt. One clock, one synchronous reset.
 
     Args:
-        config: the configuration.
         size: bytes of memory, a multiple of the bus width.
         cycles: length of a bit on the line, in clock cycles.
     """

@@ -58,7 +58,6 @@ class Bridge(wiring.Component):
     tag of the previous register write is only answered again.
 
     Args:
-        config: the configuration.
         size: bytes of memory.
         cycles: length of a bit on the line, in clock cycles.
     """

@@ -29,7 +29,6 @@ class FrameReceiver(wiring.Component):
     is its length. ``head`` and the buffer hold until the receiver listens again.
 
     Args:
-        word_bytes: width of the buffer.
         cycles: length of a bit, in clock cycles.
     """
 

@@ -34,19 +34,11 @@ class Line(ABC):
 
     @abstractmethod
     def send(self, data: bytes) -> None:
-        """Send bytes.
-
-        Raises:
-            EngineError: the line is gone.
-        """
+        """Send bytes."""
 
     @abstractmethod
     def receive(self) -> bytes:
-        """Return received bytes, at least one, or none if nothing arrives within the timeout.
-
-        Raises:
-            EngineError: the line is gone.
-        """
+        """Return received bytes, at least one, or none if nothing arrives within the timeout."""
 
     @abstractmethod
     def close(self) -> None:
@@ -65,12 +57,7 @@ class SerialLine(Line):
     """A serial port, by the package ``pyserial``.
 
     Args:
-        port: its name.
         rate: bits per second.
-        patience: timeout of a reply in seconds.
-
-    Raises:
-        EngineError: the package is missing, or the port cannot be opened.
     """
 
     def __init__(self, port: str, *, rate: int, patience: float = 1.0) -> None:
@@ -117,12 +104,8 @@ class SimulatedLine(Line):
     host waits for a reply.
 
     Args:
-        config: the configuration.
         size: bytes of the board's memory.
         optimize: the C++ compiler's optimization level, by default ``$ACCEL_OPTIMIZE`` or 3.
-
-    Raises:
-        EngineError: a tool is missing or fails.
     """
 
     name = "the simulated board"

@@ -29,13 +29,6 @@ class Link:
 
     Args:
         line: line to the board. The caller closes it.
-
-    Attributes:
-        info: the board's description of itself.
-
-    Raises:
-        EngineError: the line is gone, or nothing answers.
-        HardwareError: the answer is not that of such a board.
     """
 
     def __init__(self, line: Line) -> None:
@@ -52,14 +45,12 @@ class Link:
         self.info = info
 
     def read_register(self, address: int) -> int | None:
-        """Read a control register, or None if it is refused."""
         reply = self._ask(Operation.READ_REGISTER, address)
         if reply.status == Status.REFUSED:
             return None
         return int.from_bytes(self._right(reply, _WORD).data, "little")
 
     def write_register(self, address: int, word: int) -> bool:
-        """Write a control register. Return whether it is accepted."""
         reply = self._ask(Operation.WRITE_REGISTER, address, data=word.to_bytes(_WORD, "little"))
         if reply.status == Status.REFUSED:
             return False

@@ -63,11 +63,7 @@ class Request:
     """A request.
 
     Attributes:
-        operation: the operation.
-        tag: repeated in the reply.
         address: in bytes.
-        count: words of memory.
-        data: to write.
     """
 
     operation: int
@@ -92,7 +88,6 @@ class Info:
     """A board's description of itself.
 
     Attributes:
-        version: version of the protocol.
         word_bytes: width of a memory word, which equals the core's bus.
         memory_bytes: size of the memory, which begins at address 0.
     """
@@ -103,11 +98,7 @@ class Info:
 
     @classmethod
     def decode(cls, data: bytes) -> "Info":
-        """Decode the data of a reply.
-
-        Raises:
-            ValueError: it has another length.
-        """
+        """Decode the data of a reply."""
         if len(data) != INFO_BYTES:
             raise ValueError
         version, word, memory = _INFO.unpack(data)

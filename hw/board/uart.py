@@ -17,9 +17,6 @@ class Receiver(wiring.Component):
     """Receives bytes. ``valid`` is set for one cycle, in which ``data`` has arrived.
 
     A start bit that has vanished at its middle is ignored. A byte without its stop bit is dropped.
-
-    Args:
-        cycles: length of a bit.
     """
 
     def __init__(self, cycles: int) -> None:
@@ -52,11 +49,7 @@ class Receiver(wiring.Component):
 
 
 class Transmitter(wiring.Component):
-    """Sends bytes. ``data`` is taken in a cycle with ``valid`` and ``ready``.
-
-    Args:
-        cycles: length of a bit.
-    """
+    """Sends bytes. ``data`` is taken in a cycle with ``valid`` and ``ready``."""
 
     def __init__(self, cycles: int) -> None:
         self._cycles = cycles

@@ -66,11 +66,7 @@ class Pll:
     @classmethod
     def of(cls, mhz: float) -> "Pll":
         """Return dividers for a frequency. If there are several, return those with the oscillator furthest
-        from its limits.
-
-        Raises:
-            ConfigError: no dividers give this frequency.
-        """
+        from its limits."""
         middle = (_FEEDBACKS[0] + _FEEDBACKS[-1]) / 2
         for feedback in sorted(_FEEDBACKS, key=lambda one: abs(one - middle)):
             for output in range(1, _LONGEST_DIVIDER + 1):
@@ -86,11 +82,7 @@ class Pll:
 
 
 def bit_cycles(mhz: float, rate: int) -> int:
-    """Return the length of a bit on the line in clock cycles.
-
-    Raises:
-        ConfigError: no whole number of cycles is close enough to the rate.
-    """
+    """Return the length of a bit on the line in clock cycles."""
     exact = mhz * 1e6 / rate
     cycles = round(exact)
     if cycles < 4 or abs(cycles / exact - 1) > _RATE_ERROR:
@@ -113,8 +105,6 @@ class Ulx3s(wiring.Component):
     """:class:`~accel.hw.board.board_top.BoardTop` on the pins of the board.
 
     Args:
-        config: the configuration.
-        pll: the dividers of its clock.
         cycles: length of a bit on the line, in clock cycles.
         size: bytes of memory.
     """
@@ -186,11 +176,7 @@ class Ulx3s(wiring.Component):
 
 
 def project(design: Any) -> dict[str, bytes]:
-    """Return the files of a design for the tools: ``top.il``, ``top.ys``, ``top.lpf``, by name.
-
-    Raises:
-        EngineError: the package ``amaranth-boards`` is not installed.
-    """
+    """Return the files of a design for the tools: ``top.il``, ``top.ys``, ``top.lpf``, by name."""
     try:
         from amaranth_boards.ulx3s import ULX3S_85F_Platform  # noqa: PLC0415  # optional
     except ImportError:
@@ -207,9 +193,7 @@ class Bitstream:
     """A bitstream for the board.
 
     Attributes:
-        content: content of the file.
         mhz: the highest frequency of the machine's clock on the board's speed grade.
-        resources: number of each of :data:`~accel.hw.export.nextpnr.RESOURCES`.
     """
 
     content: bytes

@@ -150,9 +150,7 @@ def connect_inside(m: Module, part: Any, outside: Any) -> None:
     """Connect a submodule's bus with the ports of its component that face the same direction.
 
     Args:
-        m: the component's module.
         part: a bus, or some of its channels.
-        outside: a bus with these channels.
     """
     for channel in part.signature.members:
         wiring.connect(m, getattr(part, channel), wiring.flipped(getattr(outside, channel)))

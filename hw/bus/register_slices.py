@@ -45,11 +45,8 @@ def slice_channel(m: Module, name: str, source: Any, target: Any) -> None:
     """Insert a slice between the two sides of a channel.
 
     Args:
-        m: the module that gets the slice.
-        name: the submodule's name.
         source: the side that drives ``valid``: its signals inside ``m``, from
             :func:`~accel.hw.bus.axi.pins`.
-        target: the side that drives ``ready``.
     """
     carried = [field for field in source.signature.members if field not in ("valid", "ready")]
     taken: list[Value] = [getattr(source, field) for field in carried]

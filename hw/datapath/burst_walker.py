@@ -170,12 +170,9 @@ def _row_burst(m: Module, place: Value, length: Value, is_long: Value, config: C
     too.
 
     Args:
-        m: the module that gets the logic.
         place: byte position of the row in its page.
         length: bytes of the row.
         is_long: whether the row is longer than any burst.
-        config: the configuration.
-        name: prefix of the signals' names.
     """
     bus, longest = config.bus_bytes, _longest(config)
     page, shift = PAGE_BYTES // bus, log2(bus)

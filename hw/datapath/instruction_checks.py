@@ -59,8 +59,6 @@ class _Special:
     """Exceptions for some kinds of LOADs or STOREs.
 
     Attributes:
-        unpadded: the pad fields have another meaning.
-        reserved: a reserved field is set.
         unbounded: the accessed elements are not those that ``sram_base`` and the size imply.
         beyond: elements of another scratchpad are out of range.
     """

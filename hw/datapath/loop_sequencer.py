@@ -185,13 +185,7 @@ class Sequencer(wiring.Component):
 
     def _steps(self, m: Module, held: Any, multiplies: Value) -> tuple[Signal, Signal]:
         """Return whether this is the last slot of a micro-op, and whether the next slot is the last of the
-        same instruction's micro-op.
-
-        Args:
-            m: the module that gets the logic.
-            held: the current instruction.
-            multiplies: whether the entry is a MUL.
-        """
+        same instruction's micro-op."""
         steps = Signal()
         following = Signal()
         is_mul = Signal()

@@ -182,9 +182,6 @@ def _shift_sticky(m: Module, value: Value, shift: Value, limit: int | None) -> V
     """Return ``value >> shift`` with two more low bits: the half, and whether any lower bit is set (sticky).
 
     Args:
-        m: the module that gets the logic.
-        value: the value.
-        shift: the amount.
         limit: the largest relevant amount. Greater and negative amounts count as it. None: all are relevant.
     """
     signed_value = value.shape().signed

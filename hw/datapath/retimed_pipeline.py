@@ -14,10 +14,6 @@ def spread(stages: int, steps: Sequence[int]) -> list[int]:
 
     Registers are placed so that the longest path between two of them is as short as possible. If every step
     has a register, the remaining ones follow the last step.
-
-    Args:
-        stages: the number of registers.
-        steps: relative delay of each step.
     """
     return list(_spread(stages, tuple(steps)))
 
@@ -44,11 +40,9 @@ class Pipeline:
     step in between.
 
     Args:
-        m: the module that gets the logic.
         steps: relative delay of each call of :meth:`step`, and finally of the logic between the last step and
             the register of its results.
         stages: cycles from the first step's operands to the last step's results.
-        advance: whether the pipeline advances.
     """
 
     def __init__(self, m: Module, *, steps: Sequence[int], stages: int, advance: ValueLike) -> None:

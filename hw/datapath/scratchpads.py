@@ -132,7 +132,6 @@ class Reading:
     zero: Value | None
 
     def value(self, read: Value, bits: int) -> Value:
-        """Return a DRAM value converted to ``bits`` bits."""
         value = Cat(read, (read[-1] & ~self.unsigned).replicate(bits - len(read)))
         return value if self.zero is None else (value.as_signed() - self.zero)[:bits]
 
@@ -175,7 +174,6 @@ class Scratchpad(wiring.Component):
     """One scratchpad.
 
     Args:
-        holds: the scratchpad's declaration.
         unit_kinds: the kinds of transfers of its unit, as numbered by ``beat.kind``.
         copies: number of elements that can be read per cycle.
         paced: adds a port ``advance``, without which no element is read and read elements hold.

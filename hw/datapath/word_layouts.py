@@ -152,8 +152,6 @@ def multiply_out(
     """Return the products that starting a LOAD or STORE needs, combinationally.
 
     Args:
-        m: the module that gets the logic.
-        transfer: the LOAD or STORE.
         padded: whether the pad fields mean pads, or None if they always do.
         sizes: the result of :func:`measure`, if already known.
     """

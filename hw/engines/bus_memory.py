@@ -88,7 +88,6 @@ class Memory:
             self.response = self._responses[0][1]
 
     def read_asked(self, address: int, length: int) -> None:
-        """Take an address from the read address channel."""
         burst = self._burst(address, length, self._read_ordinal)
         burst.earliest = self.now - 1 + self.config.read_latency + self._delay()
         burst.beats -= burst.ordinal == self.behaviour.short_read
@@ -104,7 +103,6 @@ class Memory:
             self._reads.popleft()
 
     def write_asked(self, address: int, length: int) -> None:
-        """Take an address from the write address channel."""
         self._writes.append(self._burst(address, length, self._write_ordinal))
         self._write_ordinal += 1
         self._write_beats()

@@ -103,16 +103,7 @@ _BODY = """\
 
 
 def cxxrtl(config: Config, *, optimize: int = 3, wave: Path | None = None) -> NativeEngine:
-    """Build and load the design with CXXRTL.
-
-    Args:
-        config: the configuration.
-        optimize: the C++ compiler's optimization level.
-        wave: a VCD file to write.
-
-    Raises:
-        EngineError: a tool is missing or fails.
-    """
+    """Build and load the design with CXXRTL."""
     flags = [f"-O{optimize}", "-DNDEBUG", f"-I{_runtime()}", *(["-DWAVES"] if wave else [])]
 
     def generate(config: Config, folder: Path) -> Sequence[model_cache.Source]:

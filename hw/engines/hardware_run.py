@@ -50,7 +50,6 @@ class Behaviour:
     Attributes:
         hostile: withdraw ready and answer late, at random. Otherwise memory follows the timing contract, and
             cycles equal the simulator's.
-        seed: seed of the random behaviour.
         bad_read: the read burst, counted from 0, whose beat ``bad_beat`` has an error response.
         bad_write: the write burst with an error response.
         short_read: the read burst whose RLAST comes one beat early, in its last beat.
@@ -72,9 +71,6 @@ class HardwareRun:
 
     Attributes:
         cycles: number of cycles up to the last event, or the cycles before the error that ended the run.
-        index: the instruction at fault.
-        counters: by register name.
-        tokens: the token counters at the end.
         records: in order of cycles, or None if not recorded.
     """
 
@@ -91,7 +87,6 @@ class HardwareRun:
 
     @cached_property
     def unit_cycles(self) -> dict[Unit, UnitCycles]:
-        """Each unit's cycles by state."""
         found = {}
         for unit in Unit:
             counts = {name: self.counters[f"{unit.label}_{name}"] for name in UNIT_COUNTERS}
@@ -100,7 +95,6 @@ class HardwareRun:
 
     @property
     def record_count(self) -> int | None:
-        """Number of records, or None if not recorded."""
         return None if self.records is None else len(self.records)
 
     def events(self) -> list[Event] | None:

@@ -72,11 +72,7 @@ def _digest(files: Sequence[Path]) -> str:
 
 
 def compiler() -> str:
-    """Return the C++ compiler: ``$CXX``, or the first of g++, c++ and clang++.
-
-    Raises:
-        EngineError: there is none.
-    """
+    """Return the C++ compiler: ``$CXX``, or the first of g++, c++ and clang++."""
     wanted = os.environ.get("CXX")
     for name in [wanted] if wanted else ["g++", "c++", "clang++"]:
         found = shutil.which(name)
@@ -111,15 +107,7 @@ def model(
     """Return the shared library of a model, and build it if it is not in the cache.
 
     Args:
-        engine: the engine's name.
-        config: the configuration.
-        flags: for the compiler.
         packages: Python packages whose versions are part of the key.
-        generate: writes the sources.
-        libraries: system libraries to link with.
-
-    Raises:
-        EngineError: a tool is missing or fails, or the system is not Linux.
     """
     if not sys.platform.startswith("linux"):
         raise EngineError(f"the engine {engine} runs on Linux only; use the engine pysim")
@@ -201,11 +189,7 @@ def run(command: Sequence[str], environment: Mapping[str, str] | None = None) ->
     """Run a tool, and return its output.
 
     Args:
-        command: program and arguments.
         environment: environment variables, by default those of this process.
-
-    Raises:
-        EngineError: the tool fails.
     """
     done = run_program(command, environment=environment)
     if done.returncode:

@@ -25,11 +25,9 @@ def model_header(config: Config, *, head: str, body: str, access: Callable[[str]
     """Return the header's text.
 
     Args:
-        config: the configuration.
         head: text before ``struct Model``: includes, and ``get``, ``set``, ``copy_out`` and ``copy_in`` for
             the engine's representation of values.
         body: members of the struct in addition to the accessors.
-        access: the C++ expression for a port.
     """
     lines = ["#pragma once", "#include <cstdint>", "#include <cstring>", head]
     lines.append(f"constexpr unsigned BUS_BYTES = {config.bus_bytes};")

@@ -80,7 +80,6 @@ class NativeEngine(Engine):
     """A machine in a shared library.
 
     Args:
-        library: built by :mod:`accel.hw.engines.model_cache`.
         config: the configuration that the library was built for.
         wave: a wave file to write, if the library was built for waves.
     """
@@ -102,11 +101,7 @@ class NativeEngine(Engine):
 
     @property
     def _handle(self) -> int:
-        """The native object.
-
-        Raises:
-            EngineError: the engine is closed.
-        """
+        """The native object."""
         if self._machine is None:
             raise EngineError("the engine is closed; open another one")
         return self._machine

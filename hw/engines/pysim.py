@@ -25,12 +25,7 @@ _CYCLE_SECONDS = 2e-9
 
 
 class PysimEngine(Engine):
-    """The machine in Amaranth's simulator.
-
-    Args:
-        config: the configuration.
-        wave: a VCD file to write.
-    """
+    """The machine in Amaranth's simulator."""
 
     def __init__(self, config: Config, *, wave: Path | None = None) -> None:
         self.config = config
@@ -79,11 +74,7 @@ class PysimEngine(Engine):
     # --- the clock -----------------------------------------------------------------------------------
 
     def _step(self) -> None:
-        """Simulate one clock cycle.
-
-        Raises:
-            HardwareError: the design violates a rule of a bus.
-        """
+        """Simulate one clock cycle."""
         before = self._cycles
         with self._wave_errors():
             while self._cycles == before:

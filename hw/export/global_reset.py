@@ -10,8 +10,6 @@ def globally_reset(m: Module, name: str, reset: ValueLike) -> DomainRenamer:
     synthesis only: simulation has no global wires, and sees the edge of the other clock later.
 
     Args:
-        m: the module that gets the domain.
-        name: the domain's name.
         reset: reset signal from registers. It acts in the same cycle.
     """
     m.domains += ClockDomain(name, local=True)

@@ -68,19 +68,12 @@ def program(need: str) -> Path:
 
     Args:
         need: the feature that needs it, for the message: ``placement``.
-
-    Raises:
-        EngineError: there is none, or the environment variable does not name a program.
     """
     return native() or tool(_PACKAGE, need, EXTRA)
 
 
 def version() -> str:
-    """Return nextpnr's version, or empty if there is none.
-
-    Raises:
-        EngineError: as :func:`native_version`.
-    """
+    """Return nextpnr's version, or empty if there is none."""
     return native_version() or installed(_PACKAGE)
 
 
@@ -89,17 +82,11 @@ def run(path: Path, arguments: Sequence[str], folder: Path, log: str, note: Note
     design is routed to the end.
 
     Args:
-        path: nextpnr.
         arguments: command-line arguments in addition to device, placer, router and log.
-        folder: the working folder.
         log: name of the log file, which is overwritten.
-        note: called with the current progress.
 
     Returns:
         The placer of the routed design, one of :data:`PLACERS`.
-
-    Raises:
-        EngineError: nextpnr fails, or no placer's design can be routed.
     """
 
     def routed(placer: str, stop: Callable[[], None] = lambda: None) -> str:
@@ -133,11 +120,7 @@ class _StuckError(Exception):
 
 
 def native() -> Path | None:
-    """Return a native nextpnr, if there is one.
-
-    Raises:
-        EngineError: the environment variable does not name a program.
-    """
+    """Return a native nextpnr, if there is one."""
     named = os.environ.get(NEXTPNR_VARIABLE, "")
     found = shutil.which(named or _NATIVE)
     if named and found is None:
@@ -146,11 +129,7 @@ def native() -> Path | None:
 
 
 def native_version() -> str:
-    """Return the version of a native nextpnr, or empty if there is none.
-
-    Raises:
-        EngineError: it does not run, or the environment variable does not name a program.
-    """
+    """Return the version of a native nextpnr, or empty if there is none."""
     path = native()
     if path is None:
         return ""

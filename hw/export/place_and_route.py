@@ -80,10 +80,7 @@ class Hop:
     """One part of a path.
 
     Attributes:
-        kind: ``clk-to-q``, ``logic``, ``routing`` or ``setup``.
-        ns: its delay.
         cell: the cell at its end, or for ``clk-to-q`` and ``logic`` the cell itself.
-        net: the signal of ``routing``.
         sources: source lines that name the signal of ``routing``, for example ``hw/core.py:155``.
     """
 
@@ -99,15 +96,12 @@ class Placement:
     """A design, placed and routed with one seed.
 
     Attributes:
-        seed: the requested seed.
         own_seed: nextpnr's seed, which differs if the first placement was poor.
         placer: the one of :data:`~accel.hw.export.nextpnr.PLACERS` that placed it.
         target: the final target in MHz, after unreachable ones, or None if there was none.
-        mhz: the highest clock frequency.
         resources: number of each of :data:`RESOURCES` after packing, without the registers around the design.
         parts: the same for each part, for example ``store.lanes``. ``""`` is the remainder. A cell belongs to
             the part whose signal it drives.
-        path: the slowest path between two registers.
     """
 
     seed: int
@@ -133,7 +127,6 @@ class Design:
         component: a component with one clock and one reset.
         folder: folder of netlists and placements, created if missing.
         name: base name of files in the folder.
-        speed: one of :data:`SPEEDS`.
         target: the frequency to reach in MHz. A design that misses it is routed again until it reaches it. If
             that does not terminate, the target is lowered. By default routing ends at the first legal
             solution.
@@ -170,12 +163,7 @@ class Design:
         return sorted(found, key=lambda placement: placement.seed)
 
     def place(self, seed: int, note: Note = lambda _: None) -> Placement:
-        """Place and route with a seed, unless that is already done. It takes many minutes for a large core.
-
-        Raises:
-            EngineError: a tool is missing or fails, less than half of the target is reached, or the stored
-                placement is damaged.
-        """
+        """Place and route with a seed, unless that is already done. A large core takes many minutes."""
         kept = self._folder / f"seed-{seed}.json"
         if kept.exists():
             return self._read(kept)
@@ -204,9 +192,6 @@ class Design:
 
         Returns:
             The attributes of :class:`Placement` that describe how it was made.
-
-        Raises:
-            EngineError: nextpnr fails, or less than half of the target is reached.
         """
         for again in range(_PLACINGS):
             own = seed + again * _OTHER_SEED
@@ -224,15 +209,8 @@ class Design:
     ) -> tuple[float | None, str]:
         """Run nextpnr, with lower targets if routing does not terminate.
 
-        Args:
-            picky: give up on a poor placement.
-
         Returns:
             The reachable target, and the placer.
-
-        Raises:
-            _PoorError: the placement is poor.
-            EngineError: nextpnr fails, or less than half of the target is reached.
         """
         target = self._target
         if target is None:
@@ -256,11 +234,7 @@ class Design:
 
     def synthesize(self, note: Note = lambda _: None) -> Path:
         """Make the netlist if it does not exist. That takes a minute for a large core. If several seeds run
-        in parallel, the first one makes it.
-
-        Raises:
-            EngineError: Yosys is not installed or fails.
-        """
+        in parallel, the first one makes it."""
         netlist = self._folder / "netlist.json"
         with self._synthesizing:
             if not netlist.exists():
@@ -308,8 +282,6 @@ def parse(*, report: Any, placed: Any, statistics: Any, **made: Any) -> Placemen
     """Create a placement from the tools' output files.
 
     Args:
-        report: from nextpnr's ``--report``.
-        placed: the design from nextpnr's ``--write``.
         statistics: from Yosys' ``stat -json``, with the design and the surrounding registers as two modules.
         made: the attributes that describe how it was made.
     """

@@ -39,7 +39,6 @@ class Registered(wiring.Component):
         return m
 
     def reset(self, m: Module, design: wiring.Component) -> Elaboratable:
-        """Return the design with its reset."""
         return design
 
 

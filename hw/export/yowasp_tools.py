@@ -19,10 +19,6 @@ def tool(name: str, need: str, extra: Extra) -> Path:
     Args:
         name: name of the program and of its package.
         need: the feature that needs it, for the message: ``synthesis``.
-        extra: the extra that installs it.
-
-    Raises:
-        EngineError: it is not installed.
     """
     path = Path(sys.executable).with_name(name)
     if not path.exists():
@@ -45,13 +41,7 @@ def run_tool(
     """Run a program in a folder.
 
     Args:
-        path: the program.
-        arguments: its command line.
-        folder: the working folder.
         watch: called every second while it runs. An exception ends the program.
-
-    Raises:
-        EngineError: it cannot be run or fails. The message has the end of its output.
     """
     with tempfile.TemporaryFile() as log:
         try:

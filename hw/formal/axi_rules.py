@@ -6,14 +6,7 @@ from accel.hw.formal.claims import Claims
 
 
 def steady(claims: Claims, channel: str, valid: Value, ready: Value, payload: Value) -> None:
-    """Claim that an offered transfer stays unchanged until it is taken (AXI4, A3.2.1).
-
-    Args:
-        claims: the claims to add to.
-        channel: the channel's name.
-        valid, ready: the handshake. The component drives ``valid``.
-        payload: all signals that belong to ``valid``.
-    """
+    """Claim that an offered transfer stays unchanged until it is taken (AXI4, A3.2.1)."""
     waits = claims.before(valid & ~ready)
     same = payload == claims.before(payload)
     claims.claim(f"{channel} waits unchanged", ~claims.begun | ~waits | (valid & same))

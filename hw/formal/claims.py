@@ -29,12 +29,8 @@ class Claims(Elaboratable):
     The component's inputs are free: in every cycle they have any value that no assumption excludes. The only
     reset is the one before the first cycle.
 
-    Args:
-        component: the component.
-
     Attributes:
         inside: the component with access to its internal signals.
-        claimed: names of the claims.
     """
 
     def __init__(self, component: wiring.Component) -> None:
@@ -62,7 +58,6 @@ class Claims(Elaboratable):
 
         Args:
             path: path of the queue, or empty if it is the component itself.
-            depth: the queue's depth.
 
         Returns:
             For each place, whether it holds an entry, and the entry's bits.
@@ -112,11 +107,9 @@ class Claims(Elaboratable):
         return Signal(shape, name=name)
 
     def follows(self, register: Signal, value: ValueLike) -> None:
-        """Define the next value of a register."""
         self._module.d.sync += register.eq(value)
 
     def defined(self, signal: Signal, value: ValueLike) -> None:
-        """Define the value of a signal that only the claims use."""
         self._module.d.comb += signal.eq(value)
 
     @property
@@ -137,9 +130,6 @@ class Proof:
     """A set of claims and how to prove them.
 
     Attributes:
-        name: the part of the machine.
-        statement: the claims in words.
-        build: creates the claims.
         depth: length of the induction. The claims are assumed in ``depth`` consecutive cycles and proven
             for the next one. The first ``depth`` cycles are checked one by one.
     """

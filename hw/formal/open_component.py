@@ -15,9 +15,6 @@ class Opened(Elaboratable):
 
     Nothing is added to the hardware for a proof. A submodule's signals are those that it drives, so an output
     is found in the submodule that drives it, and an input in the module around it.
-
-    Args:
-        component: the component.
     """
 
     def __init__(self, component: wiring.Component) -> None:
@@ -33,11 +30,7 @@ class Opened(Elaboratable):
         return {".".join(map(str, path)): value for path, member, value in ports if member.flow is Flow.In}
 
     def signal(self, path: str) -> Signal:
-        """Return a signal by its path, for example ``store.flight.slot``.
-
-        Raises:
-            LookupError: there is no such signal, or more than one.
-        """
+        """Return a signal by its path, for example ``store.flight.slot``."""
         *parts, name = path.split(".")
         found = [signal for signal in _driven(self._part(parts)) if signal.name == name]
         if len(found) != 1:
@@ -45,11 +38,7 @@ class Opened(Elaboratable):
         return found[0]
 
     def input(self, path: str) -> Signal:
-        """Return an input of a submodule by its path, for example ``tokens.pop``.
-
-        Raises:
-            LookupError: the submodule reads no such signal, or more than one.
-        """
+        """Return an input of a submodule by its path, for example ``tokens.pop``."""
         *parts, name = path.split(".")
         part = self._part(parts)
         driven = set(map(id, _driven(part)))
@@ -65,9 +54,6 @@ class Opened(Elaboratable):
         Args:
             path: path of the memory, for example ``queue.memory``.
             index: a row. Rows beyond the end hold anything.
-
-        Raises:
-            LookupError: there is no such memory.
         """
         memory = self._part(path.split("."))
         if not isinstance(memory, MemoryInstance):
@@ -77,11 +63,7 @@ class Opened(Elaboratable):
         return word
 
     def cut(self, path: str) -> Signal:
-        """Return a signal with its driver removed, so that proofs consider every value of it.
-
-        Raises:
-            LookupError: there is no such signal or more than one, or it is driven bit by bit.
-        """
+        """Return a signal with its driver removed, so that proofs consider every value of it."""
         signal = self.signal(path)
         statements = self._part(path.split(".")[:-1]).statements["comb"]
         drives = [one for one in statements if isinstance(one, Assign) and one.lhs is signal]

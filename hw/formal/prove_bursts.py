@@ -18,7 +18,6 @@ def walks(claims: Claims, config: Config, path: str = "") -> None:
 
     Args:
         claims: the claims of the walker, or of a component with one.
-        config: the configuration.
         path: path of the walker, with a trailing dot.
     """
     inside = claims.inside

@@ -29,9 +29,6 @@ def nearest(claims: Claims, name: str, value: Value, shift: Value) -> Value:
     """Return ``value / 2**shift`` rounded half to even, as IEEE 754 defines it.
 
     Args:
-        claims: the claims to add to.
-        name: name of the rounded value.
-        value: the dividend.
         shift: a number of bits, not negative.
     """
     floor = _signal(claims, f"{name}_floor", value >> shift)

@@ -27,8 +27,6 @@ class Verdict:
     """The result of a proof.
 
     Attributes:
-        proof: the proof.
-        properties: number of claims and lemmas.
         failed: names of the properties that do not hold in the first cycles. If all hold there, names of
             those that induction cannot prove.
         seconds: time of the solver and of the translation.
@@ -48,11 +46,7 @@ def prove(proof: Proof, *, timeout: float = 600) -> Verdict:
     """Prove the claims of a proof.
 
     Args:
-        proof: the proof.
         timeout: seconds for one query of the solver.
-
-    Raises:
-        EngineError: Yosys, ``yosys-smtbmc`` or the solver is not installed, fails, or exceeds the timeout.
     """
     begin = time.perf_counter()
     claims = proof.build()

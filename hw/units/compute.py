@@ -251,14 +251,11 @@ class Compute(wiring.Component):
         recent one after them.
 
         Args:
-            m: the module that gets the logic.
             operations: the next micro-op, and the one whose accumulators are being read.
-            accumulators: the accumulators.
             read: dst and src of the next micro-op, whose addresses are presented.
             addresses: dst and src of the current micro-op.
             changing: results that are not in memory yet.
             sums: the GEMM core's sums in the next cycle.
-            alu: the ALU that gets the operands.
         """
         config = self._config
         lanes = len(sums) // ACC_BITS

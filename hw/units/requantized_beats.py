@@ -23,7 +23,6 @@ class RequantizedBeats:
         beats: the walker over the accumulators of each beat.
         par: the range of PAR that belongs to the STORE whose first beat enters the walker.
         asking: a beat, or one of its slots, is requested from the accumulators.
-        last: that beat ends its burst.
 
     Attributes:
         next: whether the next requested beat is requantized.

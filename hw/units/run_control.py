@@ -56,10 +56,8 @@ class RunControl(wiring.Component):
         offering: ``offers`` of a run that is not active, one cycle late. It is valid before a command can
             arrive.
         draining: see above. ``held_cause`` and ``held_index`` are valid.
-        counted: the previous cycle counts.
         cycle: number of elapsed cycles. From the cycle of a halting error on, it is the number before
             the error.
-        held_cause, held_index: the error that ended the run.
     """
 
     def __init__(self, events: int, errors: int, places: int) -> None:

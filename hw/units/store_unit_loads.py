@@ -41,19 +41,12 @@ class StoreUnitLoads:
     Args:
         m: the unit's module.
         unit: the store unit, whose read channel and retirement this drives.
-        flight: the STOREs in flight.
         can_store: a STORE could start, apart from tokens and LOADs.
 
     Attributes:
-        faults: possible faults of the head.
-        faulty: input: the head has a fault.
         good: the head has no fault of its own.
-        is_store: the head is a STORE.
         can_start: the head can start, apart from tokens, if it has no fault.
         can_fail: a fault of the head can be reported, apart from tokens. A fault waits for nothing else.
-        loader: the loader of ``par`` and ``res``.
-        kinds: the loader's numbering of memories.
-        setting: the registers that SETs write.
     """
 
     def __init__(self, m: Module, unit: Any, flight: InFlight, can_store: Value) -> None:

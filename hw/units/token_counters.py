@@ -32,7 +32,6 @@ def connect_tokens(m: Module, unit: Any, config: Config) -> None:
 
     Args:
         m: the unit's module.
-        unit: a component with :func:`~accel.hw.units.unit_interfaces.unit_ports`.
         config: the configuration, for the positions of an instruction's flags.
     """
     flags = view(Instruction, config, unit.issue.entry.word)

@@ -26,10 +26,8 @@ class DepthwiseBox:
     """An affine box of depthwise micro-ops.
 
     Attributes:
-        axes: the axes that move dst.
         firsts: the indices of the micro-ops of the first accumulator.
         taps, step: number of taps, and inp elements from one to the next.
-        overwrite: whether the sums replace the accumulators.
     """
 
     axes: tuple[Axis, ...]

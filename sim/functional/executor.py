@@ -252,11 +252,7 @@ class FunctionalRun:
     """The counters at the end."""
 
     def raise_if_bad(self) -> None:
-        """Raise the first fault in program order, or the deadlock at the first unit that waits.
-
-        Raises:
-            LimitExceeded, MachineError, DeadlockError: with the instruction's index.
-        """
+        """Raise the first fault in program order, or the deadlock at the first unit that waits."""
         if self.faults:
             index = min(self.faults)
             raise fault_error(self.faults[index][1], index)
@@ -281,12 +277,8 @@ def run_functional(
     """Execute a program on the scratchpads and DRAM of ``executor``.
 
     Args:
-        instructions: the decoded program.
-        executor: its memories are changed.
         order: ``program``: always the earliest instruction that can run. ``random``: any that can run.
-        seed: of the random order.
         max_uops: the run ends with the fault ``limit`` before the instruction that would exceed it.
-        tokens: counters at the start.
         bounded: obey the configured queue depths. Otherwise every order that the tokens allow can occur.
         overflows: end the run when a token counter overflows in this order.
         checked: the result of :func:`~accel.core.fault_causes.instruction_faults`, if the caller has it.

@@ -159,13 +159,7 @@ def execute_store(
 
 
 def stored_bytes(instruction: Store, pads: Scratchpads, state: ControlState) -> npt.NDArray[np.uint8]:
-    """Return the bytes that a STORE writes, uint8[bytes]. STORE.ADD removes its residuals from RES.
-
-    Args:
-        instruction: without a fault, and not empty.
-        pads: the scratchpads.
-        state: of the run; changed.
-    """
+    """Return the bytes that a STORE writes, uint8[bytes]. STORE.ADD removes its residuals from RES."""
     route = instruction.route
     assert route is not None
     begin = instruction.sram_base

@@ -85,7 +85,6 @@ def are_disjoint(boxes: Sequence[Box], dst_count: int) -> bool:
     """Whether no dst occurs in two boxes, or twice in one box on axes that move it.
 
     Args:
-        boxes: some boxes.
         dst_count: number of different dst in all of them.
     """
     steps = (prod(axis.extent for axis in box.axes if axis.strides[0]) for box in boxes)

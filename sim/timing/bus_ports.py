@@ -165,12 +165,7 @@ class Requester(PeriodicState):
 
 
 class ReadPort(PeriodicState):
-    """Grants at most one burst in a cycle, with at most ``outstanding`` bursts in flight.
-
-    Args:
-        config: the machine.
-        requesters: the units, those with priority first.
-    """
+    """Grants at most one burst in a cycle, with at most ``outstanding`` bursts in flight."""
 
     CYCLES: ClassVar[tuple[str, ...]] = ("_next_grant",)
     COLUMNS: ClassVar[Mapping[str, str]] = {"_lasts": CYCLE}
@@ -251,8 +246,6 @@ class WritePort(PeriodicState):
 
         Args:
             request: the cycle in which the first one is requested.
-            instruction: its index.
-            beats: of each burst.
             pace: cycles of each beat.
             log: the unit's writes.
         """

@@ -100,11 +100,6 @@ class _PeriodStart(NamedTuple):
 class FastForward:
     """Skips repeated periods of one simulation.
 
-    Args:
-        program: the program.
-        kernel, port: the parts that connect the units.
-        fetch, load, compute, store: the units.
-
     Attributes:
         next_check: number of granted fetch bursts at which to call :meth:`check` next; -1 for none.
     """

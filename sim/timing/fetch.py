@@ -23,11 +23,8 @@ class FetchUnit(Requester):
     """The fetch unit.
 
     Attributes:
-        bursts: the bursts that bring the program.
-        granted: how many of them are granted.
         arrivals, dispatches: by instruction, the cycle in which fetch could dispatch it if nothing held it
             up, and in which it does.
-        next_dispatch: first cycle after the previous dispatch.
     """
 
     CYCLES: ClassVar[tuple[str, ...]] = ("request", "next_dispatch", "_last_grant")

@@ -53,8 +53,6 @@ class PeriodicState:
         """Repeat ``periods`` times what has happened since a checkpoint.
 
         Args:
-            since: the checkpoint, one period ago.
-            periods: how many periods to skip.
             shifts: what one period adds to a number, by its meaning.
         """
         for name in self.CYCLES:

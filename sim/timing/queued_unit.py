@@ -20,7 +20,6 @@ class QueuedUnit(Requester):
 
     Attributes:
         UNIT: which unit it is.
-        log: its reads.
         indices, timings: by position, the instruction's index in the program, and its timing.
         dispatches, readies, starts, retires: by position, the cycles in which an instruction is dispatched,
             the unit could accept it, it starts and it retires, as far as they are known.

@@ -31,11 +31,7 @@ from accel.sim.timing.timing_kernel import TimingKernel
 
 
 class _TransferStream(PeriodicState):
-    """The unit's LOADs, or its STOREs, that have started.
-
-    Args:
-        limit: how many may be in flight.
-    """
+    """The unit's LOADs, or its STOREs, that have started."""
 
     CYCLES: ClassVar[tuple[str, ...]] = ("next_start",)
     COLUMNS: ClassVar[Mapping[str, str]] = {"positions": POSITION}
@@ -81,11 +77,7 @@ class _ResidualSums(PeriodicState):
 
 
 class StoreUnit(QueuedUnit):
-    """The store unit.
-
-    Attributes:
-        writes: the bursts of its STOREs.
-    """
+    """The store unit."""
 
     UNIT = Unit.STORE
     CYCLES: ClassVar[tuple[str, ...]] = (*QueuedUnit.CYCLES, "_next_start")

@@ -113,21 +113,15 @@ class TimedProgram:
     """A program for the timing model.
 
     Args:
-        instructions: the decoded program.
-        config: the machine.
         faults: by instruction, the micro-op and fault that functional execution found.
         checked: for each instruction, the fault that shows in the instruction by itself.
 
     Attributes:
-        timings: the distinct timings.
         numbers: the index in ``timings`` of each instruction's timing, intp[instructions].
         units: the unit of each instruction, int8[instructions].
         members: by unit, the indices of its instructions.
         fetch_faults, start_faults, uop_faults: faults by instruction, found by fetch, before the start, or at
             a micro-op.
-
-    Raises:
-        LimitExceeded: the program's distinct instructions have more than :data:`MAX_BUS_INTERVALS` bursts.
     """
 
     def __init__(

@@ -34,11 +34,7 @@ class Stop:
 
 
 class TokenCounter(PeriodicState):
-    """The cycles of all known pushes and pops of one counter; the k-th pop takes the token of the k-th push.
-
-    Args:
-        initial: tokens before the run.
-    """
+    """The cycles of all known pushes and pops of a counter. The k-th pop takes the token of the k-th push."""
 
     COLUMNS: ClassVar[Mapping[str, str]] = {"pushes": CYCLE, "pops": CYCLE}
 
@@ -63,13 +59,7 @@ class TokenCounter(PeriodicState):
 
 
 class TimingKernel:
-    """Token counters, the earliest error, and the units that can proceed.
-
-    Args:
-        config: geometry and timing.
-        tokens: the counters before the run.
-        horizon: the last cycle that is simulated.
-    """
+    """Token counters, the earliest error, and the units that can proceed."""
 
     def __init__(self, config: Config, tokens: tuple[int, int, int, int], horizon: int) -> None:
         self.config = config

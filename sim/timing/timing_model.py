@@ -40,19 +40,12 @@ def simulate_timing(
     and bursts.
 
     Args:
-        instructions: the decoded program.
-        config: geometry and timing.
         address: of the first instruction in DRAM, a multiple of 16.
         faults: by instruction, the micro-op and fault that functional execution found.
         max_cycles: a longer run ends in this cycle with the cause ``limit``.
         stop_at: the cycle in which software stops the run, if it has not ended.
         bus_timeout: cycles without a transfer, while a burst is under way, that end the run; 0: no timeout.
-        tokens: the counters at the start.
         checked: for each instruction, the fault that shows in the instruction by itself, if the caller knows.
-
-    Raises:
-        LimitExceeded: the program has more than :data:`~accel.sim.timing.timed_program.MAX_BUS_INTERVALS`
-            bursts.
     """
     if checked is None:
         checked = instruction_faults(instructions, config)

@@ -56,9 +56,7 @@ class TimingRun:
     """The cycles of a run, up to its end or the first error. Cycles and bursts after an error are not valid.
 
     Attributes:
-        config: the machine.
         cycles: length of the run, or the number of cycles before the error was found.
-        program: the instructions.
         columns: their cycles.
         logs: the bursts, reads and writes of each unit in separate logs.
         pad_writes: by unit, the cycles in which it writes pad words into a scratchpad.

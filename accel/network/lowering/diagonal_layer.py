@@ -19,11 +19,7 @@ _CONVOLUTION_CYCLES_PER_ROW = 140
 def diagonal_layer(
     graph: Graph, data: Tensor, weights: Sequence[int], biases: Sequence[int], quantized: Quantized
 ) -> LoweredLayer:
-    """Return a depthwise 1x1 convolution, or a diagonal matrix product where that is faster.
-
-    Raises:
-        NotOnMachine: the tensor has more than four axes.
-    """
+    """Return a depthwise 1x1 convolution, or a diagonal matrix product where that is faster."""
     sizes, is_product = _channel_sizes(graph, data)
     channels = sizes[1]
     channel_weights, channel_biases = (

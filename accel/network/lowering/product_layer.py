@@ -24,14 +24,7 @@ def product_layer(
     *,
     approximate: bool,
 ) -> LoweredLayer:
-    """Complete a product by bias, residual and epilogue.
-
-    Args:
-        approximate: as for ``lower``.
-
-    Raises:
-        NotOnMachine: types or constants do not suit, or the addition is inexact.
-    """
+    """Complete a product by bias, residual and epilogue."""
     tensors, result = graph.operands(fused.main), graph.tensors[fused.main.output]
     assert isinstance(fused.main.operator, Product)
     if result.dtype not in QUANTIZED:
@@ -63,11 +56,7 @@ def product_layer(
 
 
 def count_int8_summands(graph: Graph, weights: Tensor) -> int:
-    """Return how many int8 values sum up to each weight. uint8 weights with zero point 128 need one.
-
-    Raises:
-        NotOnMachine: weights are no constant, or neither int8 nor uint8.
-    """
+    """Return how many int8 values sum up to each weight. uint8 weights with zero point 128 need one."""
     if weights.name not in graph.constants:
         raise NotOnMachine("its weights are not a constant")
     if weights.dtype not in QUANTIZED:

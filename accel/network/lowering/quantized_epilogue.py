@@ -59,11 +59,7 @@ def residual_addition(
 
 
 def require_exact_sum(quantized: Quantized, *, approximate: bool) -> tuple[Quantized, int]:
-    """Mark an inexact addition as approximate, and count the pairs of values that differ.
-
-    Raises:
-        NotOnMachine: there are some, and not ``approximate``.
-    """
+    """Mark an inexact addition as approximate, and count the pairs of values that differ."""
     if quantized.residual is None or quantized.sum is None:
         return quantized, 0
     differences = quantized.sum.addition.differences

@@ -43,11 +43,7 @@ _CARRIERS: dict[Counter, Instruction] = {
 
 
 class Rtl(Backend):
-    """The hardware in simulation.
-
-    Args:
-        leave_open: do not close the engine.
-    """
+    """The hardware in simulation."""
 
     name = "rtl"
 
@@ -73,11 +69,7 @@ class Rtl(Backend):
             self.engine.__exit__(kind, error, trace)
 
     def execute(self, program: Image, dram: Dram, pads: Scratchpads, options: RunOptions) -> Execution:
-        """Run a program unless it exceeds the limit of micro-ops, which the hardware does not count.
-
-        Raises:
-            EngineError: the engine cannot preset scratchpads.
-        """
+        """Run a program unless it exceeds the limit of micro-ops, which the hardware does not count."""
         options = options.within(program.start)
         if program.start.contents and not self.engine.observed:
             raise EngineError(
@@ -133,13 +125,7 @@ def run_on_hardware(
     """Run a program. Another program pushes initial tokens before.
 
     Args:
-        dram: changed.
         pads: at the start, apart from the program's presets. Not changed.
-        max_cycles, behaviour, record, patience, progress, stop_at, bus_timeout: see
-            :meth:`~accel.hw.engines.engine_driver.Engine.run`.
-
-    Raises:
-        HardwareError: the machine violated a rule of the bus, refused to start, or does not end.
     """
     if program.start.tokens != NO_TOKENS:
         push_tokens(engine, program.config, program.start.tokens)
@@ -167,11 +153,7 @@ def copy_contents(pads: Scratchpads, contents: Contents) -> None:
 
 
 def check_uops(instructions: Sequence[Instruction], config: Config, max_uops: int) -> int:
-    """Count micro-ops up to the first fault of fetch or compute.
-
-    Raises:
-        LimitExceeded: there are more than ``max_uops``.
-    """
+    """Count micro-ops up to the first fault of fetch or compute."""
     total = 0
     checked = instruction_faults(instructions, config)
     for index, instruction in enumerate(instructions):
