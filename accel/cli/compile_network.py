@@ -16,8 +16,10 @@ from accel.cli.shared_options import (
     json_option,
     machine_row,
     parse_settings,
+    parse_shapes,
     print_json,
     set_option,
+    shape_option,
     show,
 )
 from accel.cli.stdout import wrote
@@ -45,6 +47,7 @@ from accel.run.stage_listing import STAGES as PROGRAM_STAGES
     type=click.IntRange(1, MAX_BATCH),
     help="Batch size, if it is open in the model.  [default: 1]",
 )
+@shape_option
 @click.option("--strict", is_flag=True, help="Fail if a product of the network cannot run on the machine.")
 @click.option(
     "--approximate",
@@ -80,6 +83,7 @@ def compile_onnx(
     config: str,
     settings: tuple[str, ...],
     batch: int | None,
+    shapes: tuple[str, ...],
     strict: bool,
     approximate: bool,
     no_fuse: bool,
@@ -92,8 +96,8 @@ def compile_onnx(
     """Compile a network from an ONNX model (QOperator or QDQ) or a TensorFlow Lite model (.tflite).
 
     Convolutions and matrix products run on the machine, in one program where possible. Operators that the
-    machine lacks run on the host, in numpy. Every quantized tensor equals ONNX Runtime's, bit for bit. With
-    --explain or --annotate, a file is written only with -o.
+    machine lacks run on the host, in numpy or in ONNX Runtime. Every quantized tensor equals ONNX Runtime's,
+    bit for bit. With --explain or --annotate, a file is written only with -o.
 
     \b
     Example:
@@ -110,7 +114,7 @@ def compile_onnx(
             f"--annotate is given, and {str(model)!r} is TensorFlow Lite's; it is for ONNX models"
         )
     with busy("compiling") as note:
-        network = read_network(model, batch=batch)
+        network = read_network(model, batch=batch, shapes=parse_shapes(shapes))
         if annotate is not None:
             check_annotation(model, annotate)
         program = network.build(

@@ -26,6 +26,7 @@ from accel.cli.shared_options import (
     program_files,
     seed_option,
     set_option,
+    shape_option,
     show,
 )
 from accel.cli.stall_tables import advice_table, critical_table, instruction_name, segments_table, stall_table
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file", metavar="FILE|MODEL.onnx|digits", type=click.Path(path_type=Path))
 @config_option(None, f"{DEFAULT_MACHINE}; for models only")
+@shape_option
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Value for an input tensor.")
 @click.option("--output", "outputs", multiple=True, metavar="NAME=FILE.npy", help="Where to write an output.")
 @backend_option("sim", "The backend.")

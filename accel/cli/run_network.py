@@ -17,6 +17,7 @@ from accel.cli.shared_options import (
     critical_json,
     figures_table,
     given,
+    parse_shapes,
     print_json,
     show,
     terminal_width,
@@ -125,7 +126,8 @@ def _network_program(request: RunRequest) -> NetworkProgram:
     if not request.is_model:
         return load_network(request.file).with_timing(request.overrides)
     with busy("compiling"):
-        network = digits_network() if request.is_digits else read_network(request.file)
+        shapes = parse_shapes(request.shapes)
+        network = digits_network() if request.is_digits else read_network(request.file, shapes=shapes)
         return network.build(machine(request.config or DEFAULT_MACHINE, **request.overrides))
 
 

@@ -20,6 +20,7 @@ class RunRequest:
 
     file: Path
     config: str | None
+    shapes: tuple[str, ...] = ()
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     backend: str

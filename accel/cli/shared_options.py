@@ -343,3 +343,29 @@ def figures_table(rows: Sequence[tuple[str, str]]) -> Table:
     for name, value in rows:
         table.add_row(name, value)
     return table
+
+
+shape_option = click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    metavar="NAME=SIZES",
+    help="Sizes of an input that the model leaves open, as x=1,3,48,320.",
+)
+
+
+def parse_shapes(shapes: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of ``--shape`` by input.
+
+    Raises:
+        AccelError: one is not of the form NAME=SIZES, or a size is not a positive integer.
+    """
+    found = {}
+    for name, text in named_values("--shape", shapes, "NAME=SIZES, as x=1,3,48,320").items():
+        sizes = text.split(",")
+        if not all(size.isascii() and size.isdigit() and int(size) for size in sizes):
+            raise AccelError(
+                f"--shape has {text!r} for {name!r}; it must be positive integers, as 1,3,48,320"
+            )
+        found[name] = tuple(map(int, sizes))
+    return found

@@ -9,7 +9,16 @@ from rich.table import Table
 
 from accel.base.errors import ShapeError, nearest
 from accel.cli.npy_files import input_files, read_arrays
-from accel.cli.shared_options import busy, config_option, json_option, print_json, seed_option, show
+from accel.cli.shared_options import (
+    busy,
+    config_option,
+    json_option,
+    parse_shapes,
+    print_json,
+    seed_option,
+    shape_option,
+    show,
+)
 from accel.formats.compare_with_runtime import Comparison, random_inputs
 from accel.formats.onnx_import import MAX_BATCH
 from accel.network.model_files import DEFAULT_MACHINE
@@ -27,6 +36,7 @@ from accel.run.result import SCHEMA_VERSION
     type=click.IntRange(1, MAX_BATCH),
     help="Batch size, if it is open in the model.  [default: 1]",
 )
+@shape_option
 @click.option(
     "--backend",
     type=click.Choice(BACKENDS),
@@ -39,6 +49,7 @@ def verify(
     file: Path,
     inputs: tuple[str, ...],
     batch: int | None,
+    shapes: tuple[str, ...],
     backend: str | None,
     config: str,
     seed: int,
@@ -68,7 +79,7 @@ def verify(
     Example:
       accel verify model.onnx --input image=picture.npy
     """
-    network = read_network(file, batch=batch)
+    network = read_network(file, batch=batch, shapes=parse_shapes(shapes))
     graph = network.graph
     files = input_files(inputs, graph.inputs)
     for name in files:

@@ -12,7 +12,7 @@ from accel.formats.onnx_runtime import run_onnx_runtime
 from accel.graph.elementwise_operators import Add, Quantize, Softmax
 from accel.graph.graph import Graph, Node
 from accel.graph.graph_evaluation import check_inputs, evaluate_node
-from accel.graph.graph_tensor import QUANTIZED, Array
+from accel.graph.graph_tensor import QUANTIZED, Array, random_integers
 from accel.graph.pooling_operators import AveragePool
 
 FLOAT_TOLERANCE = 1e-4
@@ -104,8 +104,7 @@ def random_inputs(graph: Graph, seed: int = 0) -> dict[str, Array]:
     for name in graph.inputs:
         tensor = graph.tensors[name]
         if tensor.dtype != "float32":
-            bounds = np.iinfo(tensor.dtype)
-            found[name] = rng.integers(bounds.min, bounds.max + 1, tensor.shape).astype(tensor.dtype)
+            found[name] = random_integers(rng, tensor)
             continue
         low, high = -_RANDOM_SPREAD, _RANDOM_SPREAD
         for node in consumers[name]:

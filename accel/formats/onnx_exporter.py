@@ -98,6 +98,22 @@ class Exporter:
         )
         return made
 
+    def inline(self, model: Any, inputs: Sequence[str], output: str) -> None:
+        """Add the node of a model of :class:`~accel.graph.foreign_operator.Foreign`."""
+        names = {f"x{n}": name for n, name in enumerate(inputs)} | {"y": output, "": ""}
+        for one in model.graph.initializer:
+            values = self._onnx.numpy_helper.to_array(one)
+            names[one.name] = self.constant(values, values.dtype.name, f"{output}/{one.name}")
+        for node in model.graph.node:
+            copy = self._onnx.NodeProto()
+            copy.CopyFrom(node)
+            copy.name = f"{node.op_type} of {output}"
+            for one in node.output:
+                names.setdefault(one, self.fresh(f"{output}/{one}"))
+            copy.input[:] = [names[one] for one in node.input]
+            copy.output[:] = [names[one] for one in node.output]
+            self._nodes.append(copy)
+
     def pair(self, tensor: Tensor, shift: int = 0, dtype: str | None = None) -> list[str]:
         """Add a tensor's scales and zero points as initializers, and return their two names.
 

@@ -1,13 +1,14 @@
 """Import of ONNX models as graphs."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from accel.base.arguments import check_integer
-from accel.base.errors import GraphError
+from accel.base.errors import GraphError, ShapeError, nearest
 from accel.formats.onnx_file import File, FileInput, FileNode, read_file, read_model
+from accel.formats.onnx_foreign import import_foreign, obstacle
 from accel.formats.onnx_importer import Importer
 from accel.formats.onnx_operator_rules import RULES
 from accel.graph.constant_folding import fold_constants
@@ -17,23 +18,28 @@ from accel.graph.qdq_regions import match_regions
 
 MAX_BATCH = 1 << 16
 """Largest batch size."""
-_RECURRENT = {"GRU", "LSTM", "RNN", "Scan", "Loop", "If", "DynamicQuantizeLSTM"}
-"""Operators with state or with subgraphs."""
 
 
-def load_onnx(path: str | os.PathLike[str], *, batch: int | None = None) -> Graph:
+Shapes = Mapping[str, Sequence[int]]
+"""Sizes of inputs by name."""
+
+
+def load_onnx(
+    path: str | os.PathLike[str], *, batch: int | None = None, shapes: Shapes | None = None
+) -> Graph:
     """Import a model in QOperator or QDQ format from a file.
 
     Args:
         path: the model. External data must lie in the same folder.
         batch: size of an open first axis, or 1 by default.
+        shapes: sizes of inputs with open axes, for example ``{"x": (1, 3, 48, 320)}``.
 
     Raises:
         GraphError: the file cannot be read, an operator is unknown, a size is only known at run time, the
             batch contradicts a fixed size, or shapes or types do not fit.
         ShapeError: the batch is not a positive integer.
     """
-    return import_file(read_file(path), batch=batch)
+    return import_file(read_file(path), batch=batch, shapes=shapes)
 
 
 def import_model(content: bytes, *, folder: Path | None = None, batch: int | None = None) -> Graph:
@@ -45,9 +51,9 @@ def import_model(content: bytes, *, folder: Path | None = None, batch: int | Non
     return import_file(read_model(content, folder), batch=batch)
 
 
-def import_file(file: File, *, batch: int | None = None) -> Graph:
+def import_file(file: File, *, batch: int | None = None, shapes: Shapes | None = None) -> Graph:
     """Import a model that :func:`~accel.formats.onnx_file.read_file` has read."""
-    graph = _as_written(file, batch)
+    graph = _as_written(file, batch, shapes or {})
     opaque = {output for node in file.nodes if _is_opaque(node) for output in node.outputs}
     return fold_constants(match_regions(graph, opaque))
 
@@ -63,23 +69,31 @@ def _is_opaque(node: FileNode) -> bool:
     )
 
 
-def _as_written(file: File, batch: int | None) -> Graph:
+def _as_written(file: File, batch: int | None, shapes: Shapes) -> Graph:
     """Import node by node. A QDQ model becomes float operators between Quantize and Dequantize."""
     _check_operators(file.nodes, set(RULES))
     importer = Importer(file)
-    for one, sizes in zip(file.inputs, _sizes(file.inputs, batch), strict=True):
+    for one, sizes in zip(file.inputs, _sizes(file.inputs, batch, shapes), strict=True):
         importer.builder.input(Tensor(name=one.name, shape=sizes, dtype=one.dtype))
     for node in _in_order(file):
-        importer.take(node, RULES)
+        importer.take(node, RULES, import_foreign)
     return importer.graph()
 
 
-def _sizes(inputs: Sequence[FileInput], batch: int | None) -> list[tuple[int, ...]]:
-    """Return the inputs' shapes with open batch axes filled in."""
+def _sizes(inputs: Sequence[FileInput], batch: int | None, shapes: Shapes) -> list[tuple[int, ...]]:
+    """Return the inputs' shapes with open axes filled in."""
+    names = [one.name for one in inputs]
+    for name in shapes:
+        if name not in names:
+            raise ShapeError(f"a shape is given for {name!r}; {nearest(name, names)}")
     wanted = None if batch is None else check_integer("the batch", batch, most=MAX_BATCH)
     symbols = {one.sizes[0] for one in inputs if one.sizes and isinstance(one.sizes[0], str)}
     found = []
+    open_inputs = []
     for one in inputs:
+        if one.name in shapes:
+            found.append(_given(one, shapes[one.name]))
+            continue
         sizes: list[int] = []
         for axis, size in enumerate(one.sizes):
             if isinstance(size, int):
@@ -91,13 +105,28 @@ def _sizes(inputs: Sequence[FileInput], batch: int | None) -> list[tuple[int, ..
             elif axis == 0 or size in symbols:
                 sizes.append(wanted or 1)
             else:
-                label = "without a name" if size is None else repr(size)
-                raise GraphError(
-                    f"axis {axis} of input {one.name!r} has an open size {label}; only the first axis, the "
-                    "batch, may be open"
-                )
+                open_inputs.append(one)
+                break
         found.append(tuple(sizes))
+    if open_inputs:
+        texts = {one.name: ",".join(map(_size_text, one.sizes)) for one in open_inputs}
+        options = " ".join(f"--shape {name}={text}" for name, text in texts.items())
+        raise GraphError(f"inputs have open sizes; give them, with numbers for the names: {options}")
     return found
+
+
+def _size_text(size: int | str | None) -> str:
+    return "?" if size is None else str(size)
+
+
+def _given(one: FileInput, shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the given shape of an input."""
+    sizes = tuple(check_integer(f"a size of input {one.name!r}", size) for size in shape)
+    fixed = [size if isinstance(size, int) else None for size in one.sizes]
+    if len(sizes) != len(fixed) or any(f not in {None, size} for f, size in zip(fixed, sizes, strict=True)):
+        declared = ",".join(map(_size_text, one.sizes))
+        raise ShapeError(f"the shape of input {one.name!r} is {sizes}; the model declares {declared}")
+    return sizes
 
 
 def _check_operators(nodes: Iterable[FileNode], known: set[tuple[str, str]]) -> None:
@@ -107,8 +136,8 @@ def _check_operators(nodes: Iterable[FileNode], known: set[tuple[str, str]]) -> 
         key = (node.domain, node.kind)
         if key in known:
             continue
-        why = "has state or a subgraph" if node.kind in _RECURRENT else "is not supported"
-        reasons.append(f"{node.title} of node {node.name!r} {why}")
+        if why := obstacle(node):
+            reasons.append(f"{node.title} of node {node.name!r} {why}")
     if reasons:
         raise GraphError(f"the model has operators that cannot be imported: {'; '.join(reasons)}")
 

@@ -33,18 +33,21 @@ class Importer:
         names = {*file.constants, *file.outputs, *(one.name for one in file.inputs)}
         self.builder.reserve(names | {one for node in file.nodes for one in node.outputs if one})
         self.outputs = set(file.outputs)
+        self._used = {*file.outputs, *(one for node in file.nodes for one in node.inputs)}
         self._labels = Names()
 
-    def take(self, node: FileNode, rules: Any) -> None:
+    def take(self, node: FileNode, rules: Any, other: Any) -> None:
         """Import one node.
 
         Args:
             rules: the importing function for each (domain, operator name).
+            other: the importing function of all other operators.
         """
         try:
-            check_node(node)
+            if (node.domain, node.kind) in rules or not node.domain:
+                check_node(node)
             if not self._fold(node):
-                rules[node.domain, node.kind](self, node)
+                rules.get((node.domain, node.kind), other)(self, node)
         except GraphError as error:
             message = str(error)
             is_named = message.startswith("node ")
@@ -59,6 +62,10 @@ class Importer:
         results = fold(node, known)
         self.arrays.update(zip(node.outputs, results or (), strict=False))
         return results is not None
+
+    def used(self) -> set[str]:
+        """Return the tensors that a node reads or that the model returns."""
+        return self._used
 
     def graph(self) -> Graph:
         """Return the imported graph."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from accel.base.errors import GraphError
 from accel.formats.onnx_file import MICROSOFT, FileNode
+from accel.formats.onnx_foreign import import_foreign
 from accel.formats.onnx_importer import Importer
 from accel.formats.onnx_rules import rule
 from accel.formats.onnx_windows import windows_of
@@ -53,14 +54,25 @@ def _shifted(importer: Importer, node: FileNode, place: int, zero: int, axis: in
     return importer.builder.require_quantization(tensor.name, found)
 
 
+def _has_varying_zero(importer: Importer, node: FileNode) -> bool:
+    """Whether a zero point is only known at run time, as after DynamicQuantizeLinear."""
+    return any(name and importer.array(name) is None for name in node.inputs[2:4])
+
+
 @rule("ConvInteger")
 def _conv_integer(importer: Importer, node: FileNode) -> None:
+    if _has_varying_zero(importer, node):
+        import_foreign(importer, node)
+        return
     data, weights = _shifted(importer, node, 0, 2), _shifted(importer, node, 1, 3, 0)
     importer.emit(node, _conv_of(importer, node, data, weights), [data, weights], dtype="int32")
 
 
 @rule("MatMulInteger")
 def _matmul_integer(importer: Importer, node: FileNode) -> None:
+    if _has_varying_zero(importer, node):
+        import_foreign(importer, node)
+        return
     columns = len(importer.tensor(node.inputs[1]).shape) - 1
     data, weights = _shifted(importer, node, 0, 2), _shifted(importer, node, 1, 3, columns)
     importer.emit(node, MatMul(), [data, weights], dtype="int32")

@@ -90,6 +90,11 @@ _TYPE_NAMES = {
 }
 
 
+def has_schema(node: FileNode) -> bool:
+    """Whether ONNX has an operator of this name in the node's opset."""
+    return _schema(node.kind, node.opset) is not None
+
+
 def _schema(kind: str, opset: int) -> Schema | None:
     """Return the schema of one of ONNX's own operators, or None if the opset lacks it."""
     package = onnx()

@@ -33,8 +33,12 @@ def evaluate_node(graph: Graph, node: Node, arrays: list[Array]) -> Array:
 
 
 def evaluate_operator(node: Node, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
-    """Evaluate a node that is in no graph yet."""
-    result = node.operator.evaluate(operands, arrays, out)
+    """Evaluate a node that is in no graph yet.
+
+    Arrays are in row-major order, since numpy adds float32 in the order in which they lie in memory.
+    """
+    ordered = [one if one.flags.c_contiguous else one.copy(order="C") for one in arrays]
+    result = node.operator.evaluate(operands, ordered, out)
     assert result.shape == out.shape, f"{node.name}: {result.shape}, not {out.shape}"
     assert result.dtype == out.dtype, f"{node.name}: {result.dtype}, not {out.dtype}"
     return result

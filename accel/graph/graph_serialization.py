@@ -6,7 +6,13 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from accel.base.errors import GraphError
-from accel.graph import elementwise_operators, movement_operators, pooling_operators, product_operators
+from accel.graph import (
+    elementwise_operators,
+    foreign_operator,
+    movement_operators,
+    pooling_operators,
+    product_operators,
+)
 from accel.graph.graph import Graph, Node, build_graph
 from accel.graph.graph_operator import Operator
 from accel.graph.graph_tensor import Array, Quantization, Tensor
@@ -16,7 +22,14 @@ T = TypeVar("T")
 
 
 def _operators() -> Iterator[type[Operator]]:
-    for module in (elementwise_operators, movement_operators, pooling_operators, product_operators):
+    modules = (
+        elementwise_operators,
+        foreign_operator,
+        movement_operators,
+        pooling_operators,
+        product_operators,
+    )
+    for module in modules:
         for one in vars(module).values():
             if isinstance(one, type) and issubclass(one, Operator) and one.__module__ == module.__name__:
                 yield one

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from accel.base.errors import GraphError
 
-DTYPES = ("float32", "int8", "uint8", "int32")
+DTYPES = ("float32", "int8", "uint8", "int32", "int64", "bool")
 """Dtypes of tensors in a graph."""
 QUANTIZED = ("int8", "uint8")
 """Dtypes of tensors that have a scale and a zero point."""
@@ -122,8 +122,8 @@ class Tensor:
                 f"tensor {self.name!r} of shape {self.shape} has {len(quantization.scale)} scales along axis "
                 f"{axis}; there must be one for each index"
             )
-        if self.dtype == "float32":
-            raise GraphError(f"tensor {self.name!r} is float32 and has a scale; only integers do")
+        if self.dtype in {"float32", "bool"}:
+            raise GraphError(f"tensor {self.name!r} is {self.dtype} and has a scale; only integers do")
         bounds = np.iinfo(self.dtype)
         for zero in quantization.zero:
             if not bounds.min <= zero <= bounds.max:
@@ -171,3 +171,11 @@ def check_shape(name: str, shape: Sequence[int], dtype: str) -> None:
         raise GraphError(
             f"tensor {name!r} of shape {tuple(shape)} takes {size} bytes; it may take {MAX_TENSOR_BYTES}"
         )
+
+
+def random_integers(rng: np.random.Generator, tensor: Tensor) -> Array:
+    """Return random values of their full range. int64 and bool are indices and masks, so they are 0 or 1."""
+    if tensor.dtype in {"int64", "bool"}:
+        return rng.integers(0, 2, tensor.shape).astype(tensor.dtype)
+    bounds = np.iinfo(tensor.dtype)
+    return rng.integers(bounds.min, bounds.max, tensor.shape, tensor.dtype, endpoint=True)

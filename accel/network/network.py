@@ -3,11 +3,11 @@
 import os
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from accel.base.arguments import check_integer
-from accel.base.errors import ScheduleError
+from accel.base.errors import ScheduleError, ShapeError
 from accel.base.html_summary import Bar, html_summary
 from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
@@ -165,18 +165,24 @@ def _as_alias(part: NetworkPart) -> NetworkPart:
     return replace(part, reason="layers write and take its values where they are")
 
 
-def load_onnx(path: str | os.PathLike[str], *, batch: int | None = None) -> Network:
+def load_onnx(
+    path: str | os.PathLike[str],
+    *,
+    batch: int | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> Network:
     """Load a quantized ONNX model, in QOperator or in QDQ format.
 
     Args:
         batch: size of the first axis if the model leaves it open, or 1 by default.
+        shapes: sizes of inputs with other open axes, for example ``{"x": (1, 3, 48, 320)}``.
 
     Raises:
         GraphError: the file cannot be read, an operator is unknown, a size is known only in a run, the model
             has another fixed batch, or tensors do not fit each other.
         ShapeError: the batch is not a positive integer.
     """
-    return Network(graph=onnx_import.load_onnx(path, batch=batch))
+    return Network(graph=onnx_import.load_onnx(path, batch=batch, shapes=shapes))
 
 
 def load_tflite(path: str | os.PathLike[str], *, batch: int | None = None) -> Network:
@@ -185,6 +191,15 @@ def load_tflite(path: str | os.PathLike[str], *, batch: int | None = None) -> Ne
     return Network(graph=tflite_import.load_tflite(path, batch=batch))
 
 
-def read_network(path: str | os.PathLike[str], *, batch: int | None = None) -> Network:
+def read_network(
+    path: str | os.PathLike[str],
+    *,
+    batch: int | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> Network:
     """Load a TensorFlow Lite model if the name ends in ``.tflite``, else an ONNX model."""
-    return load_tflite(path, batch=batch) if is_tflite(path) else load_onnx(path, batch=batch)
+    if is_tflite(path):
+        if shapes:
+            raise ShapeError("shapes are given for a TensorFlow Lite model, which fixes its own")
+        return load_tflite(path, batch=batch)
+    return load_onnx(path, batch=batch, shapes=shapes)

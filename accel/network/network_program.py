@@ -14,7 +14,7 @@ from accel.base.html_summary import Bar, html_summary
 from accel.core.config import Config
 from accel.graph.graph import Graph
 from accel.graph.graph_evaluation import check_inputs, evaluate, evaluate_node
-from accel.graph.graph_tensor import Array
+from accel.graph.graph_tensor import Array, random_integers
 from accel.network.chained_program import Chain
 from accel.network.fusion_choice import FusionChoice
 from accel.network.layout_choice import LayoutChoice
@@ -116,7 +116,8 @@ class NetworkProgram:
         return replace(self, config=config, steps=tuple(steps))
 
     def random_inputs(self, seed: int = 0) -> dict[str, Array]:
-        """Return a random array for every input: integers of the full range, float32 from -1 to 1."""
+        """Return a random array for every input: float32 from -1 to 1, and integers as
+        :func:`~accel.graph.graph_tensor.random_integers`."""
         rng = np.random.default_rng(seed)
         found: dict[str, Array] = {}
         for name in self.graph.inputs:
@@ -124,8 +125,7 @@ class NetworkProgram:
             if tensor.dtype == "float32":
                 found[name] = rng.uniform(-1, 1, tensor.shape).astype(np.float32)
             else:
-                bounds = np.iinfo(tensor.dtype)
-                found[name] = rng.integers(bounds.min, bounds.max, tensor.shape, tensor.dtype, endpoint=True)
+                found[name] = random_integers(rng, tensor)
         return found
 
     def run(

@@ -1,7 +1,7 @@
 """Comparison of a network file with ONNX Runtime."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from accel.formats.compare_with_original import compare_with_original
@@ -37,6 +37,7 @@ def verify(
     inputs: Mapping[str, Array] | None = None,
     *,
     batch: int | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
     seed: int = 0,
 ) -> Verification:
     """Compare a network with ONNX Runtime, tensor by tensor.
@@ -44,14 +45,14 @@ def verify(
     Args:
         path: an ONNX or TensorFlow Lite file.
         inputs: arrays by name. Missing ones are random.
-        batch: size of the first axis if the model leaves it open, or 1 by default.
+        batch, shapes: see :func:`accel.load_onnx`.
         seed: of random inputs.
 
     Raises:
         GraphError: the file cannot be imported, or ONNX Runtime is not installed or refuses it.
         ShapeError: an input is unknown, or has another shape or dtype.
     """
-    graph = read_network(path, batch=batch).graph
+    graph = read_network(path, batch=batch, shapes=shapes).graph
     return verify_graph(graph, path, random_inputs(graph, seed) | dict(inputs or {}))
 
 

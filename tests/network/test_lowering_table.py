@@ -13,7 +13,18 @@ from accel.network.lowering.lowering_table import LOWERINGS, lower
 from tests.network.networks import Small
 
 HOST_OPERATORS = {
-    *("Binary", "Cast", "Concat", "Dequantize", "Identity", "Mean", "Pad", "Quantize", "Reinterpret"),
+    *(
+        "Binary",
+        "Cast",
+        "Concat",
+        "Dequantize",
+        "Foreign",
+        "Identity",
+        "Mean",
+        "Pad",
+        "Quantize",
+        "Reinterpret",
+    ),
     *("Reshape", "Slice", "Softmax", "Transpose"),
 }
 

@@ -67,7 +67,7 @@ def test_segments_belong_to_layers() -> None:
     page = NetworkReport(program(), result).html()
     assert 'id="critical"' in page
     assert re.search(r">1:\d+ \w+ in a<", page)
-    assert page.count('<svg class="chart" width') == 1
+    assert page.count('<svg class="chart" role="img"') == 1
 
 
 def test_comparison_of_layers_and_programs() -> None:

@@ -1,0 +1,115 @@
+"""Import and export of nodes that the graph does not know, see :mod:`accel.graph.foreign_operator`."""
+
+import base64
+from typing import Any
+
+import numpy as np
+
+from accel.base.errors import GraphError
+from accel.formats.onnx_exporter import OPSET, Exporter, writer
+from accel.formats.onnx_file import MICROSOFT, FileNode, onnx
+from accel.formats.onnx_importer import Importer
+from accel.formats.onnx_schemas import has_schema
+from accel.graph.foreign_operator import Foreign, run_foreign
+from accel.graph.graph import Node
+from accel.graph.graph_tensor import DTYPES, Array
+
+_IR_VERSION = 8
+_DOMAINS = {"", MICROSOFT, "ai.onnx.ml"}
+"""Domains of ONNX Runtime's own operators."""
+
+
+def obstacle(node: FileNode) -> str:
+    """Return why a node without a rule cannot run in ONNX Runtime, or empty if it can be tried."""
+    if any(value is None for value in node.attributes.values()):
+        return "has a subgraph"
+    if node.domain not in _DOMAINS or not (node.domain or has_schema(node)):
+        return "is not supported"
+    return ""
+
+
+def import_foreign(importer: Importer, node: FileNode) -> None:
+    """Import a node as :class:`~accel.graph.foreign_operator.Foreign`, one for each of its used outputs.
+
+    ONNX Runtime runs it once on zeros, which gives shapes and dtypes.
+    """
+    varying = [name for name in dict.fromkeys(node.inputs) if name and importer.array(name) is None]
+    operands = [importer.operand(name) for name in varying]
+    tensors = [importer.builder.tensors[name] for name in operands]
+    zeros = [np.zeros(one.shape, one.dtype) for one in tensors]
+    used = importer.used()
+    for place, output in enumerate(node.outputs):
+        if not output or output not in used:
+            continue
+        model = _model(importer, node, varying, [one.dtype for one in tensors], output)
+        found = run_foreign(model, zeros)
+        if not varying:
+            importer.arrays[output] = found
+            continue
+        if found.dtype.name not in DTYPES:
+            raise GraphError(f"its output {output!r} is {found.dtype.name}; it must be {' or '.join(DTYPES)}")
+        operator = Foreign(title=node.title, model=model, sizes=found.shape, dtype=found.dtype.name)
+        importer.emit(node, operator, operands, output if place else None, dtype=found.dtype.name)
+
+
+def _model(importer: Importer, node: FileNode, varying: list[str], dtypes: list[str], output: str) -> str:
+    """Return the model of one output of a node. Its constant inputs are initializers."""
+    package = onnx()
+    helper, to_array = package.helper, package.numpy_helper.from_array
+    names = {name: f"x{n}" for n, name in enumerate(varying)}
+    constants: dict[str, Array] = {}
+    for name in node.inputs:
+        if name and name not in names:
+            names[name] = f"c{len(constants)}"
+            array = importer.array(name)
+            assert array is not None
+            constants[names[name]] = array
+    attributes = {
+        key: to_array(value) if isinstance(value, np.ndarray) else value
+        for key, value in node.attributes.items()
+    }
+    made = helper.make_node(
+        node.kind,
+        [names.get(name, "") for name in node.inputs],
+        ["y" if name == output else f"unused{n}" for n, name in enumerate(node.outputs)],
+        domain=node.domain,
+        **attributes,
+    )
+    graph = helper.make_graph(
+        [made],
+        "foreign",
+        [
+            helper.make_tensor_value_info(
+                names[name], helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), importer.tensor(name).shape
+            )
+            for name, dtype in zip(varying, dtypes, strict=True)
+        ],
+        [helper.make_empty_tensor_value_info("y")],
+        [to_array(np.asarray(values), name) for name, values in constants.items()],
+    )
+    opsets = [helper.make_opsetid(node.domain, node.opset)]
+    opsets += [helper.make_opsetid("", OPSET)] if node.domain else []
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION)
+    return base64.b64encode(model.SerializeToString()).decode()
+
+
+@writer(Foreign)
+def _foreign(exporter: Exporter, node: Node) -> None:
+    assert isinstance(node.operator, Foreign)
+    exporter.inline(_newest(base64.b64decode(node.operator.model)), node.inputs, node.output)
+
+
+def _newest(content: bytes) -> Any:
+    """Return a model whose operators are those of the exporter's opset."""
+    package = onnx()
+    model = package.load_from_string(content)
+    (version,) = [one.version for one in model.opset_import if not one.domain]
+    if version == OPSET:
+        return model
+    from onnx import version_converter  # noqa: PLC0415
+
+    (kind,) = [node.op_type for node in model.graph.node]
+    try:
+        return version_converter.convert_version(model, OPSET)
+    except Exception as error:
+        raise GraphError(f"{kind} of opset {version} cannot be written in opset {OPSET}: {error}") from None

@@ -1,0 +1,91 @@
+"""Operators that the graph does not know: ONNX Runtime computes them on the host."""
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from accel.base.errors import GraphError
+from accel.base.optional_extras import not_installed
+from accel.graph.graph_operator import MAX_OPERANDS, Operator, operator_error
+from accel.graph.graph_tensor import MAX_TENSOR_BYTES, Array, Shape, Tensor
+
+_SESSIONS = 256
+"""Number of ONNX Runtime sessions that are kept open."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Foreign(Operator):
+    """One output of a node of an ONNX model, computed by ONNX Runtime.
+
+    For example, an LSTM between a Dequantize and a Quantize.
+
+    Attributes:
+        title: the node's operator, for example ``LSTM``.
+        model: a model of this node, in base64. Its inputs are ``x0``, ``x1`` and so on, its output is ``y``.
+        sizes, dtype: of the output.
+    """
+
+    COUNT: ClassVar[tuple[int, int]] = (1, MAX_OPERANDS)
+
+    title: str
+    model: str
+    sizes: Shape
+    dtype: str
+
+    @property
+    def kind(self) -> str:
+        return self.title
+
+    def shape(self, operands: Sequence[Tensor]) -> Shape:
+        return self.sizes
+
+    def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
+        if out.dtype != self.dtype:
+            raise operator_error(self, f"tensor {out.name!r} is {out.dtype}; it must be {self.dtype}")
+
+    def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
+        found = run_foreign(self.model, arrays)
+        if found.shape != out.shape or found.dtype != out.dtype:
+            raise operator_error(
+                self,
+                f"ONNX Runtime returns {found.dtype}{list(found.shape)}; when the model was imported it was "
+                f"{out.dtype}{list(out.shape)}",
+            )
+        return found
+
+
+def run_foreign(model: str, arrays: Sequence[Array]) -> Array:
+    """Run a model as in :class:`Foreign`.
+
+    Raises:
+        GraphError: ONNX Runtime is not installed or refuses the model or the values.
+    """
+    session = _session(model)
+    feeds = {f"x{n}": one if one.flags.c_contiguous else one.copy() for n, one in enumerate(arrays)}
+    try:
+        (found,) = session.run(None, feeds)
+    except Exception as error:
+        raise GraphError(f"ONNX Runtime refuses: {' '.join(str(error).split())}") from None
+    if not isinstance(found, np.ndarray) or found.nbytes > MAX_TENSOR_BYTES:
+        raise GraphError(f"its output is not a tensor of at most {MAX_TENSOR_BYTES} bytes")
+    return found
+
+
+@lru_cache(maxsize=_SESSIONS)
+def _session(model: str) -> Any:
+    try:
+        import onnxruntime  # noqa: PLC0415  # an extra
+    except ImportError:
+        raise GraphError(not_installed("nodes of the host need onnxruntime", "onnx")) from None
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    try:
+        content = base64.b64decode(model, validate=True)
+        return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise GraphError(f"ONNX Runtime refuses: {' '.join(str(error).split())}") from None

@@ -1,0 +1,203 @@
+"""Nodes that the graph does not know run in ONNX Runtime, between layers of the machine."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import accel
+from accel.base.errors import GraphError, ShapeError
+from accel.formats.onnx_export import export_onnx
+from accel.formats.onnx_import import import_model
+from accel.formats.onnx_runtime import run_onnx_runtime
+from accel.graph.foreign_operator import Foreign
+from accel.graph.graph import Graph
+from accel.graph.graph_evaluation import evaluate
+from accel.network.network import Network
+from accel.network.network_file import load_network, save_network
+
+onnx = pytest.importorskip("onnx")
+helper, TensorProto = onnx.helper, onnx.TensorProto
+FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
+RNG = np.random.default_rng(5)
+
+
+def quantized(name: str, scale: float = 0.05, zero: int = 3) -> tuple[list[Any], dict[str, np.ndarray]]:
+    """A QuantizeLinear and a DequantizeLinear of a tensor, which make ``NAME_q`` and ``NAME_f``."""
+    constants = {f"{name}_s": np.float32(scale), f"{name}_z": np.int8(zero)}
+    pair = [f"{name}_s", f"{name}_z"]
+    return [
+        helper.make_node("QuantizeLinear", [name, *pair], [f"{name}_q"]),
+        helper.make_node("DequantizeLinear", [f"{name}_q", *pair], [f"{name}_f"]),
+    ], constants
+
+
+def model(
+    nodes: list[Any],
+    inputs: dict[str, tuple[int, list[Any]]],
+    outputs: list[str],
+    constants: dict[str, np.ndarray] | None = None,
+    opset: int = 17,
+) -> bytes:
+    graph = helper.make_graph(
+        nodes,
+        "test",
+        [helper.make_tensor_value_info(name, kind, sizes) for name, (kind, sizes) in inputs.items()],
+        [helper.make_empty_tensor_value_info(name) for name in outputs],
+        [onnx.numpy_helper.from_array(np.asarray(a), name) for name, a in (constants or {}).items()],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    content: bytes = made.SerializeToString()
+    return content
+
+
+def around(kind: str, sizes: list[int], *more: np.ndarray, opset: int = 17, **attributes: Any) -> bytes:
+    """An operator between quantized tensors: quantized, dequantized, the operator, quantized, dequantized."""
+    before, first = quantized("x")
+    after, last = quantized("y", 0.1, -2)
+    constants = first | last | {f"c{n}": one for n, one in enumerate(more)}
+    node = helper.make_node(kind, ["x_f", *(f"c{n}" for n in range(len(more)))], ["y"], **attributes)
+    return model([*before, node, *after], {"x": (FLOAT, sizes)}, ["y_f"], constants, opset)
+
+
+def lstm() -> bytes:
+    weights = [RNG.normal(size=size).astype(np.float32) for size in ((1, 32, 6), (1, 32, 8))]
+    return around("LSTM", [5, 2, 6], *weights, hidden_size=8)
+
+
+CASES = {
+    "lstm": lstm(),
+    "transposed convolution": around(
+        "ConvTranspose", [1, 4, 5, 7], RNG.normal(size=(4, 3, 2, 2)).astype(np.float32), strides=[2, 2]
+    ),
+    "depth to space": around("DepthToSpace", [1, 8, 3, 4], blocksize=2),
+    "maximum of axes": around("ReduceMax", [1, 8, 3, 4], axes=[2, 3], keepdims=0),
+    "resize": around(
+        "Resize", [1, 2, 3, 4], np.zeros(0, np.float32), np.float32([1, 1, 2, 2]), mode="linear"
+    ),
+    "normalization of a layer": around(
+        "LayerNormalization", [3, 16], np.ones(16, np.float32), np.zeros(16, np.float32)
+    ),
+    "gather at run time": around("Gather", [4, 5], np.array([2, 0], np.int64), axis=1),
+    "top": model(
+        [helper.make_node("TopK", ["x", "k"], ["values", "places"], axis=1)],
+        {"x": (FLOAT, [3, 9])},
+        ["values", "places"],
+        {"k": np.array([4], np.int64)},
+    ),
+    "tokens": model(
+        [helper.make_node("Gather", ["table", "ids"], ["y"])],
+        {"ids": (INT64, [2, 6])},
+        ["y"],
+        {"table": RNG.normal(size=(2, 8)).astype(np.float32)},
+    ),
+    "masks": model(
+        [
+            helper.make_node("Greater", ["x", "zero"], ["mask"]),
+            helper.make_node("Where", ["mask", "x", "zero"], ["y"]),
+        ],
+        {"x": (FLOAT, [3, 5])},
+        ["y", "mask"],
+        {"zero": np.zeros((), np.float32)},
+    ),
+    "products of dynamic scales": model(
+        [
+            helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+            helper.make_node("MatMulInteger", ["q", "w", "z"], ["i"]),
+            helper.make_node("Cast", ["i"], ["f"], to=FLOAT),
+            helper.make_node("Mul", ["f", "s"], ["y"]),
+        ],
+        {"x": (FLOAT, [4, 12])},
+        ["y"],
+        {"w": RNG.integers(-100, 100, (12, 8)).astype(np.int8)},
+    ),
+}
+
+
+def inputs_of(graph: Graph) -> dict[str, Any]:
+    return Network(graph=graph).build("tiny-int8").random_inputs(3)
+
+
+@pytest.mark.parametrize("content", CASES.values(), ids=CASES)
+def test_results_are_those_of_onnx_runtime(content: bytes, tmp_path: Path) -> None:
+    graph = import_model(content)
+    inputs = inputs_of(graph)
+    expected = run_onnx_runtime(content, inputs, list(graph.outputs))
+    found = evaluate(graph, inputs)
+    program = Network(graph=graph).build("tiny-int8")
+    result = program.run(inputs)
+    assert result.wrong == 0
+    save_network(program, tmp_path / "net.accel")
+    again = load_network(tmp_path / "net.accel").run(inputs)
+    for name in graph.outputs:
+        for one in (found, result.outputs, again.outputs):
+            assert one[name].dtype == expected[name].dtype
+            assert np.array_equal(one[name], expected[name])
+
+
+@pytest.mark.parametrize("content", CASES.values(), ids=CASES)
+def test_they_are_exported_again(content: bytes) -> None:
+    graph = import_model(content)
+    inputs = inputs_of(graph)
+    written = import_model(export_onnx(graph))
+    assert evaluate(written, inputs).keys() >= set(graph.outputs)
+    for name in graph.outputs:
+        assert np.array_equal(evaluate(written, inputs)[name], evaluate(graph, inputs)[name])
+
+
+def test_what_is_known_does_not_become_foreign() -> None:
+    known = around("Relu", [2, 8])
+    assert not any(isinstance(node.operator, Foreign) for node in import_model(known).nodes)
+
+
+def test_unknown_operators_and_subgraphs_are_refused_by_name() -> None:
+    body = helper.make_graph([], "body", [], [])
+    branch = helper.make_node("If", ["x"], ["y"], then_branch=body, else_branch=body)
+    for node, words in (
+        (helper.make_node("Nothing", ["x"], ["y"]), "Nothing of node .* is not supported"),
+        (helper.make_node("Own", ["x"], ["y"], domain="example"), "example.Own of node .* is not supported"),
+        (branch, "If of node .* has a subgraph"),
+    ):
+        made = onnx.load_from_string(model([node], {"x": (FLOAT, [2, 2])}, ["y"]))
+        made.opset_import.append(helper.make_opsetid("example", 1))
+        with pytest.raises(GraphError, match=words):
+            import_model(made.SerializeToString())
+
+
+def test_what_onnx_runtime_refuses_is_refused_with_its_message() -> None:
+    with pytest.raises(GraphError, match=r"node .*ONNX Runtime refuses: "):
+        import_model(around("DepthToSpace", [1, 7, 3, 4], blocksize=2))
+
+
+# --- open sizes --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def open_model(tmp_path: Path) -> Path:
+    before, first = quantized("x")
+    weights = RNG.integers(-9, 9, (4, 3, 3, 3)).astype(np.float32) * np.float32(0.1)
+    node = helper.make_node("Conv", ["x_f", "w"], ["y"], pads=[1, 1, 1, 1])
+    path = tmp_path / "open.onnx"
+    sizes = ["n", 3, "height", None]
+    path.write_bytes(model([*before, node], {"x": (FLOAT, sizes)}, ["y"], first | {"w": weights}))
+    return path
+
+
+def test_open_sizes_are_given(open_model: Path) -> None:
+    network = accel.load_onnx(open_model, shapes={"x": (1, 3, 6, 10)})
+    assert network.graph.tensors["x"].shape == (1, 3, 6, 10)
+    assert network.build("tiny-int8").run().outputs["y"].shape == (1, 4, 6, 10)
+
+
+def test_without_them_the_option_is_said(open_model: Path) -> None:
+    with pytest.raises(GraphError, match=r"--shape x=n,3,height,\?$"):
+        accel.load_onnx(open_model)
+
+
+@pytest.mark.parametrize(
+    "shapes", [{"y": (1, 3, 6, 10)}, {"x": (1, 4, 6, 10)}, {"x": (1, 3, 6)}, {"x": (1, 3, 0, 10)}]
+)
+def test_shapes_that_do_not_fit_are_refused(shapes: dict[str, tuple[int, ...]], open_model: Path) -> None:
+    with pytest.raises((ShapeError, accel.AccelError)):
+        accel.load_onnx(open_model, shapes=shapes)
