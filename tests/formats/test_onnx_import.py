@@ -457,7 +457,6 @@ def test_float_products() -> None:
 
 
 def test_unknown_operators_are_named_all_at_once() -> None:
-    body = onnx.helper.make_graph([], "body", [], [])
     nodes = [
         node("QLinearConv", CONV, "y"),
         node("None", ["y"], "n", name="first"),
