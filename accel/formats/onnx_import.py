@@ -11,6 +11,7 @@ from accel.formats.onnx_file import File, FileInput, FileNode, read_file, read_m
 from accel.formats.onnx_foreign import import_foreign, obstacle
 from accel.formats.onnx_importer import Importer
 from accel.formats.onnx_operator_rules import RULES
+from accel.formats.onnx_tables import with_runtime_tables
 from accel.graph.constant_folding import fold_constants
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import Tensor
@@ -55,7 +56,7 @@ def import_file(file: File, *, batch: int | None = None, shapes: Shapes | None =
     """Import a model that :func:`~accel.formats.onnx_file.read_file` has read."""
     graph = _as_written(file, batch, shapes or {})
     opaque = {output for node in file.nodes if _is_opaque(node) for output in node.outputs}
-    return fold_constants(match_regions(graph, opaque))
+    return with_runtime_tables(fold_constants(match_regions(graph, opaque)))
 
 
 def _is_opaque(node: FileNode) -> bool:

@@ -59,6 +59,8 @@ _OPTIONS: dict[str, tuple[str, dict[str, str | tuple[str, str]]]] = {
     "LEAKY_RELU": ("LeakyReluOptions", {"alpha": "Alpha"}),
     "MEAN": ("ReducerOptions", {"keep": "KeepDims"}),
     "MUL": ("MulOptions", {"activation": "FusedActivationFunction"}),
+    "SUB": ("SubOptions", {"activation": "FusedActivationFunction"}),
+    "DIV": ("DivOptions", {"activation": "FusedActivationFunction"}),
     "SOFTMAX": ("SoftmaxOptions", {"beta": "Beta"}),
 }
 _OPTIONS["MAX_POOL_2D"] = _OPTIONS["AVERAGE_POOL_2D"]

@@ -19,6 +19,7 @@ from accel.formats.tflite_file import FileOperator, FileTensor, TfliteFile, read
 from accel.graph.constant_folding import fold_constants
 from accel.graph.elementwise_operators import (
     Add,
+    Binary,
     Clip,
     Dequantize,
     Function,
@@ -303,11 +304,21 @@ def _conv(importer: TfliteImporter, operator: FileOperator) -> None:
     turned = values.transpose((3, 0, 1, 2) if deep else _FIRST)
     name = importer.builder.fresh(f"{tensor.name}/weights")
     importer.builder.constant(name, np.ascontiguousarray(turned), importer.quantization(tensor, 0))
+    name = _as_data(importer, name, data)
     what = Conv(
         windows=_windows(operator, sizes[2:], turned.shape[2:]),
         groups=sizes[1] if deep else sizes[1] // max(1, turned.shape[1]),
     )
     importer.emit(operator, what, [data, name, *_bias(importer, operator)], first=True)
+
+
+def _as_data(importer: TfliteImporter, weights: str, data: str) -> str:
+    """Return int8 weights as float32 if the data is float32, as after dynamic-range quantization."""
+    tensors = importer.builder.tensors
+    if tensors[data].dtype != "float32" or tensors[weights].dtype == "float32":
+        return weights
+    name = importer.builder.fresh(f"{weights}/numbers")
+    return importer.builder.emit(Dequantize(), [weights], name, dtype="float32")
 
 
 def _bias(importer: TfliteImporter, operator: FileOperator) -> list[str]:
@@ -327,6 +338,7 @@ def _fully_connected(importer: TfliteImporter, operator: FileOperator) -> None:
     name = importer.builder.fresh(f"{tensor.name}/weights")
     importer.builder.constant(name, np.ascontiguousarray(values.T), importer.quantization(tensor, 1))
     data = importer.plain(operator.inputs[0])
+    name = _as_data(importer, name, data)
     found = importer.builder.tensors[data]
     out = len(importer.file.tensors[operator.outputs[0]].shape)
     if len(found.shape) != 2 and out == 2:
@@ -343,6 +355,47 @@ def _sides(importer: TfliteImporter, operator: FileOperator) -> None:
     four = all(len(shape) == 4 for shape in shapes)
     names = [importer.first(place) if four else importer.plain(place) for place in operator.inputs[:2]]
     importer.emit(operator, Add() if operator.kind == "ADD" else Mul(), names, first=four)
+
+
+_BINARY = {"SUB": "Sub", "DIV": "Div", "MAXIMUM": "Max", "MINIMUM": "Min"}
+
+
+@_rule(2, *_BINARY)
+def _binary(importer: TfliteImporter, operator: FileOperator) -> None:
+    """Integers are compared if they stand for equal numbers, and computed in float32 otherwise."""
+    what = Binary(function=_BINARY[operator.kind])
+    names = [importer.plain(place) for place in operator.inputs[:2]]
+    tensor = importer.file.tensors[operator.outputs[0]]
+    quantization = importer.quantization(tensor)
+    operands = [importer.builder.tensors[name] for name in names]
+    compares = what.function in Binary.COMPARING
+    if quantization is None or (compares and all(one.quantization == quantization for one in operands)):
+        importer.emit(operator, what, names)
+        return
+    fresh = importer.builder.fresh
+    numbers = [
+        importer.builder.emit(Dequantize(), [one.name], fresh(f"{one.name}/numbers"), dtype="float32")
+        for one in operands
+    ]
+    result = importer.builder.emit(what, numbers, fresh(f"{tensor.name}/numbers"))
+    importer.emit(operator, Quantize(), [result])
+
+
+@_rule(2, "REDUCE_MAX")
+def _reduce_max(importer: TfliteImporter, operator: FileOperator) -> None:
+    """A max pool whose window is the reduced axes."""
+    name = importer.plain(operator.inputs[0])
+    sizes = importer.builder.tensors[name].shape
+    reduced = sorted({axis_of(axis, len(sizes)) for axis in integers(importer.constant(operator.inputs[1]))})
+    kept = [axis for axis in range(len(sizes)) if axis not in reduced]
+    length = math.prod(sizes[axis] for axis in reduced)
+    emit, fresh = importer.builder.emit, importer.builder.fresh
+    turned = emit(Transpose(permutation=(*kept, *reduced)), [name], fresh(f"{name}/turned"))
+    count = math.prod(sizes[axis] for axis in kept)
+    picture = emit(Reshape(sizes=(1, count, length, 1)), [turned], fresh(f"{name}/picture"))
+    windows = Windows(kernel=(length, 1), strides=(1, 1), dilations=(1, 1), begin=(0, 0), end=(0, 0))
+    largest = emit(MaxPool(windows=windows), [picture], fresh(f"{name}/largest"))
+    importer.emit(operator, Reshape(sizes=importer.file.tensors[operator.outputs[0]].shape), [largest])
 
 
 @_rule(1, "AVERAGE_POOL_2D", "MAX_POOL_2D")

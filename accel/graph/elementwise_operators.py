@@ -127,6 +127,8 @@ class Function(_Unary):
 
     function: str
     parameters: tuple[tuple[str, float], ...] = ()
+    entries: tuple[int, ...] = ()
+    """On int8 and uint8, ONNX Runtime's results of all 256 values, ascending. Empty for numpy's."""
 
     @property
     def kind(self) -> str:
@@ -142,9 +144,12 @@ class Function(_Unary):
         require_same_dtype(self, [*operands, out])
         if out.dtype != "float32":
             require_per_tensor(self, *operands, out)
+            check_entries(self, self.entries, out, empty=True)
 
     def table(self, operand: Tensor, out: Tensor) -> Array:
         """Return the results of all 256 values, ascending."""
+        if self.entries:
+            return np.array(self.entries, out.dtype)
         numbers = dequantize(all_values(operand.dtype), operand)
         return quantize(apply_function(self.function, dict(self.parameters), numbers), out)
 
@@ -152,6 +157,15 @@ class Function(_Unary):
         if out.dtype == "float32":
             return apply_function(self.function, dict(self.parameters), arrays[0].astype(np.float32))
         return look_up(self.table(operands[0], out), arrays[0])
+
+
+def check_entries(operator: Operator, entries: tuple[int, ...], out: Tensor, *, empty: bool = False) -> None:
+    """Raise a GraphError unless there are 256 values of the result's dtype, or none if ``empty``."""
+    bounds = np.iinfo(out.dtype)
+    if empty and not entries:
+        return
+    if len(entries) != 256 or not all(bounds.min <= value <= bounds.max for value in entries):
+        raise operator_error(operator, f"it has {len(entries)} entries; there must be 256 of {out.dtype}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,9 +181,7 @@ class Table(_Unary):
     def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
         for one in (*operands, out):
             require_dtype(self, one, *QUANTIZED)
-        bounds = np.iinfo(out.dtype)
-        if len(self.values) != 256 or not all(bounds.min <= value <= bounds.max for value in self.values):
-            raise operator_error(self, f"it has {len(self.values)} entries; there must be 256 of {out.dtype}")
+        check_entries(self, self.values, out)
 
     def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
         return look_up(np.array(self.values, dtype=out.dtype), arrays[0])

@@ -41,7 +41,7 @@ OPERATORS: Mapping[str, type[Operator]] = {
 """Operators by the names of their classes, which files contain."""
 
 
-LATER_ATTRIBUTES = (("in_float32", False),)
+LATER_ATTRIBUTES: Sequence[tuple[str, Any]] = (("in_float32", False), ("entries", []))
 """Attributes that older releases do not know, with the values for which they are omitted from files."""
 
 

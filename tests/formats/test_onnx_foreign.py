@@ -10,7 +10,7 @@ import accel
 from accel.base.errors import GraphError, ShapeError
 from accel.formats.onnx_export import export_onnx
 from accel.formats.onnx_import import import_model
-from accel.formats.onnx_runtime import run_onnx_runtime
+from accel.formats.onnx_runtime import run_onnx_runtime, run_optimized
 from accel.graph.foreign_operator import Foreign
 from accel.graph.graph import Graph
 from accel.graph.graph_evaluation import evaluate
@@ -144,6 +144,23 @@ def test_they_are_exported_again(content: bytes) -> None:
     assert evaluate(written, inputs).keys() >= set(graph.outputs)
     for name in graph.outputs:
         assert np.array_equal(evaluate(written, inputs)[name], evaluate(graph, inputs)[name])
+
+
+@pytest.mark.parametrize("kind", ["Sigmoid", "Tanh", "HardSwish", "LeakyRelu", "Softplus"])
+@pytest.mark.parametrize("scale", [1e-6, 1e-4, 1 / 256, 0.02])
+def test_tables_of_functions_are_those_of_onnx_runtime(kind: str, scale: float, tmp_path: Path) -> None:
+    """Also where the scale of the result is so small that roundings of float32 can be seen."""
+    before, first = quantized("x", 0.003, -7)
+    after, last = quantized("y", scale, 5)
+    nodes = [*before, helper.make_node(kind, ["x_f"], ["y"]), *after]
+    content = model(nodes, {"x": (FLOAT, [256])}, ["y_f"], first | last)
+    x = (np.arange(-128, 128, dtype=np.float32) + np.float32(7)) * np.float32(0.003)
+    expected, _ = run_optimized(content, {"x": x}, ["y_f"])
+    graph = import_model(content)
+    save_network(Network(graph=graph).build("tiny-int8"), tmp_path / "net.accel")
+    again = load_network(tmp_path / "net.accel").graph
+    for one in (graph, again):
+        assert np.array_equal(evaluate(one, {"x": x})["y_f"], expected["y_f"])
 
 
 def test_what_is_known_does_not_become_foreign() -> None:

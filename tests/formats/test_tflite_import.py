@@ -191,6 +191,52 @@ def test_other_operators() -> None:
     assert halves.dtype == np.float32
 
 
+@pytest.mark.parametrize(
+    ("kind", "function"),
+    [("SUB", np.subtract), ("DIV", np.divide), ("MAXIMUM", np.maximum), ("MINIMUM", np.minimum)],
+)
+@pytest.mark.parametrize("scale", [0.05, 0.11])
+def test_operators_of_two_tensors(kind: str, function: Any, scale: float) -> None:
+    """In integers where all scales are equal and values are compared, otherwise in float32."""
+    model = Model()
+    x = model.tensor((1, 4, 6, 3))
+    other = model.known(RNG.integers(1, 100, (3,)).astype(np.int8), scale=(scale,), zero=-3)
+    result = model.tensor((1, 4, 6, 3), scale=(scale,))
+    model.add(kind, [x, other], result)
+    image, (found,) = computed(model.graph(result))
+    numbers = [
+        (values.astype(np.float32) + np.float32(3)) * np.float32(one)
+        for values, one in ((image, 0.05), (model.tensors[other].values, scale))
+    ]
+    np.testing.assert_array_equal(found, quantized(function(*numbers), model, result))
+
+
+@pytest.mark.parametrize("axes", [[1], [1, 2], [-1], [0, 3]])
+def test_maxima_along_axes(axes: list[int]) -> None:
+    model = Model()
+    x = model.tensor((2, 5, 7, 3))
+    wanted = np.zeros((2, 5, 7, 3)).max(axis=tuple(axes)).shape
+    known = model.known(np.array(axes, np.int32), scale=())
+    result = model.add("REDUCE_MAX", [x, known], model.tensor(wanted))
+    image, (found,) = computed(model.graph(result))
+    np.testing.assert_array_equal(found, image.max(axis=tuple(axes)))
+
+
+def test_weights_of_dynamic_range_models() -> None:
+    """Data is float32, and weights are int8 with scales."""
+    model = Model()
+    x = model.tensor((4, 6), dtype="float32", scale=())
+    matrix = model.known(weights(5, 6), scale=(0.02,))
+    result = model.tensor((4, 5), dtype="float32", scale=())
+    model.add("FULLY_CONNECTED", [x, matrix], result, format=0, activation=0)
+    graph = model.graph(result)
+    data = RNG.normal(size=(4, 6)).astype(np.float32)
+    found = evaluate(graph, {graph.inputs[0]: data})[graph.outputs[0]]
+    values = model.tensors[matrix].values
+    assert values is not None
+    np.testing.assert_allclose(found, data @ (values.astype(np.float32) * np.float32(0.02)).T, rtol=1e-5)
+
+
 def test_unsupported_models_are_refused() -> None:
     model = Model()
     x = model.tensor((2, 3))
