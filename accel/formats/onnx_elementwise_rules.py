@@ -9,6 +9,7 @@ from accel.formats.onnx_constant_folding import (
     axis_of,
 )
 from accel.formats.onnx_file import MICROSOFT, FileNode, onnx
+from accel.formats.onnx_foreign import import_foreign
 from accel.formats.onnx_importer import Importer
 from accel.formats.onnx_rules import rule
 from accel.graph.elementwise_operators import (
@@ -159,4 +160,4 @@ def _cast(importer: Importer, node: FileNode) -> None:
     elif (dtype, wanted) == ("int32", "float32"):
         importer.emit(node, Cast(), [name], dtype="float32")
     else:
-        raise GraphError(f"it converts {dtype} to {wanted}; only int32 to float32 is supported")
+        import_foreign(importer, node)

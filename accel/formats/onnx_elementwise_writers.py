@@ -107,6 +107,8 @@ def _function(exporter: Exporter, node: Node) -> None:
             factor = exporter.constant(parameters.get("alpha", 1.0), "float32")
             gate = exporter.write("Sigmoid", [exporter.write("Mul", [numbers, factor])])
             return exporter.write("Mul", [numbers, gate], output)
+        if operator.function == "Rsqrt":
+            return exporter.write("Reciprocal", [exporter.write("Sqrt", [numbers])], output)
         return exporter.write(operator.function, [numbers], output, **parameters)
 
     if out.dtype == "float32":

@@ -18,6 +18,8 @@ from accel.graph.graph_tensor import MAX_TENSOR_BYTES, Array
 
 OLDEST_OPSET = 10
 """First supported version of ONNX's own operators."""
+CONVERTED_OPSET = 7
+"""Oldest opset of models, which ONNX's version converter brings to :data:`OLDEST_OPSET`."""
 MICROSOFT = "com.microsoft"
 """The domain of ONNX Runtime's own operators, for example QLinearAdd."""
 
@@ -114,8 +116,12 @@ def read_model(content: bytes, folder: Path | None = None) -> File:
         raise GraphError("the model has sparse initializers; they must be dense")
     opsets = {_domain(_text(one.domain)): one.version for one in model.opset_import}
     newest = package.defs.onnx_opset_version()
-    if not OLDEST_OPSET <= opsets.get("", OLDEST_OPSET) <= newest:
-        raise GraphError(f"the model's opset is {opsets['']}; it must be in {OLDEST_OPSET}..{newest}")
+    version = opsets.get("", OLDEST_OPSET)
+    if not CONVERTED_OPSET <= version <= newest:
+        raise GraphError(f"the model's opset is {version}; it must be in {CONVERTED_OPSET}..{newest}")
+    if version < OLDEST_OPSET:
+        model = _converted(package, model, version)
+        graph, opsets[""] = model.graph, OLDEST_OPSET
     reader = _Reader(package, folder)
     constants = {}
     for one in graph.initializer:
@@ -142,6 +148,19 @@ def _domain(name: str) -> str:
     return "" if name == "ai.onnx" else name
 
 
+def _converted(package: Any, model: Any, version: int) -> Any:
+    """Return a model with the operators of a newer opset."""
+    from onnx import version_converter  # noqa: PLC0415
+
+    try:
+        return version_converter.convert_version(model, OLDEST_OPSET)
+    except Exception as error:
+        raise GraphError(
+            f"the model's opset is {version}, and it cannot be converted to {OLDEST_OPSET}: "
+            f"{' '.join(str(error).split())}"
+        ) from None
+
+
 def _inlined(package: Any, model: Any) -> Any:
     """Return the model with calls of its own functions replaced by their bodies."""
     try:
@@ -163,7 +182,8 @@ def _input(package: Any, value: Any) -> FileInput:
     sizes: list[int | str | None] = []
     for one in declared.shape.dim:
         which = one.WhichOneof("value")
-        sizes.append(one.dim_value if which == "dim_value" else (_text(one.dim_param) or None))
+        is_fixed = which == "dim_value" and one.dim_value >= 0  # some exporters write -1 for an open size
+        sizes.append(one.dim_value if is_fixed else (_text(one.dim_param) or None))
     try:
         dtype = package.helper.tensor_dtype_to_np_dtype(declared.elem_type).name
     except (KeyError, ValueError, TypeError):

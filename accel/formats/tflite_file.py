@@ -33,6 +33,7 @@ _OPTIONS: dict[str, tuple[str, dict[str, str | tuple[str, str]]]] = {
             "kernel": ("FilterHeight", "FilterWidth"),
         },
     ),
+    "BATCH_MATMUL": ("BatchMatMulOptions", {"adj_left": "AdjX", "adj_right": "AdjY"}),
     "CONCATENATION": ("ConcatenationOptions", {"activation": "FusedActivationFunction", "axis": "Axis"}),
     "CONV_2D": (
         "Conv2DOptions",

@@ -23,6 +23,7 @@ from accel.graph.elementwise_operators import (
     Clip,
     Dequantize,
     Function,
+    Mean,
     Mul,
     Quantize,
     Requantize,
@@ -413,13 +414,41 @@ def _pool(importer: TfliteImporter, operator: FileOperator) -> None:
     importer.emit(operator, what, [data], first=True)
 
 
+def _mean_of_numbers(importer: TfliteImporter, operator: FileOperator, axes: tuple[int, ...]) -> None:
+    """Add a mean along any axes, in float32."""
+    tensor = importer.file.tensors[operator.outputs[0]]
+    emit, fresh = importer.builder.emit, importer.builder.fresh
+    data = importer.plain(operator.inputs[0])
+    if importer.builder.tensors[data].dtype != "float32":
+        data = emit(Dequantize(), [data], fresh(f"{data}/numbers"), dtype="float32")
+    mean = emit(Mean(axes=axes), [data], fresh(f"{tensor.name}/mean"))
+    shaped = Reshape(sizes=tensor.shape)
+    if tensor.dtype == "float32":
+        importer.emit(operator, shaped, [mean])
+        return
+    importer.emit(operator, Quantize(), [emit(shaped, [mean], fresh(f"{tensor.name}/numbers"))])
+
+
+@_rule(2, "BATCH_MATMUL")
+def _batch_matmul(importer: TfliteImporter, operator: FileOperator) -> None:
+    names = [importer.plain(place) for place in operator.inputs[:2]]
+    for place, adjoint in enumerate(("adj_left", "adj_right")):
+        if operator.options.get(adjoint):
+            sizes = importer.builder.tensors[names[place]].shape
+            axes = (*range(len(sizes) - 2), len(sizes) - 1, len(sizes) - 2)
+            turned = importer.builder.fresh(f"{names[place]}/turned")
+            names[place] = importer.builder.emit(Transpose(permutation=axes), [names[place]], turned)
+    importer.emit(operator, MatMul(), names)
+
+
 @_rule(2, "MEAN")
 def _mean(importer: TfliteImporter, operator: FileOperator) -> None:
     data = importer.first(operator.inputs[0])
     sizes = importer.builder.tensors[data].shape
     axes = {axis_of(axis, len(sizes)) for axis in integers(importer.constant(operator.inputs[1]))}
     if len(sizes) != 4 or axes != {1, 2}:
-        raise GraphError(f"it is a mean along the axes {sorted(axes)}; only those of pictures are imported")
+        _mean_of_numbers(importer, operator, tuple(sorted(axes)))
+        return
     if operator.options["keep"]:
         importer.emit(operator, GlobalAveragePool(), [data], first=True)
         return
@@ -511,7 +540,22 @@ def _single(importer: TfliteImporter, operator: FileOperator, what: Operator) ->
     importer.emit(operator, what, [name], first=four)
 
 
-_FUNCTIONS = {"LOGISTIC": "Sigmoid", "TANH": "Tanh", "HARD_SWISH": "HardSwish", "LEAKY_RELU": "LeakyRelu"}
+_FUNCTIONS = {
+    "ABS": "Abs",
+    "CEIL": "Ceil",
+    "ELU": "Elu",
+    "EXP": "Exp",
+    "FLOOR": "Floor",
+    "HARD_SWISH": "HardSwish",
+    "LEAKY_RELU": "LeakyRelu",
+    "LOG": "Log",
+    "LOGISTIC": "Sigmoid",
+    "NEG": "Neg",
+    "ROUND": "Round",
+    "RSQRT": "Rsqrt",
+    "SQRT": "Sqrt",
+    "TANH": "Tanh",
+}
 
 
 @_rule(1, *_FUNCTIONS)

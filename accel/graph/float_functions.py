@@ -69,6 +69,7 @@ FUNCTIONS: Mapping[str, tuple[_Function, Mapping[str, float]]] = {
     "Neg": (np.negative, {}),
     "Reciprocal": (lambda x: np.float32(1) / x, {}),
     "Round": (np.rint, {}),
+    "Rsqrt": (lambda x: 1 / np.sqrt(x.astype(np.float64)), {}),
     "Selu": (_selu, {"alpha": _SELU_ALPHA, "gamma": _SELU_GAMMA}),
     "Sigmoid": (_sigmoid, {}),
     "Sign": (np.sign, {}),

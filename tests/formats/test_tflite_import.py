@@ -222,6 +222,26 @@ def test_maxima_along_axes(axes: list[int]) -> None:
     np.testing.assert_array_equal(found, image.max(axis=tuple(axes)))
 
 
+def test_float_operators() -> None:
+    model = Model()
+    x = model.tensor((2, 5, 6), dtype="float32", scale=())
+    axes = model.known(np.array([1], np.int32), scale=())
+    mean = model.add("MEAN", [x, axes], model.tensor((2, 1, 6), dtype="float32", scale=()), keep=True)
+    matrix = model.known(RNG.normal(size=(2, 4, 6)).astype(np.float32), scale=())
+    product = model.tensor((2, 1, 4), dtype="float32", scale=())
+    model.add("BATCH_MATMUL", [mean, matrix], product, adj_left=False, adj_right=True)
+    square = model.add("MUL", [product, product], model.tensor((2, 1, 4), dtype="float32", scale=()))
+    root = model.add("RSQRT", [square], model.tensor((2, 1, 4), dtype="float32", scale=()))
+    graph = model.graph(root)
+    data = RNG.normal(size=(2, 5, 6)).astype(np.float32)
+    found = evaluate(graph, {graph.inputs[0]: data})[graph.outputs[0]]
+    values = model.tensors[matrix].values
+    assert values is not None
+    wanted = 1 / np.abs(data.mean(axis=1, keepdims=True) @ values.transpose(0, 2, 1))
+    np.testing.assert_allclose(found, wanted, rtol=1e-4)
+    compare(graph, random_inputs(graph)).raise_if_bad()
+
+
 def test_weights_of_dynamic_range_models() -> None:
     """Data is float32, and weights are int8 with scales."""
     model = Model()
