@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from accel.base.unique_names import Names
-from accel.formats.onnx_file import MICROSOFT, onnx
+from accel.formats.onnx_file import MICROSOFT, onnx, rename_captured
 from accel.graph.graph import Graph, Node
 from accel.graph.graph_operator import Operator
 from accel.graph.graph_tensor import Array, Tensor
@@ -112,6 +112,9 @@ class Exporter:
                 names.setdefault(one, self.fresh(f"{output}/{one}"))
             copy.input[:] = [names[one] for one in node.input]
             copy.output[:] = [names[one] for one in node.output]
+            for attribute in copy.attribute:
+                if attribute.HasField("g"):
+                    rename_captured(attribute.g, names)
             self._nodes.append(copy)
 
     def pair(self, tensor: Tensor, shift: int = 0, dtype: str | None = None) -> list[str]:

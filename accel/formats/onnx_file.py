@@ -32,7 +32,8 @@ class FileNode:
         name: the node's name, or its first output's if it has none.
         opset: the version of the domain that the model imports.
         inputs, outputs: tensor names, or empty for an omitted one.
-        attributes: by name: numbers, strings, arrays, or lists of them.
+        attributes: by name: numbers, strings, arrays, or lists of them, and subgraphs as ``onnx.GraphProto``.
+        captured: tensors outside of the subgraphs that these read.
     """
 
     name: str
@@ -42,6 +43,12 @@ class FileNode:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     attributes: Mapping[str, Any]
+    captured: tuple[str, ...] = ()
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """All tensors that the node reads."""
+        return tuple(dict.fromkeys(filter(None, (*self.inputs, *self.captured))))
 
     @property
     def title(self) -> str:
@@ -137,6 +144,33 @@ def read_model(content: bytes, folder: Path | None = None) -> File:
     )
 
 
+def captured(graph: Any) -> list[str]:
+    """Return the tensors outside of a subgraph that it reads."""
+    made = {one.name for one in (*graph.input, *graph.initializer)}
+    found: list[str] = []
+    for node in graph.node:
+        inner = [name for one in node.attribute if one.HasField("g") for name in captured(one.g)]
+        found += [_text(name) for name in (*node.input, *inner) if name and name not in made]
+        made |= set(node.output)
+    found += [one.name for one in graph.output if one.name not in made]
+    return found
+
+
+def rename_captured(graph: Any, names: Mapping[str, str]) -> None:
+    """Give the tensors outside of a subgraph that it reads other names."""
+    made = {one.name for one in (*graph.input, *graph.initializer)}
+    for node in graph.node:
+        outside = {name: new for name, new in names.items() if name not in made}
+        node.input[:] = [outside.get(name, name) for name in node.input]
+        for one in node.attribute:
+            if one.HasField("g"):
+                rename_captured(one.g, outside)
+        made |= set(node.output)
+    for one in graph.output:
+        if one.name not in made:
+            one.name = names.get(one.name, one.name)
+
+
 def _text(value: str | bytes) -> str:
     """Return a string of a model."""
     if isinstance(value, bytes):
@@ -219,6 +253,9 @@ class _Reader:
                 inputs=inputs,
                 outputs=outputs,
                 attributes=attributes,
+                captured=tuple(
+                    dict.fromkeys(text for a in one.attribute if a.HasField("g") for text in captured(a.g))
+                ),
             )
 
     def _attribute(self, proto: Any, node: str) -> Any:
@@ -235,7 +272,21 @@ class _Reader:
             return [one.decode("utf-8", "replace") for one in proto.strings]
         if proto.type == kinds.TENSOR:
             return self.array(proto.t, what)
+        if proto.type == kinds.GRAPH:
+            self._check_subgraph(proto.g, what)
+            return proto.g
         return None
+
+    def _check_subgraph(self, graph: Any, what: str) -> None:
+        """Refuse constants that are too large or lie in files: ONNX Runtime reads subgraphs itself."""
+        attributes = [one for node in graph.node for one in node.attribute]
+        for one in (*graph.initializer, *(a.t for a in attributes if a.HasField("t"))):
+            if one.data_location == self._package.TensorProto.EXTERNAL:
+                raise GraphError(f"{what} has external data; constants of subgraphs must be in the model")
+            self.array(one, what)
+        for inner in attributes:
+            if inner.HasField("g"):
+                self._check_subgraph(inner.g, what)
 
     def array(self, proto: Any, what: str) -> Array:
         """Return a tensor's values."""

@@ -22,7 +22,7 @@ _DOMAINS = {"", MICROSOFT, "ai.onnx.ml"}
 def obstacle(node: FileNode) -> str:
     """Return why a node without a rule cannot run in ONNX Runtime, or empty if it can be tried."""
     if any(value is None for value in node.attributes.values()):
-        return "has a subgraph"
+        return "has an attribute of a kind that is not read"
     if node.domain not in _DOMAINS or not (node.domain or has_schema(node)):
         return "is not supported"
     return ""
@@ -33,7 +33,7 @@ def import_foreign(importer: Importer, node: FileNode) -> None:
 
     ONNX Runtime runs it once on zeros, which gives shapes and dtypes.
     """
-    varying = [name for name in dict.fromkeys(node.inputs) if name and importer.array(name) is None]
+    varying = [name for name in node.reads if importer.array(name) is None]
     operands = [importer.operand(name) for name in varying]
     tensors = [importer.builder.tensors[name] for name in operands]
     zeros = [np.zeros(one.shape, one.dtype) for one in tensors]
@@ -58,8 +58,8 @@ def _model(importer: Importer, node: FileNode, varying: list[str], dtypes: list[
     helper, to_array = package.helper, package.numpy_helper.from_array
     names = {name: f"x{n}" for n, name in enumerate(varying)}
     constants: dict[str, Array] = {}
-    for name in node.inputs:
-        if name and name not in names:
+    for name in node.reads:
+        if name not in names:
             names[name] = f"c{len(constants)}"
             array = importer.array(name)
             assert array is not None
@@ -75,8 +75,9 @@ def _model(importer: Importer, node: FileNode, varying: list[str], dtypes: list[
         domain=node.domain,
         **attributes,
     )
+    outer = [helper.make_node("Identity", [names[name]], [name]) for name in node.captured]
     graph = helper.make_graph(
-        [made],
+        [*outer, made],
         "foreign",
         [
             helper.make_tensor_value_info(
@@ -108,7 +109,7 @@ def _newest(content: bytes) -> Any:
         return model
     from onnx import version_converter  # noqa: PLC0415
 
-    (kind,) = [node.op_type for node in model.graph.node]
+    kind = model.graph.node[-1].op_type
     try:
         return version_converter.convert_version(model, OPSET)
     except Exception as error:

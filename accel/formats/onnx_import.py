@@ -153,13 +153,13 @@ def _in_order(file: File) -> list[FileNode]:
             sources[name] = place
     needs: dict[int, list[int]] = {}
     for place, node in enumerate(file.nodes):
-        for name in filter(None, node.inputs):
+        for name in node.reads:
             if name not in sources:
                 raise GraphError(
                     f"node {node.name!r} reads {name!r}, which is neither an input nor an initializer nor a "
                     "node's output"
                 )
-        needs[place] = [sources[name] for name in node.inputs if name and sources[name] >= 0]
+        needs[place] = [sources[name] for name in node.reads if sources[name] >= 0]
     if all(max(before, default=-1) < place for place, before in needs.items()):
         return list(file.nodes)
     try:

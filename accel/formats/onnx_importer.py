@@ -14,9 +14,13 @@ from accel.graph.elementwise_operators import Dequantize
 from accel.graph.graph import Graph
 from accel.graph.graph_builder import Builder
 from accel.graph.graph_operator import Operator
-from accel.graph.graph_tensor import Array, Quantization, Tensor
+from accel.graph.graph_tensor import INDICES, Array, Quantization, Tensor
 from accel.graph.movement_operators import Identity
 from accel.graph.quantize_values import dequantize
+
+_MOVES = {"Concat", "Flatten", "Identity", "Pad", "Reshape", "Shape", "Size", "Slice", "Split", "Squeeze"}
+_MOVES |= {"Transpose", "Unsqueeze"}
+"""Operators whose rules take tensors of any dtype."""
 
 
 class Importer:
@@ -33,7 +37,7 @@ class Importer:
         names = {*file.constants, *file.outputs, *(one.name for one in file.inputs)}
         self.builder.reserve(names | {one for node in file.nodes for one in node.outputs if one})
         self.outputs = set(file.outputs)
-        self._used = {*file.outputs, *(one for node in file.nodes for one in node.inputs)}
+        self._used = {*file.outputs, *(one for node in file.nodes for one in node.reads)}
         self._labels = Names()
 
     def take(self, node: FileNode, rules: Any, other: Any) -> None:
@@ -47,11 +51,21 @@ class Importer:
             if (node.domain, node.kind) in rules or not node.domain:
                 check_node(node)
             if not self._fold(node):
-                rules.get((node.domain, node.kind), other)(self, node)
+                take = other if self._computes_indices(node) else rules.get((node.domain, node.kind), other)
+                take(self, node)
         except GraphError as error:
             message = str(error)
             is_named = message.startswith("node ")
             raise GraphError(message if is_named else f"node {node.name!r}: {message}") from None
+
+    def _computes_indices(self, node: FileNode) -> bool:
+        """Whether a node computes with int64 or bool, which no rule does. Moves only pass them on."""
+        if node.domain or node.kind in _MOVES:
+            return False
+        names = (self.aliases.get(name, name) for name in node.inputs)
+        return any(
+            name in self.builder.tensors and self.builder.tensors[name].dtype in INDICES for name in names
+        )
 
     def _fold(self, node: FileNode) -> bool:
         """Compute a node whose inputs are all constant. Return False if one is not, or if constants of this

@@ -115,6 +115,26 @@ CASES = {
 }
 
 
+def branches() -> bytes:
+    """An If whose branches read tensors outside of them: a constant, an input, and a result."""
+    unknown = helper.make_empty_tensor_value_info
+    add = helper.make_node("Add", ["doubled", "c"], ["t"])
+    subtract = helper.make_node("Sub", ["x", "c"], ["e"])
+    then = helper.make_graph([add], "then", [], [unknown("t")])
+    other = helper.make_graph([subtract], "else", [], [unknown("e")])
+    nodes = [
+        helper.make_node("If", ["condition"], ["y"], then_branch=then, else_branch=other),
+        helper.make_node("Add", ["x", "x"], ["doubled"]),
+        helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0),
+        helper.make_node("Greater", ["sum", "zero"], ["condition"]),
+    ]
+    constants = {"c": np.float32([1, 2, 3]), "zero": np.float32(0)}
+    return model(nodes, {"x": (FLOAT, [2, 3])}, ["y"], constants)
+
+
+CASES["branches"] = branches()
+
+
 def inputs_of(graph: Graph) -> dict[str, Any]:
     return Network(graph=graph).build("tiny-int8").random_inputs(3)
 
@@ -168,18 +188,27 @@ def test_what_is_known_does_not_become_foreign() -> None:
     assert not any(isinstance(node.operator, Foreign) for node in import_model(known).nodes)
 
 
-def test_unknown_operators_and_subgraphs_are_refused_by_name() -> None:
-    body = helper.make_graph([], "body", [], [])
-    branch = helper.make_node("If", ["x"], ["y"], then_branch=body, else_branch=body)
+def test_unknown_operators_are_refused_by_name() -> None:
     for node, words in (
         (helper.make_node("Nothing", ["x"], ["y"]), "Nothing of node .* is not supported"),
         (helper.make_node("Own", ["x"], ["y"], domain="example"), "example.Own of node .* is not supported"),
-        (branch, "If of node .* has a subgraph"),
     ):
         made = onnx.load_from_string(model([node], {"x": (FLOAT, [2, 2])}, ["y"]))
         made.opset_import.append(helper.make_opsetid("example", 1))
         with pytest.raises(GraphError, match=words):
             import_model(made.SerializeToString())
+
+
+def test_constants_of_subgraphs_are_in_the_model() -> None:
+    """A path in a file is not opened."""
+    made = onnx.load_from_string(branches())
+    constant = onnx.numpy_helper.from_array(np.zeros((2, 3), np.float32), "c")
+    constant.ClearField("raw_data")
+    constant.data_location = TensorProto.EXTERNAL
+    constant.external_data.add(key="location", value="/etc/passwd")
+    made.graph.node[0].attribute[0].g.initializer.append(constant)
+    with pytest.raises(GraphError, match="constants of subgraphs must be in the model"):
+        import_model(made.SerializeToString())
 
 
 def test_what_onnx_runtime_refuses_is_refused_with_its_message() -> None:
