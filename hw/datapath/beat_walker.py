@@ -14,9 +14,8 @@ from accel.hw.datapath.word_layouts import GAP_BITS, KIND_BITS, LANE_BITS, log2,
 
 
 class BeatLayout(data.StructLayout):
-    """The contents of one beat: ``take`` elements from bus lane ``lane`` on, for consecutive scratchpad
-    elements from ``index`` on. If an element is longer than a beat, the beat is part ``chunk`` of
-    element ``index``."""
+    """One beat: ``take`` elements from bus lane ``lane`` on, for scratchpad elements from ``index`` on, or
+    part ``chunk`` of element ``index`` if elements are longer than a beat."""
 
     def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
         lanes = max(kind.lanes for kind in kinds)
@@ -33,7 +32,7 @@ class BeatLayout(data.StructLayout):
 
 
 class PlacesLayout(data.StructLayout):
-    """The elements of a transfer, as input of BeatWalker."""
+    """The elements of a transfer."""
 
     def __init__(self, config: Config) -> None:
         super().__init__(
@@ -52,10 +51,10 @@ class PlacesLayout(data.StructLayout):
 class BeatWalker(wiring.Component):
     """Walks through the beats of one transfer after the other.
 
-    ``start`` loads a transfer with at least one row. From the next cycle on ``beat`` describes its first
-    beat, and after each ``step`` the next one. ``last`` marks the last beat of a transfer. While stepping
-    over it, or while ``idle``, the walker is ``free`` and the next transfer may be loaded. ``rows`` adds
-    ``row_last``, the last beat of a row. Each beat is computed one cycle ahead.
+    ``start`` loads a transfer with at least one row. From the next cycle on ``beat`` is its first beat, and
+    after each ``step`` the next. ``last`` marks the last beat. While stepping over it, or while ``idle``, the
+    walker is ``free`` for the next transfer. ``rows`` adds ``row_last``, the last beat of a row. Each beat is
+    computed one cycle ahead.
     """
 
     def __init__(self, kinds: Sequence[Kind], config: Config, *, rows: bool = False) -> None:
@@ -103,7 +102,7 @@ class BeatWalker(wiring.Component):
         row_next = Signal(LANE_BITS)
 
         def shared(left: Value, room: Value) -> tuple[Value, Value]:
-            """Return how many of the remaining elements fit into the rest of a beat, and whether all do."""
+            """Return how many of the remaining elements fit into a beat, and whether all do."""
             whole = left <= room
             return Mux(whole, left, room), whole
 

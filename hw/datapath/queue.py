@@ -1,4 +1,4 @@
-"""Queues: an entry that is pushed in cycle t can be popped in t + 1, and the head is visible."""
+"""Queues whose head is visible: an entry that is pushed in cycle t can be popped in t + 1."""
 
 from typing import Any
 
@@ -69,10 +69,8 @@ class Queue(wiring.Component):
 
 
 class BypassQueue(wiring.Component):
-    """A queue whose entries can be popped in the cycle in which they are pushed.
-
-    ``pop`` takes an entry if there is one.
-    """
+    """A queue whose entries can be popped in the cycle in which they are pushed. ``pop`` on an empty queue
+    does nothing."""
 
     def __init__(self, shape: ShapeLike, depth: int) -> None:
         self.depth = depth
@@ -105,8 +103,8 @@ class BypassQueue(wiring.Component):
 class RegisteredHeadQueue(wiring.Component):
     """A queue whose head is in registers. An entry that is pushed in cycle t can be popped in t + 1.
 
-    The user guarantees that there are at most ``depth`` entries, and pops only if there is one. ``head``
-    depends on ``pop`` alone, because pushes and pops are known late in a cycle.
+    The user guarantees at most ``depth`` entries, and pops only if there is one. ``head`` depends on ``pop``
+    alone, because pushes and pops are known late.
     """
 
     def __init__(self, shape: ShapeLike, depth: int) -> None:
@@ -132,7 +130,7 @@ class RegisteredHeadQueue(wiring.Component):
             behind.flush.eq(self.flush),
             behind.data.eq(self.data),
             behind.push.eq(self.push & (behind.valid | ~taking)),
-            behind.pop.eq(behind.valid & self.pop),  # an entry after the head implies a head
+            behind.pop.eq(behind.valid & self.pop),
         ]
         with m.If(taking):
             m.d.sync += [
@@ -156,8 +154,7 @@ class Reservation(wiring.Signature):
 
 
 class Enqueue(wiring.Signature):
-    """An entry for a :class:`ReservedQueue`, seen from the user: ``push`` puts ``data`` into the oldest
-    reserved place."""
+    """An entry for a :class:`ReservedQueue`: ``push`` puts ``data`` into the oldest reserved place."""
 
     def __init__(self, shape: ShapeLike) -> None:
         super().__init__({"push": Out(1), "data": Out(shape)})
@@ -166,9 +163,9 @@ class Enqueue(wiring.Signature):
 class Issue(wiring.Signature):
     """Entries that a unit takes from its :class:`ReservedQueue`, seen from the queue.
 
-    ``valid`` and ``entry`` are the head, from registers. The unit sets ``start`` in the cycle in which it
-    begins, and the queue pops the entry. In a cycle with ``taking``, ``following`` moves to the head, whether
-    or not it is an entry: so the unit sees its next instruction one cycle ahead.
+    ``valid`` and ``entry`` are the head, from registers. ``start`` begins and pops it. In a cycle with
+    ``taking``, ``following`` moves to the head, whether or not it is an entry, so the unit sees its next
+    instruction one cycle ahead.
     """
 
     def __init__(self, shape: ShapeLike) -> None:

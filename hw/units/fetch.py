@@ -31,8 +31,8 @@ _BITS = INSTRUCTION_BYTES * 8
 
 
 class _Arrived(data.StructLayout):
-    """An instruction in the buffer, with facts that are decoded on arrival: the unit that executes it (one
-    bit per unit, or none for an unknown opcode) and whether it is FINISH."""
+    """An instruction in the buffer, with its unit (one-hot, or none for an unknown opcode) and whether it is
+    FINISH, decoded on arrival."""
 
     def __init__(self) -> None:
         super().__init__({"word": _BITS, "unit": UNIT_BITS, "units": len(WORKERS), "finish": 1})
@@ -80,7 +80,7 @@ class Fetch(wiring.Component):
         return m
 
     def _request(self, m: Module, lanes: int, halves: int, counts: Queue) -> None:
-        """Request chunk after chunk. Each is split into bursts like a row."""
+        """Request chunks, each split into bursts like a row."""
         config, read = self._config, self.read
         position = Signal(DRAM_ADDRESS_BITS - log2(INSTRUCTION_BYTES))
         chunk = Signal(range(config.fetch_chunk + 1))
@@ -297,7 +297,7 @@ def executed_by(unit: Unit, transfer: Any, config: Config) -> Value:
 def _by_variant(
     unit: Unit, opcode: int, cls: type[Instruction], transfer: Any, config: Config
 ) -> list[Value]:
-    """Return the same as :func:`executed_by` for an opcode whose class depends on the memory id."""
+    """Return :func:`executed_by` for an opcode whose class depends on the memory id."""
     same = transfer.opcode == opcode
     ids = {memory: one().unit for (number, memory, _), one in variants_of(config).items() if number == opcode}
     if cls().unit is not unit:

@@ -102,7 +102,5 @@ class Load(wiring.Component):
 
 @dataclass(frozen=True, kw_only=True)
 class _Setting:
-    """The registers that a SET of the load unit writes."""
-
     unsigned: Signal
     zero: Signal

@@ -1,4 +1,4 @@
-"""The state of a run: the current cycle, whether the run continues, and the error that ended it."""
+"""The state of a run: the current cycle, whether it continues, and the error that ended it."""
 
 from collections.abc import Sequence
 from itertools import count
@@ -15,14 +15,14 @@ MAX_CYCLES_BITS = 64
 
 
 class ErrorLayout(data.StructLayout):
-    """A possible error of an instruction: whether it is ``there``, its cause, and the instruction's index."""
+    """A possible error of an instruction."""
 
     def __init__(self) -> None:
         super().__init__({"there": 1, "cause": CAUSE_BITS, "index": INDEX_BITS})
 
 
 class EventLayout(data.StructLayout):
-    """A possible end of the whole run: whether it is ``there``, and its cause."""
+    """A possible end of the whole run."""
 
     def __init__(self) -> None:
         super().__init__({"there": 1, "cause": CAUSE_BITS})
@@ -50,14 +50,13 @@ class RunControl(wiring.Component):
 
     Attributes:
         flush: set together with ``start`` and with ``clear``.
-        going: units may start instructions and request bursts: the run is active and not halted.
+        going: the run is active and not halted: units may start instructions and request bursts.
         fetching: fetch may request bursts: from cycle 1 of a run on.
         offers: the bus has not taken an offered address or beat.
         offering: ``offers`` of a run that is not active, one cycle late. It is valid before a command can
             arrive.
-        draining: see above. ``held_cause`` and ``held_index`` are valid.
-        cycle: number of elapsed cycles. From the cycle of a halting error on, it is the number before
-            the error.
+        draining: ``held_cause`` and ``held_index`` are valid.
+        cycle: elapsed cycles. From the cycle of a halting error on, those before the error.
     """
 
     def __init__(self, events: int, errors: int, places: int) -> None:
@@ -189,16 +188,13 @@ class RunControl(wiring.Component):
         return late
 
     def _older(self, m: Module, two: list[Value], name: str) -> Signal:
-        """Return the lower of two indices, or the only one, one cycle later."""
+        """Return the lower of two indices that are there, one cycle later."""
         lower = Signal(INDEX_BITS, name=name)
         m.d.sync += lower.eq(Mux(two[-1] < two[0], two[-1], two[0]))
         return lower
 
 
 class _StopReason(NamedTuple):
-    """A possible reason for the end of a run: whether it is there, its cause, and its instruction if it has
-    one."""
-
     there: Any
     cause: Any
     index: Any = 0

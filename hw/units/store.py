@@ -1,8 +1,8 @@
 """The store unit. It writes STOREs in bursts while earlier ones await their responses.
 
 In the cycle of a burst's grant, its first beat is requested from the mirror of the accumulators, and the
-remaining beats in the following cycles. A beat is on the bus two cycles later, or ``2 + post_stages``
-with ``post=1``. If the bus is not ready, the whole pipeline waits.
+remaining beats in the following cycles. A beat is on the bus two cycles later, or ``2 + post_stages`` with
+``post=1``. If the bus is not ready, the whole pipeline waits.
 """
 
 from typing import Any
@@ -249,8 +249,8 @@ class Store(wiring.Component):
         return read
 
     def _places(self, m: Module, begins: Value, asking: Signal) -> tuple[BeatWalker, Value]:
-        """Determine which accumulators each beat holds. Return the walker, and the range of PAR of the next
-        STORE if the machine has PAR."""
+        """Return the walker over each beat's accumulators, and the range of PAR of the next STORE if the
+        machine has PAR."""
         kinds, kind = self.kinds, self._kind
         store = view(StoreInstruction, self.config, self.issue.entry.word)
         post = bool(self.config.post)
@@ -281,5 +281,5 @@ class Store(wiring.Component):
 
 
 def _granted_layout(config: Config) -> data.StructLayout:
-    """Return the layout of the record that is kept for a burst until its response."""
+    """Return the layout of a burst's record until its response."""
     return data.StructLayout({"last": 1, "slot": range(config.stores_in_flight), "index": INDEX_BITS})

@@ -19,8 +19,7 @@ from accel.hw.units.load_executor import LoadExecutor
 
 
 class KnownLayout(data.StructLayout):
-    """An instruction of the store unit: its class, whether it reads or writes PAR, and whether it is free of
-    faults."""
+    """An instruction of the store unit: its class, its use of PAR, and whether it is free of faults."""
 
     def __init__(self) -> None:
         names = ("is_load", "is_set", "is_store", "of_res", "finished", "adds", "touches_par", "good")
@@ -28,7 +27,7 @@ class KnownLayout(data.StructLayout):
 
 
 class _OrderLayout(data.StructLayout):
-    """An instruction in flight: whether it is a STORE, and the parts that retirement needs."""
+    """An instruction in flight."""
 
     def __init__(self) -> None:
         super().__init__({"is_store": 1, "retiring": RetireLayout()})
@@ -39,7 +38,6 @@ class StoreUnitLoads:
     checks the head of the queue.
 
     Args:
-        m: the unit's module.
         unit: the store unit, whose read channel and retirement this drives.
         can_store: a STORE could start, apart from tokens and LOADs.
 
@@ -100,7 +98,6 @@ class StoreUnitLoads:
         return known
 
     def _ranges(self, m: Module, flight: InFlight, residuals: ResOccupancy, known: Any) -> None:
-        """Determine the ranges of PAR and the elements of RES that the head accesses."""
         unit, loader = self._unit, self.loader
         issue, config = unit.issue, unit.config
         load, store = view(Load, config, issue.entry.word), view(StoreReq, config, issue.entry.word)
