@@ -12,7 +12,7 @@ from accel.hw.datapath.queue import Queue
 from accel.hw.datapath.word_layouts import log2
 
 READ_LATENCY, WRITE_LATENCY = 4, 2
-"""Latencies of :class:`AxiMemory` as configurations count them, for bursts of whole words."""
+"""Latencies of :class:`AxiMemory` in a configuration, for bursts of whole words."""
 FIXED, INCREMENTING, WRAPPING = range(3)
 """Values of AxBURST."""
 
@@ -20,8 +20,8 @@ FIXED, INCREMENTING, WRAPPING = range(3)
 class Service(wiring.Signature):
     """A port to words of memory.
 
-    ``valid`` requests a word. It stays set, with all other signals constant, until ``ready``. Data of a read
-    arrives in the following cycle, with ``done``. The word must exist.
+    ``valid`` requests a word that exists. All signals stay constant until ``ready``. A read's data arrives in
+    the following cycle, with ``done``.
     """
 
     def __init__(self, bits: int, depth: int) -> None:
@@ -41,12 +41,12 @@ class Service(wiring.Signature):
 class BurstWalk(wiring.Component):
     """Walks through the words of one burst after the other.
 
-    ``begin`` takes a burst. From the next cycle until ``step`` coincides with ``last``, ``active`` is set,
-    ``index`` is the word of the current beat if it is ``inside`` the memory, and ``its`` is the burst's
-    ``identity``. A burst may begin in the cycle in which another ends.
+    ``begin`` takes a burst, also in the cycle in which another ends. From the next cycle until ``step``
+    coincides with ``last``, ``active`` is set, ``index`` is the word of the current beat if it is ``inside``
+    the memory, and ``its`` is the burst's ``identity``.
 
     Args:
-        word_bytes: width of a word, which equals the bus.
+        word_bytes: bytes of a word and of the bus.
     """
 
     def __init__(self, word_bytes: int, depth: int) -> None:
@@ -108,13 +108,12 @@ class BurstWalk(wiring.Component):
 class AxiMemory(wiring.Component):
     """An AXI4 subordinate with bytes from address 0 on, little-endian.
 
-    It supports bursts of any type, length and size, one after the other in each direction, with one beat
-    per cycle. Its queues hold ``outstanding`` bursts. The first beat of a read burst comes three cycles
-    after its address. Every channel may stall. Beats beyond the memory are answered with SLVERR and
-    change nothing.
+    It supports bursts of any type, length and size, one after the other in each direction, with one beat per
+    cycle. Its queues hold ``outstanding`` bursts. The first beat of a read burst comes three cycles after its
+    address. Beats beyond the memory are answered with SLVERR and change nothing.
 
-    ``m_axi_*`` connects to a manager's ports of the same names. ``service`` reads and writes words. It
-    waits while a burst needs the same direction.
+    ``m_axi_*`` connects to a manager's ports of the same names. ``service`` reads and writes words, while no
+    burst needs the same direction.
 
     Args:
         config: the manager's configuration. Only ``bus_bits`` and ``outstanding`` matter.

@@ -1,4 +1,4 @@
-"""The core, memory in block RAM, and the bridge, between the two pins of a serial line."""
+"""The core, memory in block RAM, and the bridge to a serial line."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -44,5 +44,5 @@ class BoardTop(wiring.Component):
         return m
 
     def reset(self, m: Module, reset: Value, *parts: wiring.Component) -> Sequence[Elaboratable]:
-        """Reset of the core only, in addition to the reset of everything."""
+        """Reset only the core."""
         return [ResetInserter(reset)(part) for part in parts]

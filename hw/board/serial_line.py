@@ -1,4 +1,4 @@
-"""The host's end of the line to a board: a serial port, or the same design in Verilator."""
+"""The host's end of the line to a board: a serial port, or the design in Verilator."""
 
 import ctypes
 from abc import ABC, abstractmethod
@@ -33,16 +33,14 @@ class Line(ABC):
     name: str
 
     @abstractmethod
-    def send(self, data: bytes) -> None:
-        """Send bytes."""
+    def send(self, data: bytes) -> None: ...
 
     @abstractmethod
     def receive(self) -> bytes:
-        """Return received bytes, at least one, or none if nothing arrives within the timeout."""
+        """Return at least one byte, or none if nothing arrives within the timeout."""
 
     @abstractmethod
-    def close(self) -> None:
-        """Close the line."""
+    def close(self) -> None: ...
 
     def __enter__(self) -> Self:
         return self
@@ -100,8 +98,8 @@ _FUNCTIONS = {
 
 
 class SimulatedLine(Line):
-    """The line to :class:`~accel.hw.board.board_top.BoardTop` in Verilator. Simulation advances while the
-    host waits for a reply.
+    """The line to :class:`~accel.hw.board.board_top.BoardTop` in Verilator, which simulates while the host
+    waits for a reply.
 
     Args:
         size: bytes of the board's memory.

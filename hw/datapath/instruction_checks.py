@@ -102,7 +102,8 @@ def transfer_faults(
     pads: bool,
     special: _Special | None = None,
 ) -> tuple[list[tuple[Value, Cause]], _Bounds]:
-    """Return the faults in the word of a LOAD or STORE, and the limits of its box if ``x_size`` is not zero."""
+    """Return the faults in the word of a LOAD or STORE, and the limits of its box, unless ``x_size`` is
+    zero."""
     moves = transfer.x_size != 0
     known: Value = Const(0, 1)
     for kind in kinds:
@@ -128,8 +129,7 @@ def transfer_faults(
 
 
 def known_of(m: Module, unit: Unit, word: Value, mem_size: Value, config: Config) -> data.View:
-    """Return the faults in the word of a LOAD or STORE, and the limits of its box, unless ``x_size`` is
-    zero."""
+    """Check an instruction's word."""
     transfer, alu = view(Load, config, word), view(Alu, config, word)
     sides = {"previous": unit.previous is not None, "following": unit.next is not None}
     faults = [(neighbour_fault(transfer, **sides), Cause.NEIGHBOUR)]

@@ -1,4 +1,4 @@
-"""``model.h``: the native harness's view of a model, with an accessor for each port of the simulation top."""
+"""``model.h``: the native harness's accessors for the ports of the simulation top."""
 
 from collections.abc import Callable
 
@@ -26,8 +26,8 @@ def model_header(config: Config, *, head: str, body: str, access: Callable[[str]
 
     Args:
         head: text before ``struct Model``: includes, and ``get``, ``set``, ``copy_out`` and ``copy_in`` for
-            the engine's representation of values.
-        body: members of the struct in addition to the accessors.
+            the engine's values.
+        body: further members of the struct.
     """
     lines = ["#pragma once", "#include <cstdint>", "#include <cstring>", head]
     lines.append(f"constexpr unsigned BUS_BYTES = {config.bus_bytes};")

@@ -101,7 +101,6 @@ class NativeEngine(Engine):
 
     @property
     def _handle(self) -> int:
-        """The native object."""
         if self._machine is None:
             raise EngineError("the engine is closed; open another one")
         return self._machine

@@ -63,7 +63,6 @@ class BlackBoxes:
     which are read combinationally, stay arrays."""
 
     def get_memory(self, memory: Memory) -> Any:
-        """Return the replacement of a memory."""
         (write,) = memory.write_ports
         (read,) = memory.read_ports
         if read.domain == "comb":
@@ -116,7 +115,6 @@ def core_verilog(
     """Return the core of a machine as module ``accel``. The first lines name the configuration.
 
     Args:
-        config: the configuration.
         memories: form of the scratchpad memories.
         slices, aresetn: see :class:`~accel.hw.export.chip_border.Bordered`.
 

@@ -26,8 +26,8 @@ from accel.hw.formal.open_component import Opened
 class Claims(Elaboratable):
     """A component, assumptions about its inputs, and claims that hold in every cycle.
 
-    The component's inputs are free: in every cycle they have any value that no assumption excludes. The only
-    reset is the one before the first cycle.
+    Inputs have any value that no assumption excludes, in every cycle. The only reset is before the first
+    cycle.
 
     Attributes:
         inside: the component with access to its internal signals.
@@ -49,19 +49,13 @@ class Claims(Elaboratable):
         self._module.d.comb += Assert(holds, name)
 
     def lemma(self, name: str, holds: ValueLike) -> None:
-        """Add a property that induction needs: it excludes states that are unreachable although the claims
-        alone do not say so. It is proven together with the claims."""
+        """Add a property that induction needs, since it excludes unreachable states that satisfy the claims.
+        It is proven together with them."""
         self._module.d.comb += Assert(holds, f"lemma: {name}")
 
     def queue(self, path: str, depth: int) -> list[tuple[Value, Signal]]:
-        """Make the contents of a :class:`~accel.hw.datapath.queue.Queue` inside the component available.
-
-        Args:
-            path: path of the queue, or empty if it is the component itself.
-
-        Returns:
-            For each place, whether it holds an entry, and the entry's bits.
-        """
+        """Return for each place of a :class:`~accel.hw.datapath.queue.Queue` whether it holds an entry, and
+        the entry's bits. An empty path is the component itself."""
         prefix = f"{path}." if path else ""
         first, tail, count = (self.inside.signal(f"{prefix}{name}") for name in ("first", "tail", "count"))
         behind = first + count
@@ -76,11 +70,10 @@ class Claims(Elaboratable):
         return entries
 
     def assume(self, holds: ValueLike) -> None:
-        """Add an assumption about the environment."""
         self._module.d.comb += Assume(holds)
 
     def rely(self, holds: ValueLike) -> None:
-        """Add an assumption that another proof claims about a part of the component."""
+        """Add an assumption that another proof claims about a part."""
         self.assume(holds)
 
     def free(self, shape: ShapeLike, name: str) -> Signal:
@@ -90,20 +83,19 @@ class Claims(Elaboratable):
         return signal
 
     def cut(self, path: str) -> Signal:
-        """Return an internal signal with its driver removed: it may be anything in every cycle."""
+        """Return an internal signal without its driver: it may be anything in every cycle."""
         signal = self.inside.cut(path)
         self._free.append(signal)
         return signal
 
     def before(self, value: Value) -> Signal:
-        """Return the value of the previous cycle, or zero in the first cycle."""
+        """Return the previous cycle's value, zero in the first cycle."""
         held: Signal = Signal.like(value, name="before", init=0)
         self._module.d.sync += held.eq(value)
         return held
 
     def register(self, shape: ShapeLike, name: str) -> Signal:
-        """Return a register that only the claims use, zero in the first cycle. :meth:`follows` defines its
-        next value."""
+        """Return a register that only the claims use, zero in the first cycle. :meth:`follows` drives it."""
         return Signal(shape, name=name)
 
     def follows(self, register: Signal, value: ValueLike) -> None:
@@ -114,7 +106,6 @@ class Claims(Elaboratable):
 
     @property
     def begun(self) -> Value:
-        """Whether this is not the first cycle."""
         return self._begun
 
     @property
@@ -130,8 +121,8 @@ class Proof:
     """A set of claims and how to prove them.
 
     Attributes:
-        depth: length of the induction. The claims are assumed in ``depth`` consecutive cycles and proven
-            for the next one. The first ``depth`` cycles are checked one by one.
+        depth: length of the induction. The claims are assumed in ``depth`` consecutive cycles and proven for
+            the next one. The first ``depth`` cycles are checked one by one.
     """
 
     name: str

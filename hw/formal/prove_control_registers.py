@@ -9,7 +9,7 @@ from accel.hw.formal.claims import Claims, Proof
 
 
 def registers() -> Claims:
-    """Build the claims for a core that runs from start to end, and settings that only software changes."""
+    """Claims for a core that runs from start to end, and settings that only software changes."""
     component = Control(NAMED["tiny"])
     claims = Claims(component)
     inside = claims.inside

@@ -92,8 +92,7 @@ def compute_unit(config: Config) -> Claims:
 
 
 def store_unit(config: Config) -> Claims:
-    """Claim progress of the store unit, in runs that begin when the bus owes it nothing except for abandoned
-    bursts."""
+    """Claim progress of the store unit, in runs that begin when the bus owes it only abandoned bursts."""
     component = Store(config)
     claims = Claims(component)
     inside, control = claims.inside, component.control
