@@ -1,6 +1,6 @@
 """The compute unit: GEMM, MAC and ALU in one pipeline; LOADs of micro-ops and accumulators, SET and FINISH.
 
-A GEMM, MAC or ALU instruction starts while the previous one drains. A LOAD, SET or FINISH runs alone. See
+A GEMM, MAC or ALU instruction starts while the previous one drains. Others run alone. See
 ``docs/reference/timing.md``.
 """
 

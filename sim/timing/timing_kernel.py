@@ -1,9 +1,9 @@
 """The part of the timing model that connects the units: token counters, the earliest error, and wake-ups.
 
-The cycle of an event follows from cycles of earlier events. So a unit computes an event as soon as those are
-known, whatever cycle the other units have reached. Two decisions depend on the order of cycles: grants of the
-read port, and pad words between data. :mod:`accel.sim.timing.timing_model` takes the earliest of them when no
-unit can proceed.
+An event's cycle follows from earlier events. So a unit computes an event as soon as those are known, whatever
+cycle the other units have reached. Two decisions depend on the order of cycles: grants of the read port, and
+pad words between data. :mod:`accel.sim.timing.timing_model` takes the earliest of them when no unit can
+proceed.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,7 +34,7 @@ class Stop:
 
 
 class TokenCounter(PeriodicState):
-    """The cycles of all known pushes and pops of a counter. The k-th pop takes the token of the k-th push."""
+    """The cycles of a counter's known pushes and pops. The k-th pop takes the token of the k-th push."""
 
     COLUMNS: ClassVar[Mapping[str, str]] = {"pushes": CYCLE, "pops": CYCLE}
 
@@ -43,7 +43,7 @@ class TokenCounter(PeriodicState):
         self.pops: list[int] = []
 
     def state(self, floor: int, base: int) -> tuple[int, ...]:
-        """Return the part of the state that later cycles depend on: pushes that are not popped yet."""
+        """Return the pushes that are not popped yet, as part of the state."""
         return tuple(relative_cycle(push, floor - 1, base) for push in self.pushes[len(self.pops) :])
 
     def first_overflow(self, limit: int, initial: int) -> int | None:
@@ -97,8 +97,7 @@ class TimingKernel:
         return False
 
     def fail(self, cycle: int, unit: Unit, index: int, fault: Fault) -> None:
-        """Report an error in ``cycle``. The units need not have reached that cycle; the earliest error
-        counts."""
+        """Report an error in ``cycle``, which the units need not have reached. The earliest counts."""
         stop = Stop(cycle, unit, index, fault)
         if self.stop is None or stop < self.stop:
             self.stop = stop
@@ -118,15 +117,14 @@ class TimingKernel:
         return cycle
 
     def start(self, timing: InstructionTiming, cycle: int) -> None:
-        """Pop the tokens of an instruction that starts in ``cycle``; calls of a unit are in program order."""
+        """Pop an instruction's tokens at its start; calls of a unit are in program order."""
         for counter in timing.pops:
             self.counters[counter].pops.append(cycle)
         if timing.unit is self.full_queue:
             self._is_awake[Unit.FETCH] = True
 
     def retire(self, timing: InstructionTiming, cycle: int) -> None:
-        """Push the tokens of an instruction that retires in ``cycle``; calls of a unit are in program
-        order."""
+        """Push an instruction's tokens at its retirement; calls of a unit are in program order."""
         for counter in timing.pushes:
             self.counters[counter].pushes.append(cycle)
             self._is_awake[_TARGETS[counter]] = True
