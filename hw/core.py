@@ -1,4 +1,4 @@
-"""The accelerator: connects units, token counters, queues and the AXI ports."""
+"""The accelerator."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def core_ports(config: Config) -> dict[str, Any]:
 
 
 def simulation_ports(config: Config) -> dict[str, Any]:
-    """Return the ports in simulation, with those for observation."""
+    """Return all ports in simulation."""
     return core_ports(config) | observation_ports(config)
 
 
@@ -135,7 +135,6 @@ class Core(wiring.Component):
         ]
 
     def _connect_fetch(self, m: Module, parts: Parts, ending: RunControl) -> None:
-        """``flush`` has one bit for fetch and one for each unit."""
         control, fetch, dispatch = parts.control, parts.fetch, parts.dispatch
         m.d.comb += [
             fetch.flush.eq(control.flush[0]),

@@ -1,4 +1,4 @@
-"""The submodules of a core, and conditions that combine them."""
+"""The submodules of a core, and their common conditions."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -79,7 +79,6 @@ class Parts:
         return self.port.stale | self.store.stale
 
     def cycle_classes(self) -> dict[Unit, tuple[Value, Value, Value]]:
-        """Return whether each unit is busy, waits for memory, or waits for a token."""
         fetch = self.fetch
         classes: dict[Unit, tuple[Value, Value, Value]] = {
             Unit.FETCH: (fetch.fetched.push, fetch.more & fetch.waiting, fetch.more)

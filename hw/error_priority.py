@@ -1,4 +1,4 @@
-"""The possible errors of a cycle in order of priority: by unit, then by age, and deadlock last.
+"""The errors of a cycle by priority: by unit, then by age, and deadlock last.
 
 An error counts only while the core is going. The conditions here omit that, since it would close a
 combinational loop through all units.
@@ -59,8 +59,8 @@ def errors_of(parts: Parts, config: Config) -> list[Error]:
 
 
 def _deadlock(parts: Parts) -> Value:
-    """Return whether all remaining instructions lack tokens. A unit that starts nothing and has nothing in
-    flight requests no bursts and pushes no tokens, so only fetch and the bus could still change the state."""
+    """Return whether all remaining instructions lack tokens. Units that start nothing and have nothing in
+    flight do nothing, so only fetch and the bus could still change the state."""
     fetch, port = parts.fetch, parts.port
     at_work = (
         parts.occupied.any()
@@ -72,8 +72,8 @@ def _deadlock(parts: Parts) -> Value:
 
 
 def places_of(parts: Parts) -> list[tuple[Value, Value]]:
-    """Return the places that may hold the first instruction that has not retired: whether one is there, and
-    its index."""
+    """Return the places that may hold the first instruction that has not retired: whether it does, and its
+    index."""
     fetch, dispatch = parts.fetch, parts.dispatch
     places: list[tuple[Value, Value]] = [
         (fetch.more | dispatch.busy, Mux(dispatch.busy, dispatch.oldest, fetch.next))

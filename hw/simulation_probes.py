@@ -59,8 +59,7 @@ def observation_ports(config: Config) -> dict[str, Any]:
 
 
 def observe(m: Module, core: Any, parts: Parts, ending: RunControl) -> None:
-    """Drive the event ports, and connect the scratchpad ports. ``core`` has the ports of
-    :func:`observation_ports` and a ``config``."""
+    """Drive the event ports, and connect the scratchpad ports."""
     m.d.comb += [getattr(core, name).eq(getattr(ending, name)) for name in ("running", "cycle", "halted")]
     fetch, port, store = parts.fetch, parts.port, parts.store
     m.d.comb += [

@@ -1,4 +1,4 @@
-"""A simulated run: function and timing of one program, one after the other.
+"""A simulated run: first function, then timing.
 
 Functional execution finds faults in micro-ops, the timing model the earliest error. After an error, memory is
 restored to the machine's: everything is written that was granted to the write port.

@@ -1,4 +1,4 @@
-"""A board as an engine: registers and memory over a serial line."""
+"""A board as an engine."""
 
 import time
 import zlib
@@ -65,13 +65,13 @@ class Board(Engine):
         self._link.reset()
 
     def preload(self, contents: Contents) -> None:
-        """Do nothing: checked programs do not depend on the initial contents of scratchpads."""
+        """Do nothing: checked programs do not depend on initial scratchpads."""
 
     def peek(self) -> Contents:
         raise EngineError("scratchpads on a board cannot be looked into; the backend rtl shows them")
 
     def tokens(self) -> Tokens:
-        """Return empty counters, which a correct program leaves. The board's cannot be read."""
+        """Return empty counters: the board's cannot be read."""
         return NO_TOKENS
 
     def load_memory(self, dram: Dram) -> None:
@@ -109,7 +109,6 @@ class Board(Engine):
         return self._link.read_register(address)
 
     def advance(self, cycles: int) -> bool:
-        """Wait for some cycles or until the run has ended."""
         begin = last = self.cycle()
         end = time.monotonic() + _STILL
         while last < begin + cycles:

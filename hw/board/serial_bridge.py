@@ -1,4 +1,4 @@
-"""The bridge from frames on a serial line to registers and memory."""
+"""The bridge between a serial line, registers and memory."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -50,7 +50,7 @@ class _Work:
 
 
 class Bridge(wiring.Component):
-    """Executes the requests of :mod:`~accel.hw.board.serial_protocol` one at a time, and replies.
+    """Executes requests of :mod:`~accel.hw.board.serial_protocol`, one at a time.
 
     ``s_axi_*`` connects to the core's registers, ``service`` to
     :class:`~accel.hw.board.block_ram_memory.AxiMemory`. A reset request sets ``core_reset`` for
@@ -59,7 +59,7 @@ class Bridge(wiring.Component):
 
     Args:
         size: bytes of memory.
-        cycles: length of a bit on the line, in clock cycles.
+        cycles: clock cycles of a bit on the line.
     """
 
     def __init__(self, config: Config, size: int, cycles: int) -> None:

@@ -29,7 +29,7 @@ class FrameReceiver(wiring.Component):
     length. ``head`` and the buffer hold until the receiver listens again.
 
     Args:
-        cycles: length of a bit, in clock cycles.
+        cycles: clock cycles of a bit.
     """
 
     def __init__(self, word_bytes: int, cycles: int) -> None:
@@ -90,7 +90,7 @@ class FrameSender(wiring.Component):
     ``end``, without ``valid``, closes it.
 
     Args:
-        cycles: length of a bit, in clock cycles.
+        cycles: clock cycles of a bit.
     """
 
     def __init__(self, cycles: int) -> None:

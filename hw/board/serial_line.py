@@ -1,4 +1,4 @@
-"""The host's end of the line to a board: a serial port, or the design in Verilator."""
+"""The host's end of the line to a board."""
 
 import ctypes
 from abc import ABC, abstractmethod
@@ -24,11 +24,8 @@ _ROOM = 4096
 
 
 class Line(ABC):
-    """Bytes to and from a board. Use it in a ``with`` statement.
-
-    Attributes:
-        name: for messages, for example ``/dev/ttyUSB0``.
-    """
+    """Bytes to and from a board, in a ``with`` statement. ``name`` is for messages, for example
+    ``/dev/ttyUSB0``."""
 
     name: str
 
@@ -52,11 +49,7 @@ class Line(ABC):
 
 
 class SerialLine(Line):
-    """A serial port, by the package ``pyserial``.
-
-    Args:
-        rate: bits per second.
-    """
+    """A serial port, by the package ``pyserial``. ``rate`` is in bits per second."""
 
     def __init__(self, port: str, *, rate: int, patience: float = 1.0) -> None:
         try:
@@ -103,7 +96,7 @@ class SimulatedLine(Line):
 
     Args:
         size: bytes of the board's memory.
-        optimize: the C++ compiler's optimization level, by default ``$ACCEL_OPTIMIZE`` or 3.
+        optimize: the C++ compiler's optimization level.
     """
 
     name = "the simulated board"

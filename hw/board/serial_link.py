@@ -1,4 +1,4 @@
-"""Requests over a line, repeated until they are answered."""
+"""Requests that are repeated until they are answered."""
 
 import time
 import zlib
@@ -69,7 +69,6 @@ class Link:
             self._done(Operation.WRITE, address + start, count, data=part, expected=0)
 
     def holds(self, address: int, data: bytes) -> bool:
-        """Return whether memory has these contents, by checksum."""
         count = len(data) // self.info.word_bytes
         found = self._done(Operation.SUM, address, count, expected=_WORD)
         return int.from_bytes(found, "little") == zlib.crc32(data)

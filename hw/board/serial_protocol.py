@@ -81,12 +81,7 @@ class Reply:
 
 @dataclass(frozen=True, kw_only=True)
 class Info:
-    """A board's description of itself.
-
-    Attributes:
-        word_bytes: bytes of a memory word and of the bus.
-        memory_bytes: size of the memory, from address 0 on.
-    """
+    """A board's description of itself. Words are as wide as the bus. Memory begins at address 0."""
 
     version: int
     word_bytes: int

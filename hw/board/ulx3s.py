@@ -1,4 +1,4 @@
-"""The design for a ULX3S with an ECP5-85F, and its bitstream."""
+"""The design for a ULX3S with an ECP5-85F."""
 
 import json
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ _FASTEST_MHZ = 400.0
 @dataclass(frozen=True, kw_only=True)
 class Pll:
     """Dividers of a PLL. Its oscillator runs at ``feedback`` times the board's frequency, and at ``output``
-    times the clock's. The feedback uses another output than the clock."""
+    times the clock's."""
 
     feedback: int
     output: int
@@ -101,12 +101,7 @@ class Ecp5Top(BoardTop):
 
 
 class Ulx3s(wiring.Component):
-    """:class:`~accel.hw.board.board_top.BoardTop` on the pins of the board.
-
-    Args:
-        cycles: length of a bit on the line, in clock cycles.
-        size: bytes of memory.
-    """
+    """:class:`~accel.hw.board.board_top.BoardTop` on the pins of the board."""
 
     def __init__(self, config: Config, *, pll: Pll, cycles: int, size: int = MEMORY_BYTES) -> None:
         self._pll = pll
@@ -199,7 +194,7 @@ class Bitstream:
 def build(
     config: Config, folder: Path, *, mhz: float, rate: int, note: nextpnr.Note = lambda _: None
 ) -> Bitstream:
-    """Build the bitstream of :class:`Ulx3s`. It takes many minutes for a large core.
+    """Build the bitstream of :class:`Ulx3s`. It takes minutes.
 
     Args:
         folder: the tools' working folder, which must exist.
@@ -209,7 +204,7 @@ def build(
 
     Raises:
         ConfigError: the clock or the rate is impossible.
-        EngineError: a tool is not installed or fails, for example because the clock is too fast.
+        EngineError: a tool is not installed or fails, for example at too fast a clock.
     """
     pll, cycles = Pll.of(mhz), bit_cycles(mhz, rate)
     need = "the bitstream"
@@ -231,7 +226,7 @@ def build(
 
 
 def reached(report: Any) -> float:
-    """Return the machine's highest frequency in MHz from nextpnr's report: of the clock closest to its
+    """Return the machine's highest frequency in MHz from nextpnr's report: of the clock nearest its
     target."""
     slowest = min(report["fmax"].values(), key=lambda clock: clock["achieved"] / clock["constraint"])
     return float(slowest["achieved"])

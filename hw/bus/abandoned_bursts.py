@@ -8,9 +8,9 @@ from amaranth.lib.wiring import In, Out
 
 
 class AbandonedBursts(wiring.Component):
-    """Counts the oldest bursts in flight that belong to abandoned runs.
+    """Counts the bursts in flight of abandoned runs, which are the oldest.
 
-    AXI answers every burst, in order. So the same number of answers is dropped.
+    AXI answers every burst, in order, so the same number of answers is dropped.
 
     ``count`` is the number of bursts in flight, and ``answered`` completes the oldest. ``abandon`` abandons
     all of them, in a cycle in which none begins. ``oldest`` shows that the oldest burst is abandoned,

@@ -1,7 +1,7 @@
 """AXI4 and AXI4-Lite as signatures, one per channel, and ports with Verilog's names.
 
-A component's ports are flat, so a port is called ``m_axi_araddr`` in Verilog, in waves and in Python.
-:func:`pins` collects the ports of a bus into an interface for :func:`~amaranth.lib.wiring.connect`.
+Ports are flat: ``m_axi_araddr`` in Verilog, in waves and in Python. :func:`pins` collects the ports of a bus
+into an interface for :func:`~amaranth.lib.wiring.connect`.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The control registers of :mod:`accel.core.registers` on an AXI4-Lite port, and the interrupt."""
+"""The control registers of :mod:`accel.core.registers`, and the interrupt."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -159,7 +159,6 @@ class Control(wiring.Component):
         return ones
 
     def _good_settings(self, m: Module) -> Signal:
-        """Return whether a run may start, according to the previous cycle's settings."""
         good = Signal()
         end = self.program_address + self.program_length * INSTRUCTION_BYTES
         window = self.mem_base + self.mem_size
@@ -204,8 +203,8 @@ class Control(wiring.Component):
                 m.d.sync += kept_of.eq(0)
 
     def _look_up(self, m: Module, place: Value, values: dict[str, Value], found: tuple[Signal, ...]) -> None:
-        """Return the word at an address, whether it exists, whether it is the low word of a counter, and the
-        high word. Two levels of multiplexers make a shorter path than a single list."""
+        """Return the word at an address. Two levels of multiplexers make a shorter path than a single
+        list."""
         groups: dict[int, dict[int, tuple[Value, ...]]] = {}
         for register, word in _words(self._config):
             low, group = (number := (register.offset >> 2) + word) % _GROUP, number // _GROUP

@@ -1,4 +1,4 @@
-"""The read half of the bus: one grant per cycle, several bursts in flight, beats delivered to the reader."""
+"""The read half of the bus."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ class RequestLayout(data.StructLayout):
 
 
 class ReadChannel(wiring.Signature):
-    """The interface between a reader and the read port, seen from the reader.
+    """A reader's interface to the read port.
 
     ``valid`` requests the burst ``request``. Both may change until the port sets ``granted`` in the cycle in
     which it accepts the burst. The beats arrive later, in the order of the grants: the reader must take
@@ -59,9 +59,9 @@ class BurstLayout(data.StructLayout):
 class ReadPort(wiring.Component):
     """The AXI4 read channels, with a :class:`ReadChannel` under each reading unit's name.
 
-    In the cycle of a grant the address enters the AR register. ``stop`` prevents grants. Every beat is taken
-    at once. RLAST ends a burst. ``bad`` shows an error response, or RLAST in the wrong beat. Surplus beats
-    are dropped. ``stray`` shows a beat without a burst.
+    One burst is granted per cycle. Its address then enters the AR register. ``stop`` prevents grants. Every
+    beat is taken at once. RLAST ends a burst. ``bad`` shows an error response, or RLAST in the wrong beat.
+    Surplus beats are dropped. ``stray`` shows a beat without a burst.
 
     ``abandon`` abandons the bursts in flight. While their beats, which are dropped, are outstanding,
     ``stale`` is set. ``busy`` shows that other bursts are in flight.

@@ -1,4 +1,4 @@
-"""Register slices: registers in both directions of a channel."""
+"""Register slices for channels."""
 
 from typing import Any
 

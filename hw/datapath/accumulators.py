@@ -1,4 +1,4 @@
-"""The accumulators: a scratchpad, and the mirror that STOREs read."""
+"""The accumulators and their mirror."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -32,7 +32,7 @@ def part_of(word: Value, part: Value, bits: int) -> Value:
 
 
 class MirrorRead(wiring.Signature):
-    """Reads of the accumulators for STOREs, one beat at a time, seen from the store unit.
+    """Reads of the accumulators for STOREs.
 
     In the cycle after ``advance``, ``data`` and ``strobe`` are the beat that ``beat`` requested, with
     elements in their bus lanes, and ``sums`` the accumulators of ``slot``. Without ``advance`` they hold.
@@ -136,8 +136,7 @@ class Accumulators(Scratchpad):
     """The accumulators: two elements can be read per cycle, and beats for the kinds of STOREs in ``out``.
 
     ``result_valid`` writes ``result`` to element ``result_index``. Beats and pad words are written one cycle
-    later than in other scratchpads, so that registers fit in front of the many block RAMs. Nothing reads them
-    that early.
+    later than in other scratchpads, so that registers fit in front of the many block RAMs.
     """
 
     def __init__(self, unit_kinds: Sequence[Kind], out: Sequence[Kind], config: Config) -> None:

@@ -1,4 +1,4 @@
-"""The ALU: one operation on all lanes of an accumulator element."""
+"""The ALU."""
 
 from collections.abc import Mapping
 from functools import reduce
@@ -87,9 +87,8 @@ class Alu(wiring.Component):
         """Return the low 32 bits of a product in the last slot. ``phase`` has one bit per slot.
 
         Three partial products of the 16-bit halves matter. The low halves of two of them are added to the
-        upper half of the third, which is multiplied last. Every slot but the last multiplies with as few
-        multipliers as possible, and every slot but the first accumulates. With a slot to spare, the factors
-        come from registers.
+        upper half of the third, which is multiplied last. Every slot but the last multiplies, and every slot
+        but the first accumulates. With a slot to spare, the factors come from registers.
         """
         half = ACC_BITS // 2
         parts = [(0, 0), (half, 0), (0, half)]

@@ -1,4 +1,4 @@
-"""The scratchpad elements in each beat of a LOAD or STORE."""
+"""The beats of LOADs and STOREs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,8 +14,8 @@ from accel.hw.datapath.word_layouts import GAP_BITS, KIND_BITS, LANE_BITS, log2,
 
 
 class BeatLayout(data.StructLayout):
-    """One beat: ``take`` elements from bus lane ``lane`` on, for scratchpad elements from ``index`` on, or
-    part ``chunk`` of element ``index`` if elements are longer than a beat."""
+    """One beat: ``take`` elements from bus lane ``lane`` and ``index`` on, or part ``chunk`` of a longer
+    element ``index``."""
 
     def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
         lanes = max(kind.lanes for kind in kinds)
@@ -38,10 +38,10 @@ class PlacesLayout(data.StructLayout):
         super().__init__(
             {
                 "kind": KIND_BITS,
-                "sram": sram_bits(config),  # scratchpad element of the first data element
-                "gap": GAP_BITS,  # scratchpad elements between two rows of data
-                "lane": LANE_BITS,  # DRAM element of the first one, within its beat
-                "stride": LANE_BITS,  # DRAM elements from row to row, modulo the elements of a beat
+                "sram": sram_bits(config),  # of the first data element
+                "gap": GAP_BITS,  # between two rows of data
+                "lane": LANE_BITS,  # of the first DRAM element in its beat
+                "stride": LANE_BITS,  # from row to row, modulo a beat's elements
                 "x_size": SIZE_BITS,
                 "y_size": SIZE_BITS,
             }
@@ -49,7 +49,7 @@ class PlacesLayout(data.StructLayout):
 
 
 class BeatWalker(wiring.Component):
-    """Walks through the beats of one transfer after the other.
+    """Walks through the beats of transfers.
 
     ``start`` loads a transfer with at least one row. From the next cycle on ``beat`` is its first beat, and
     after each ``step`` the next. ``last`` marks the last beat. While stepping over it, or while ``idle``, the

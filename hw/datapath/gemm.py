@@ -1,5 +1,4 @@
-"""The GEMM core: a pipelined adder tree over products of an ``inp`` and a ``wgt`` element. For depthwise
-MACs, several ``inp`` elements are multiplied by the first columns of a ``wgt`` element."""
+"""The GEMM core."""
 
 from typing import Any
 
@@ -19,17 +18,17 @@ _READ, _PRODUCT, _SUM = 2, 2, 1
 
 
 def tap_names(config: Config) -> list[str]:
-    """Return the names of the further ``inp`` elements that a depthwise MAC reads in one cycle, and of their
-    ports."""
+    """Return the names, and port names, of the further ``inp`` elements of a depthwise MAC."""
     most = min(config.tap_banks, config.block_in)
     return [f"tap_{tap}" for tap in range(1, most)] if config.depthwise else []
 
 
 class GemmCore(wiring.Component):
-    """Computes ``sums[b][o] = sum over k of inp[b][k] * wgt[o][k]``, ``tree_stages + 1`` cycles later.
+    """A pipelined adder tree: ``sums[b][o] = sum over k of inp[b][k] * wgt[o][k]``, ``tree_stages + 1``
+    cycles later.
 
-    ``whole``, one bit per group of columns, selects that. Otherwise, the result is ``sum over t of
-    tap_t[b][o] * wgt[o][t]`` over the taps set in ``tapped``, where tap_0 is ``inp``.
+    ``whole``, one bit per group of columns, selects that. Otherwise, for depthwise MACs, the result is ``sum
+    over t of tap_t[b][o] * wgt[o][t]`` over the taps set in ``tapped``, where tap_0 is ``inp``.
     """
 
     def __init__(self, config: Config) -> None:

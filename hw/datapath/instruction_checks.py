@@ -1,5 +1,4 @@
-"""Faults of a single instruction, the hardware counterpart of
-:func:`accel.core.fault_causes.instruction_fault`."""
+"""Faults of a single instruction, as in :func:`accel.core.fault_causes.instruction_fault`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -56,7 +55,7 @@ def neighbour_fault(flags: Any, *, previous: bool, following: bool) -> Value:
 
 @dataclass(frozen=True, kw_only=True)
 class _Special:
-    """Exceptions for some kinds of LOADs or STOREs.
+    """Exceptions for some kinds of transfers.
 
     Attributes:
         unbounded: the accessed elements are not those that ``sram_base`` and the size imply.
@@ -158,8 +157,8 @@ def known_of(m: Module, unit: Unit, word: Value, mem_size: Value, config: Config
 
 
 def cause_of(m: Module, known: data.View, box: Any) -> Signal:
-    """Return the fault of an instruction: of its word, from :func:`known_of`, or of its box. The ends of the
-    box are known late in the cycle, so little logic depends on them."""
+    """Return the fault of an instruction: of its word, from :func:`known_of`, or of its box. Little logic
+    depends on the box's ends, which are known late in the cycle."""
     beyond = [
         (known.in_sram & (box.end > known.depth), Cause.SRAM_RANGE),
         (known.in_dram & (box.stop > known.room), Cause.DRAM_RANGE),
@@ -168,7 +167,7 @@ def cause_of(m: Module, known: data.View, box: Any) -> Signal:
 
 
 def inp_set_faults(setting: Any) -> list[tuple[Value, Cause]]:
-    """Return the faults of a SET of the load unit."""
+    """Return the faults of the load unit's SET."""
     low, high = (Mux(setting.unsigned, *ends) for ends in ((0, -128), (255, 127)))
     beyond = (setting.zero < low) | (setting.zero > high)
     return [((setting.opcode == Opcode.SET) & beyond, Cause.ZERO_POINT)]
@@ -177,8 +176,8 @@ def inp_set_faults(setting: Any) -> list[tuple[Value, Cause]]:
 def store_unit_faults(
     word: Value, mem_size: Value, config: Config
 ) -> tuple[list[tuple[Value, Cause]], _Bounds]:
-    """Return the faults in words of the store unit's instructions with ``post=1``, except for neighbours and
-    residuals, and the limits of their boxes."""
+    """Return the store unit's faults with ``post=1``, except for neighbours and residuals, and the limits of
+    boxes."""
     stores, loads = kinds_of(Store, Unit.STORE, config), kinds_of(Load, Unit.STORE, config)
     store, load, setting = (view(cls, config, word) for cls in (StoreReq, Load, SetOut))
     no = Const(0, 1)
@@ -225,7 +224,7 @@ def _bounded(condition: Value, bounds: _Bounds) -> _Bounds:
 
 
 def loops_faults(alu: Any, config: Config) -> list[tuple[Value, Cause]]:
-    """Return the faults of an instruction with micro-ops, viewed as an ALU instruction."""
+    """Return the faults of an instruction with micro-ops, viewed as ALU."""
     operation = (alu.opcode == Opcode.ALU) & (alu.alu_op > max(AluOp))
     reserved = []
     if config.post and not config.depthwise:

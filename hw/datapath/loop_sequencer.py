@@ -25,15 +25,15 @@ class OperationLayout(data.StructLayout):
         phase = {"phase": (config.mul_slots - 1).bit_length()} if config.mul_slots > 1 else {}
         super().__init__(
             {
-                "run": 1,  # there is a micro-op. An instruction without micro-ops takes one slot
-                "last": 1,  # the slot is the last of its instruction, which retires with it
+                "run": 1,  # an instruction without micro-ops takes one slot, too
+                "last": 1,  # retires its instruction
                 "gemm": 1,
                 "reset": 1,
                 "use_imm": 1,
                 "op": ALU_OP_BITS,
                 "imm": signed(IMMEDIATE_BITS),
                 **mac,
-                **phase,  # the slot's number within a micro-op, which runs in its last slot
+                **phase,  # a micro-op runs in its last slot
             }
         )
 
@@ -51,7 +51,7 @@ class Sequencer(wiring.Component):
     Offsets of MUL stay for ``mul_slots`` cycles. The micro-op runs in the last one. An instruction that
     begins with ``start`` presents its first micro-op in the next cycle. ``free``, a register, shows that the
     next instruction may start. While it is set, ``entry`` is loaded in every cycle, because the start is
-    known late. ``issuing`` is its complement in its own register.
+    known late. ``issuing`` is its complement.
     """
 
     def __init__(self, config: Config) -> None:
@@ -107,7 +107,7 @@ class Sequencer(wiring.Component):
             with m.Else():
                 m.d.sync += self.address.eq(self.address + 1)
 
-        # Whether the next cycle's slot is the last one, for the current instruction or for the entry.
+        # The next cycle's slot is the last, for the current instruction or for the entry.
         next_uop, next_inner, next_outer = Signal(), Signal(), Signal()
         new_uop, new_inner, new_outer, new_run = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
@@ -184,8 +184,7 @@ class Sequencer(wiring.Component):
                 ]
 
     def _steps(self, m: Module, held: Any, multiplies: Value) -> tuple[Signal, Signal]:
-        """Return whether this slot is a micro-op's last, and whether the next slot is the last of the same
-        instruction's micro-op."""
+        """Return whether this slot is a micro-op's last, and the same for the instruction's next slot."""
         steps = Signal()
         following = Signal()
         is_mul = Signal()

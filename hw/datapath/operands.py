@@ -1,4 +1,4 @@
-"""Operands of instructions with micro-ops, derived from their declarations.
+"""Operands of instructions with micro-ops.
 
 ``chosen`` is one-hot over the classes of instructions. Properties that all classes share need no multiplexer,
 and the last class is the default.

@@ -1,4 +1,4 @@
-"""The pads of a LOAD: zeros around the data, one scratchpad word after the other."""
+"""The pads of a LOAD: zeros around the data."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ class PadsLayout(data.StructLayout):
 
 
 class PadWalker(wiring.Component):
-    """Walks through the pad words of one LOAD after the other. ``start`` loads it while ``free``."""
+    """Walks through the pad words of LOADs. ``start`` loads one while ``free``."""
 
     def __init__(self, config: Config) -> None:
         self._config = config

@@ -1,4 +1,4 @@
-"""Copies of a register with large fan-out, so that no wire crosses the whole device."""
+"""Copies of a register with large fan-out."""
 
 from amaranth.hdl import Module, Signal, Value
 

@@ -1,5 +1,4 @@
-"""One lane of the store path: requantizes a sum to int8 or uint8, then adds a residual. See
-:mod:`accel.core.requantize`."""
+"""One lane of the store path, as in :mod:`accel.core.requantize`."""
 
 from typing import Any
 

@@ -47,7 +47,7 @@ class SettingLayout(data.StructLayout):
 
 
 class SlotWalker(wiring.Component):
-    """Walks through the slots of requantized beats and their operands.
+    """Walks through the slots of beats.
 
     ``start`` loads the range of PAR in the cycle in which the STORE's first beat enters the beat walker.
     ``step`` advances to the next slot. ``last`` marks the last slot of a beat. ``par_index`` and
@@ -135,7 +135,7 @@ class SlotWalker(wiring.Component):
 
 
 class RequantizeLanes(wiring.Component):
-    """The requantization lanes, which process the values of a slot in parallel.
+    """The requantization lanes.
 
     In a cycle with ``advance`` a ``slot`` is requested. In the next such cycle ``sums``, ``par`` and ``res``
     are its operands. ``stages`` such cycles later, ``result`` holds its bytes, with residuals if ``adds`` is

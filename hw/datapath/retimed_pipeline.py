@@ -11,8 +11,7 @@ from amaranth.hdl import Module, Signal, Value, ValueLike
 def spread(stages: int, steps: Sequence[int]) -> list[int]:
     """Return how many registers follow each step of logic, at least one after the last.
 
-    The longest path between two registers is as short as possible. If every step has a register, the
-    remaining ones follow the last step.
+    The longest path between two registers is as short as possible. Surplus ones follow the last step.
     """
     return list(_spread(stages, tuple(steps)))
 
@@ -39,8 +38,7 @@ class Pipeline:
     step in between.
 
     Args:
-        steps: relative delay of each call of :meth:`step`, and finally of the logic before the register of
-            the last results.
+        steps: relative delay of each call of :meth:`step`, and of the logic after the last.
         stages: cycles from the first step's operands to the last step's results.
     """
 

@@ -1,7 +1,7 @@
 """Scratchpads: written by beats or by whole elements, read by element or, for STOREs, by beat.
 
-Banks divide the elements by index so that a beat touches each bank at most once. Elements longer than a beat
-are written in parts with lane enables. A read takes a cycle and returns the data of earlier cycles.
+Banks divide the elements by index so that a beat touches each at most once. Elements longer than a beat are
+written in parts with lane enables. A read takes a cycle and returns the data of earlier cycles.
 """
 
 from collections.abc import Mapping, Sequence
@@ -171,14 +171,13 @@ class Scratchpad(wiring.Component):
     """One scratchpad.
 
     Args:
-        unit_kinds: the kinds of transfers of its unit, as numbered by ``beat.kind``.
-        copies: number of elements that can be read per cycle.
+        unit_kinds: as numbered by ``beat.kind``.
+        copies: elements that can be read per cycle.
         paced: adds a port ``advance``, without which no element is read and read elements hold.
         circular: the first element follows the last one. A transfer writes at most all elements.
-        taps: names of elements that can be read together with element 0, each from its own bank. There are at
-            least ``tap_banks`` banks.
-        late: delays writes by a cycle, so that registers fit in front of the block RAMs. Nothing reads the
-            data that early.
+        taps: names of elements that can be read together with element 0, from other ones of at least
+            ``tap_banks`` banks.
+        late: delays writes by a cycle, for registers in front of the block RAMs.
 
     ``beat_valid`` writes the elements of ``beat`` from ``data``. ``word_valid`` writes the whole element
     ``word_index``. ``read_n`` and the port with a tap's name read one element each. If two of them are in one
@@ -289,10 +288,11 @@ class Scratchpad(wiring.Component):
         self.mirror(m, writes)
         return m
 
-    def mirror(self, m: Module, writes: Sequence[Write]) -> None: ...
+    def mirror(self, m: Module, writes: Sequence[Write]) -> None:
+        """Register a follower of the write ports."""
 
     def _read(self, m: Module, writes: list[Write], indices: Sequence[Value], copy: int) -> list[Value]:
-        """Read elements. A bank serves the first index that lies in it."""
+        """A bank serves the first index that lies in it."""
         shape = self.layout
         elements = []
         for number, write in enumerate(writes):
@@ -323,7 +323,7 @@ class Scratchpad(wiring.Component):
 
 
 def access_ports(unit: Unit, config: Config) -> dict[str, Any]:
-    """Return the ports for :class:`Access` to a unit's scratchpads."""
+    """Return a unit's ports for :class:`Access`."""
     pads = (pad for pad in scratchpad_specs.SCRATCHPADS.values() if pad.filled_by is unit)
     return {f"{pad}_access": In(Access(pad, config)) for pad in pads}
 

@@ -1,4 +1,4 @@
-"""The memories of LOADs and STOREs, as the transfer hardware numbers them.
+"""The memories of LOADs and STOREs in the transfer hardware.
 
 A transfer's *kind* is the index of its memory in the unit's list. Element sizes are constants of the kind, so
 arithmetic with them is shifts.

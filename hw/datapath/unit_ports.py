@@ -1,4 +1,4 @@
-"""Ports that a component has once for each of several units."""
+"""Ports for each of several units."""
 
 from typing import Any
 

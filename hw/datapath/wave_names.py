@@ -1,4 +1,4 @@
-"""Instructions and states as ASCII text in waves. For simulation only."""
+"""Instructions and states as text in waves."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -35,8 +35,8 @@ NOTHING = "-"
 def mnemonics(
     classes: Mapping[int, type[Instruction]], variants: Mapping[tuple[int, int, int], type[Instruction]]
 ) -> Iterator[tuple[int, int | None, str]]:
-    """Return opcode, memory or ALU operation, and name of every instruction. Of several with the same
-    numbers, the first is right."""
+    """Return opcode, memory or ALU operation, and name. Of several with the same numbers, the first is
+    right."""
     for (opcode, memory, part), cls in variants.items():
         if not part:
             yield opcode, memory, cls().mnemonic
@@ -80,8 +80,8 @@ class Names(wiring.Component):
     """Drives texts: ``{unit}_state``, and ``fetch_next``, the dispatched instruction. For load, compute and
     store, ``{unit}_next`` is the head of the queue, and ``{unit}_last`` the instruction that started last.
 
-    Inputs per unit: whether it is ``busy`` or waits for ``memory`` or a ``token``, the ``word`` of its next
-    instruction, whether that is ``valid``, and its ``start``.
+    Each unit has inputs: it is ``busy`` or waits for ``memory`` or a ``token``, and ``word``, ``valid`` and
+    ``start`` of its next instruction.
     """
 
     def __init__(self, config: Config) -> None:

@@ -1,5 +1,4 @@
-"""Views of instruction and micro-op words, derived from :mod:`accel.core.isa`, and the sizes that follow from
-them."""
+"""Views of instruction and micro-op words, and their sizes."""
 
 from typing import Any
 
@@ -92,9 +91,9 @@ class BoxLayout(data.StructLayout):
 
 
 class PlacedLayout(data.StructLayout):
-    """The part of a :class:`BoxLayout` that queues store, as wide as scratchpad indices. Larger values belong
-    to a faulty instruction, or to a LOAD that RES cannot hold. They are cut off, except that ``elements``
-    saturates. ``elements`` is 0 if nothing moves."""
+    """A :class:`BoxLayout` in queues, as wide as scratchpad indices. Larger values, of faults and of LOADs
+    that RES cannot hold, are cut off, except that ``elements`` saturates. ``elements`` is 0 if nothing
+    moves."""
 
     def __init__(self, config: Config) -> None:
         names = ("elements", "end", "body", "head", "tail")
@@ -125,15 +124,14 @@ class EntryLayout(data.StructLayout):
 
 
 class SizesLayout(data.StructLayout):
-    """The factors of a LOAD or STORE: elements of a padded row, rows of pads above and below, and the rows
-    after the first."""
+    """The factors of a LOAD or STORE: elements of a padded row, rows of pads, and rows after the first."""
 
     def __init__(self) -> None:
         super().__init__({"width": _PADDED_BITS, "pads_y": GAP_BITS, "rows": SIZE_BITS})
 
 
 def measure(m: Module, transfer: Any, *, padded: Value | None = None) -> data.View:
-    """Return the factors. Arguments as for :func:`multiply_out`."""
+    """Return the factors for :func:`multiply_out`."""
     sizes = Signal(SizesLayout())
     top, bottom, left, right = _pads(transfer, padded)
     m.d.comb += [
@@ -168,7 +166,7 @@ def multiply_out(
 
 
 def add_up(m: Module, transfer: Any, products: data.View, *, padded: Value | None = None) -> data.View:
-    """Return the box that follows from the products. Arguments as for :func:`multiply_out`."""
+    """Return the box that follows from the products."""
     box = Signal(BoxLayout())
     _, _, left, right = _pads(transfer, padded)
     m.d.comb += [

@@ -38,8 +38,8 @@ class ReadBeat:
 
 @dataclass
 class Memory:
-    """The memory at the AXI port. In each cycle, :meth:`offer` sets the signals that memory drives. Then the
-    ``*_taken`` methods report the transfers."""
+    """The memory at the AXI port. In each cycle, :meth:`offer` sets its signals, then ``*_taken`` report the
+    transfers."""
 
     config: Config
     behaviour: Behaviour
@@ -62,15 +62,13 @@ class Memory:
 
     @property
     def quiet(self) -> bool:
-        """All requests have been answered."""
         return not (self._reads or self._writes or self._beats or self._responses)
 
     def ready(self) -> bool:
-        """Return whether a channel accepts an offer in this cycle."""
         return not self.behaviour.hostile or self._toss()
 
     def offer(self) -> None:
-        """Offer a beat of read data and a write response. Offers stay until they are accepted."""
+        """Offer a beat of read data and a write response until they are accepted."""
         if self.beat is None and self._reads and self._reads[0].earliest <= self.now and self.ready():
             burst = self._reads[0]
             bad = burst.ordinal == self.behaviour.bad_read and burst.done == self.behaviour.bad_beat

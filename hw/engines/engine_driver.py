@@ -153,16 +153,13 @@ class Engine(ABC):
 
         Args:
             config: its :data:`~accel.core.config.RUN_FIELDS` apply to this run.
-            dram: memory, which the run changes.
             address: address of the first instruction.
-            length: number of instructions.
             contents: scratchpads before the run, by default unchanged.
             max_cycles: a longer run ends with the cause ``limit``.
             behaviour: of memory, by default the timing contract's.
-            record: whether to record events.
             patience: clock cycles after which a run that has not ended is abandoned.
             progress: called with the run's cycle. An exception abandons the run.
-            stop_at: software stops the run in this cycle or later.
+            stop_at: software stops the run then or later.
             bus_timeout: cycles without a transfer, while memory owes one, that end the run, or 0 for no
                 limit.
 
@@ -239,7 +236,6 @@ class Engine(ABC):
                 )
 
     def _await(self, patience: int, progress: Progress | None, stop_at: int | None) -> None:
-        """Simulate in slices that are short enough to be interrupted."""
         size = _FIRST_SLICE
         done = 0
         while True:

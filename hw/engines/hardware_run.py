@@ -1,4 +1,4 @@
-"""The result of a run on the hardware, and the behaviour of memory."""
+"""Results of a run, and the behaviour of memory."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -48,11 +48,10 @@ class Behaviour:
     """Behaviour of memory and bus.
 
     Attributes:
-        hostile: withdraw ready and answer late, at random. Otherwise memory follows the timing contract, and
-            cycles equal the simulator's.
-        bad_read: the read burst, counted from 0, whose beat ``bad_beat`` has an error response.
+        hostile: withdraw ready and answer late, at random. Otherwise cycles equal the simulator's.
+        bad_read: the read burst, from 0, whose beat ``bad_beat`` has an error response.
         bad_write: the write burst with an error response.
-        short_read: the read burst whose RLAST comes one beat early, in its last beat.
+        short_read: the read burst whose RLAST comes one beat early.
         surplus_read: the read burst whose RLAST comes with one beat too many.
     """
 

@@ -1,8 +1,7 @@
-"""Cache of compiled models in the user's cache folder.
+"""Cache of compiled models.
 
-A model's key covers everything that it is built from: the configuration except for per-run settings, the
-sources of the hardware and of the machine's definition, the harness, tools and options. It is built once,
-also if several processes request it, and its file is complete or absent.
+A model's key covers everything that it is built from: the configuration without per-run settings, all
+sources, tools and options. It is built once, also by several processes, and its file is complete or absent.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""``model.h``: the native harness's accessors for the ports of the simulation top."""
+"""``model.h``: accessors of the native harness."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ _SCALAR_BITS = 64
 
 
 def ports(config: Config) -> dict[str, tuple[bool, int]]:
-    """Return for each port of the simulation top whether it is an input, and its width."""
+    """Return each port's direction, True for inputs, and width."""
     found = {"rst": (True, 1)}
     for name, member in simulation_ports(config).items():
         found[name] = (member.flow is Flow.In, Shape.cast(member.shape).width)

@@ -65,7 +65,7 @@ def open_engine(
     """Open a simulated machine after reset.
 
     Args:
-        name: the engine, by default the first one that can write the wave file.
+        name: by default the first engine that can write the wave file.
         optimize: the C++ compiler's optimization level, by default ``$ACCEL_OPTIMIZE``, or 3, or 2 with
             waves.
         wave: a VCD or FST file to write. A save file for GTKWave is written next to it, unless one exists.

@@ -62,7 +62,6 @@ class PysimEngine(Engine):
 
     @contextmanager
     def _wave_errors(self) -> Iterator[None]:
-        """Convert an error of the wave file, and stop writing waves."""
         try:
             yield
         except OSError as error:

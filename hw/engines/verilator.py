@@ -156,7 +156,6 @@ def sources(
 
     Args:
         flags: compiler flags for the library, without those for waves.
-        form: the format of waves, ``vcd`` or ``fst``.
     """
     from accel.hw.export.verilog import HAS_MEMORY, MEMORY_MODEL, verilog_text  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Wave files and their errors, and save files for GTKWave with the interesting signals."""
+"""Wave files and their save files for GTKWave."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""The core with register slices and an AXI-style reset at its border."""
+"""The core with register slices and an AXI-style reset."""
 
 from typing import Any
 

@@ -4,8 +4,8 @@ from amaranth.hdl import ClockDomain, ClockSignal, DomainRenamer, Instance, Modu
 
 
 def globally_reset(m: Module, name: str, reset: ValueLike) -> DomainRenamer:
-    """Return a transformer that puts a part into its own clock domain, with the same clock and this reset,
-    from registers.
+    """Return a transformer that gives a part its own clock domain: the same clock, and this reset from
+    registers.
 
     Reset reaches thousands of registers, but the tools use global wires for clocks only. The result is for
     synthesis only: simulation sees the edge of the other clock later.

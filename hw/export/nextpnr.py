@@ -1,7 +1,7 @@
-"""nextpnr for an ECP5-85F: finding it, running it and reading its output.
+"""nextpnr for an ECP5-85F.
 
-The extra brings a nextpnr in WebAssembly. A native one is several times as fast and is preferred: the program
-in ``ACCEL_NEXTPNR``, or ``nextpnr-ecp5`` on the path.
+The extra brings one in WebAssembly. A native one is several times as fast and preferred: ``ACCEL_NEXTPNR``,
+or ``nextpnr-ecp5`` on the path.
 """
 
 import importlib.metadata
@@ -69,17 +69,13 @@ def program(need: str) -> Path:
 
 
 def version() -> str:
-    """Return nextpnr's version, or empty if there is none."""
+    """Return nextpnr's version, or empty."""
     return native_version() or installed(_PACKAGE)
 
 
 def run(path: Path, arguments: Sequence[str], folder: Path, log: str, note: Note = lambda _: None) -> str:
-    """Place and route in a folder, with the next placer if routing fails. The last placer's design is routed
-    to the end.
-
-    Args:
-        arguments: in addition to device, placer, router and log.
-        log: name of the log file, which is overwritten.
+    """Place and route in a folder, with the next placer if routing fails. The last one's design is routed to
+    the end.
 
     Returns:
         The placer of the routed design, one of :data:`PLACERS`.

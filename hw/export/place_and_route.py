@@ -95,11 +95,11 @@ class Placement:
     """A design, placed and routed with one seed.
 
     Attributes:
-        own_seed: nextpnr's seed, which differs if the first placement was poor.
-        target: the final target in MHz, after unreachable ones, or None.
+        own_seed: nextpnr's seed after poor placements.
+        target: the final target in MHz, or None.
         resources: number of each of :data:`RESOURCES` after packing, without the registers around the design.
-        parts: the same for each part, for example ``store.lanes``, and ``""`` for the remainder. A cell
-            belongs to the part whose signal it drives.
+        parts: the same for each part that drives the cells, for example ``store.lanes``, and ``""`` for the
+            remainder.
     """
 
     seed: int
@@ -113,7 +113,6 @@ class Placement:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Placement":
-        """Return a placement from its JSON form."""
         hops = (Hop(**{**hop, "sources": tuple(hop["sources"])}) for hop in data["path"])
         return cls(**{**data, "path": tuple(hops)})
 
@@ -122,9 +121,6 @@ class Design:
     """A design that can be placed with any number of seeds.
 
     Args:
-        component: a component with one clock and one reset.
-        folder: folder of netlists and placements, created if missing.
-        name: base name of files in the folder.
         target: the frequency to reach in MHz. Routing repeats until it is reached, or else lowers the target.
             By default routing ends at the first legal solution.
     """
@@ -155,12 +151,11 @@ class Design:
         self._synthesizing = threading.Lock()
 
     def placed(self) -> list[Placement]:
-        """Return existing placements by seed."""
         found = [self._read(path) for path in self._folder.glob("seed-*.json")]
         return sorted(found, key=lambda placement: placement.seed)
 
     def place(self, seed: int, note: Note = lambda _: None) -> Placement:
-        """Place and route with a seed, unless that is done. A large core takes many minutes."""
+        """Place and route with a seed, unless that is done, in many minutes for a large core."""
         kept = self._folder / f"seed-{seed}.json"
         if kept.exists():
             return self._read(kept)
@@ -185,8 +180,7 @@ class Design:
         return placement
 
     def _place(self, program: Path, seed: int, arguments: list[str], log: str, note: Note) -> dict[str, Any]:
-        """Run nextpnr, with further seeds if a placement is poor. Return the attributes of :class:`Placement`
-        that describe how it was made."""
+        """Run nextpnr, with further seeds if a placement is poor. Return attributes of :class:`Placement`."""
         for again in range(_PLACINGS):
             own = seed + again * _OTHER_SEED
             whole = [*arguments, "--seed", str(own)]
@@ -201,8 +195,7 @@ class Design:
     def _route(
         self, program: Path, arguments: list[str], log: str, note: Note, *, picky: bool
     ) -> tuple[float | None, str]:
-        """Run nextpnr, with lower targets if routing does not terminate. Return the reachable target, and the
-        placer."""
+        """Run nextpnr, with lower targets until routing terminates. Return target and placer."""
         target = self._target
         if target is None:
             return None, nextpnr.run(program, [*arguments, *_aim(None)], self._folder, log, note)
@@ -224,8 +217,7 @@ class Design:
         raise EngineError(f"not even {lowest:g} MHz are reached; ask for less")
 
     def synthesize(self, note: Note = lambda _: None) -> Path:
-        """Make the netlist if it does not exist, in a minute for a large core. Of seeds in parallel, the
-        first makes it."""
+        """Make the netlist if it does not exist. Of parallel seeds, the first makes it."""
         netlist = self._folder / "netlist.json"
         with self._synthesizing:
             if not netlist.exists():
@@ -272,7 +264,6 @@ def parse(*, report: Any, placed: Any, statistics: Any, **made: Any) -> Placemen
 
     Args:
         statistics: from Yosys' ``stat -json``, with the design and the surrounding registers as two modules.
-        made: the attributes that describe how it was made.
     """
     around = statistics["modules"][f"\\{_TOP}"]["num_cells_by_type"]
     outside = {"slots": around.get("LUT4", 0), "flip_flops": around.get("TRELLIS_FF", 0)}
@@ -313,7 +304,6 @@ def _hops(path: list[dict[str, Any]]) -> Iterator[Hop]:
 
 
 def _line(source: str) -> str | None:
-    """Return a source line such as ``hw/core.py:155``, or None outside the hardware's sources."""
     for root in (_HARDWARE, _HARDWARE.resolve()):
         if source.startswith(f"{root}{os.sep}"):
             return f"hw/{source[len(str(root)) + 1 :]}"

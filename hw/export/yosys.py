@@ -23,7 +23,6 @@ def rtlil_text(
     """Return a component with its ports as RTLIL, with ``name`` as top module.
 
     Args:
-        platform: passed to each part when it is elaborated.
         sources: keep the source location of each object.
     """
     with _uncollected():

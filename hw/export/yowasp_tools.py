@@ -24,8 +24,7 @@ def tool(name: str, need: str, extra: Extra) -> Path:
 
 @cache
 def _prepare(path: Path) -> None:
-    """Let a program compile itself on first use, which takes all cores for a while. Other processes wait.
-    Errors show when the program is used."""
+    """Let a program compile itself on first use, which takes all cores for a while. Others wait."""
     with locked(Path(tempfile.gettempdir(), f"accel-{os.getuid()}-{path.name}.lock")):
         run_program([str(path), "--version"])
 

@@ -1,4 +1,4 @@
-"""Claims about a component, and assumptions about its environment."""
+"""Claims and assumptions about a component."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,8 +26,7 @@ from accel.hw.formal.open_component import Opened
 class Claims(Elaboratable):
     """A component, assumptions about its inputs, and claims that hold in every cycle.
 
-    Inputs have any value that no assumption excludes, in every cycle. The only reset is before the first
-    cycle.
+    Inputs have any value that no assumption excludes. The only reset is before the first cycle.
 
     Attributes:
         inside: the component with access to its internal signals.
@@ -44,18 +43,17 @@ class Claims(Elaboratable):
         self.assume(~ResetSignal())
 
     def claim(self, name: str, holds: ValueLike) -> None:
-        """Add a property on which another part relies."""
+        """Add a property for other parts."""
         self.claimed.append(name)
         self._module.d.comb += Assert(holds, name)
 
     def lemma(self, name: str, holds: ValueLike) -> None:
-        """Add a property that induction needs, since it excludes unreachable states that satisfy the claims.
-        It is proven together with them."""
+        """Add a property that excludes unreachable states for the induction, and prove it, too."""
         self._module.d.comb += Assert(holds, f"lemma: {name}")
 
     def queue(self, path: str, depth: int) -> list[tuple[Value, Signal]]:
-        """Return for each place of a :class:`~accel.hw.datapath.queue.Queue` whether it holds an entry, and
-        the entry's bits. An empty path is the component itself."""
+        """Return for each place of a queue whether it holds an entry, and its bits. An empty path is the
+        component."""
         prefix = f"{path}." if path else ""
         first, tail, count = (self.inside.signal(f"{prefix}{name}") for name in ("first", "tail", "count"))
         behind = first + count
@@ -73,17 +71,16 @@ class Claims(Elaboratable):
         self._module.d.comb += Assume(holds)
 
     def rely(self, holds: ValueLike) -> None:
-        """Add an assumption that another proof claims about a part."""
+        """Assume another proof's claim."""
         self.assume(holds)
 
     def free(self, shape: ShapeLike, name: str) -> Signal:
-        """Return a value that may be anything in every cycle."""
         signal = Signal(shape, name=name)
         self._free.append(signal)
         return signal
 
     def cut(self, path: str) -> Signal:
-        """Return an internal signal without its driver: it may be anything in every cycle."""
+        """Remove a signal's driver: it may be anything in every cycle."""
         signal = self.inside.cut(path)
         self._free.append(signal)
         return signal

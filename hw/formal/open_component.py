@@ -1,4 +1,4 @@
-"""A component whose internal signals are accessible by name."""
+"""A component with its internal signals."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,7 +25,6 @@ class Opened(Elaboratable):
         return self._fragment
 
     def inputs(self) -> dict[str, Value]:
-        """Inputs by path, including those of interfaces."""
         ports = self.component.signature.flatten(self.component)
         return {".".join(map(str, path)): value for path, member, value in ports if member.flow is Flow.In}
 
@@ -59,7 +58,6 @@ class Opened(Elaboratable):
         return word
 
     def cut(self, path: str) -> Signal:
-        """Return a signal without its driver, so that proofs consider every value."""
         signal = self.signal(path)
         statements = self._part(path.split(".")[:-1]).statements["comb"]
         drives = [one for one in statements if isinstance(one, Assign) and one.lhs is signal]

@@ -1,4 +1,4 @@
-"""Proofs about the bursts of LOADs and STOREs: lengths, pages and rows."""
+"""Proofs about lengths, pages and rows of bursts."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -35,7 +35,7 @@ def walks(claims: Claims, config: Config, path: str = "") -> None:
 
 
 def bursts(config: Config, cls: type[Transfer], unit: Unit) -> Claims:
-    """Claim properties of the bursts of any sequence of transfers of a unit."""
+    """Claim properties of the bursts of a unit's transfers."""
     kinds = kinds_of(cls, unit, config)
     component = BurstWalker(kinds, config)
     claims = Claims(component)

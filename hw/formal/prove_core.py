@@ -1,4 +1,4 @@
-"""Proofs about the whole core: tokens, AXI rules at its pins, and the result of a run."""
+"""Proofs about the whole core."""
 
 from functools import partial
 
@@ -44,11 +44,9 @@ def core(config: Config) -> Claims:
 
 
 def _offers(claims: Claims) -> None:
-    """Return the offers of an abandoned run that the bus has not taken. A register reports them one cycle
-    late.
+    """Claim that a register reports an abandoned run's offers one cycle late.
 
     A complete run has none: a unit with nothing in flight is owed nothing, as the proofs of "progress" claim.
-    The proof of "writes" claims where bursts are on their way.
     """
     inside = claims.inside
     going, running, halted, settled, since = (

@@ -101,7 +101,6 @@ def _parts_in_flight(
     *,
     shared: bool,
 ) -> Value:
-    """Claim that every transfer in flight has a place. Return whether pads are being written."""
     inside = claims.inside
     flying = numbered(claims, depth, component.flush)
     active, flushed = inside.signal("beats.active"), claims.before(component.flush)

@@ -2,7 +2,7 @@
 instruction.
 
 Together with :mod:`~accel.hw.formal.prove_termination`: on a bus that takes offers and answers requests,
-every run ends, with success or with an error. If units wait only for tokens, the error is a deadlock.
+every run ends, at worst with an error, for example a deadlock.
 """
 
 from functools import partial
@@ -138,7 +138,7 @@ def ending() -> Claims:
 
 
 def stalls(config: Config) -> Claims:
-    """Claims for a core with any program, whose units satisfy their own claims."""
+    """Claims for a core whose units satisfy their own claims."""
     component = Core(config)
     claims = Claims(component)
     inside = claims.inside

@@ -76,7 +76,6 @@ def led_queue(depth: int) -> Claims:
 def _in_order(
     claims: Claims, enqueue: Any, flush: Value, pop: Value, entries: Value, head: Value, depth: int
 ) -> None:
-    """Claim the order of entries of a queue with its head in registers and the rest in ``behind``."""
     inside, places = claims.inside, max(1, depth - 1)
     claims.queue("behind", places)
     inside_now, ahead, pushed = _one_push(claims, enqueue, flush, pop, entries, depth)
@@ -92,8 +91,7 @@ def _in_order(
 def _one_push(
     claims: Claims, enqueue: Any, flush: Value, pop: Value, entries: Value, depth: int
 ) -> tuple[Signal, Signal, Signal]:
-    """Track one arbitrary push of ``enqueue.data``: return whether it is still inside, how many entries
-    precede it, and its data."""
+    """Track one arbitrary push: return whether it is inside, how many entries precede it, and its data."""
     inside_now = claims.register(1, "inside_now")
     ahead = claims.register(range(depth + 1), "ahead")
     pushed = claims.register(8, "pushed")

@@ -1,7 +1,7 @@
 """Proofs about a requantization lane: rounding, shifts and bounds.
 
-A solver cannot multiply 24 by 24 bits. So arbitrary values replace the product and the sum of the residual's
-products, and everything before and after them is compared with the definition.
+A solver cannot multiply 24 by 24 bits. So arbitrary values replace the products, and everything before and
+after them is compared with the definition.
 """
 
 from typing import Any

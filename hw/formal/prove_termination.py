@@ -31,8 +31,7 @@ class _Walkers(wiring.Component):
     """The burst walker and the beat walker over the same sequence of transfers.
 
     ``start`` begins ``rows``. ``step`` advances by a beat, and by its burst with the burst's last beat. A
-    walker's output depends only on its steps, not on their cycles, so it is the same if bursts are requested
-    ahead of their beats.
+    walker's output depends only on its steps, so bursts may be requested ahead of their beats.
     """
 
     def __init__(self, kinds: list[Kind], config: Config) -> None:

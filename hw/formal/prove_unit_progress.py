@@ -1,4 +1,4 @@
-"""Proofs of progress for units with queues, whose loaders and walkers satisfy their own claims."""
+"""Proofs of progress for units whose loaders and walkers satisfy their own claims."""
 
 from amaranth.hdl import Const, Mux, Value
 

@@ -1,4 +1,4 @@
-"""Counters of each unit's cycles by state, and of the bytes on the bus."""
+"""Counters of cycles and of bytes on the bus."""
 
 from typing import Any
 
@@ -54,7 +54,6 @@ class CycleCounters(wiring.Component):
         return m
 
     def _shift(self, name: str) -> int:
-        """Return the shift from beats to bytes."""
         return log2(self._config.bus_bytes) if name in MOVED else 0
 
     @staticmethod

@@ -1,5 +1,4 @@
-"""Dispatch between fetch and the queues: multiplies out the sizes of LOADs and STOREs, and checks
-instructions."""
+"""Dispatch between fetch and the queues."""
 
 from typing import Any
 
@@ -28,15 +27,13 @@ from accel.hw.units.unit_interfaces import Fetched
 
 
 class _MovingLayout(data.StructLayout):
-    """Whether a LOAD or STORE moves anything, whether it moves data, and whether it has pads between rows."""
-
     def __init__(self) -> None:
         super().__init__({"kind": KIND_BITS, "moves": 1, "data": 1, "gaps": 1})
 
 
 class Dispatch(wiring.Component):
-    """Passes an instruction that fetch pushes in cycle t to its unit's queue in cycle t +
-    ``dispatch_stages``, through the port with the unit's name.
+    """Multiplies out and checks instructions: one pushed in cycle t reaches its unit's queue in t +
+    ``dispatch_stages``.
 
     The registers lie after the products, after their sums and the checks of the word, and after the final
     products. ``busy`` shows that one holds an instruction, ``oldest`` is the index of the first.
@@ -100,7 +97,6 @@ class Dispatch(wiring.Component):
         return m
 
     def _known(self, m: Module, unit: Value, word: Value) -> Value:
-        """Check a word while the ends of its box are added up."""
         known = Signal(WordLayout(self._config))
         for worker in WORKERS:
             its = known_of(m, worker, word, self.mem_size, self._config)
@@ -128,7 +124,6 @@ class Dispatch(wiring.Component):
         return Value.cast(moving)
 
     def _end(self, transfer: Any, box: data.View) -> Value:
-        """Return the end of the accessed scratchpad range, or of PAR for STOREs that requantize."""
         if not self._config.post:
             return Value.cast(box.end)
         store = view(StoreReq, self._config, Value.cast(transfer))

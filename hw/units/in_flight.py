@@ -1,4 +1,4 @@
-"""Transfers in flight in one unit: started, not yet retired, in order."""
+"""Transfers in flight: started, not yet retired."""
 
 from typing import Any
 

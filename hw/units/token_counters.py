@@ -27,7 +27,7 @@ class TokenAccess(wiring.Signature):
 
 
 def connect_tokens(m: Module, unit: Any, config: Config) -> None:
-    """Connect a unit so that it takes tokens with each start and gives tokens with each retirement."""
+    """Take tokens with each start of a unit, and give tokens with each retirement."""
     flags = view(Instruction, config, unit.issue.entry.word)
     retired = unit.retirement.retired
     m.d.comb += [
@@ -39,7 +39,7 @@ def connect_tokens(m: Module, unit: Any, config: Config) -> None:
 
 
 def token_counters(unit: Unit) -> tuple[Sequence[Counter | None], Sequence[Counter | None]]:
-    """Return the counters that a unit pops from and pushes to, for the previous and the next unit."""
+    """Return the counters that a unit pops and pushes, previous unit first."""
     ends = {(counter.source, counter.target): counter for counter in Counter}
     neighbours = (unit.previous, unit.next)
     pops = [None if n is None else ends[n, unit] for n in neighbours]

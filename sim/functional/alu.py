@@ -116,7 +116,7 @@ def _apply(op: int, target: Acc, operand: Acc | np.int32) -> None:
 
 
 def alu_general(acc: Acc, instruction: Alu, uops: UopArray, shape: LoopShape, count: int) -> None:
-    """Execute the first ``count`` micro-ops of any instruction, in linear time."""
+    """Execute the first ``count`` micro-ops in linear time."""
     operation = OPERATIONS[instruction.alu_op]
     for indices in index_chunks(uops, shape, count):
         dst, src = indices[:, 0], indices[:, 1]

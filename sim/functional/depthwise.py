@@ -1,7 +1,6 @@
 """Depthwise MAC: ``acc[dst][b][o] += sum over t of inp[src + t * step][b][o] * wgt[wgt][o][t]``.
 
-Each accumulator is the sum of few products. So arrays of all accumulators are multiplied tap by tap, as
-int32. Sums wrap modulo 2**32, so the order does not matter.
+All accumulators are computed tap by tap, as int32. The order does not matter, since sums wrap modulo 2**32.
 """
 
 from dataclasses import dataclass
@@ -97,7 +96,7 @@ def depthwise_box(box: Box, shape: LoopShape, *, overwrite: bool) -> DepthwiseBo
 def depthwise_general(
     pads: Scratchpads, uops: UopArray, shape: LoopShape, count: int, *, overwrite: bool = False
 ) -> None:
-    """Execute the first ``count`` micro-ops of any depthwise MAC, in linear time."""
+    """Execute the first ``count`` micro-ops in linear time."""
     for chunk in index_chunks(uops, shape, count):
         dst, src, wgt = (last_writers(chunk) if overwrite else chunk).T
         sums = np.zeros((len(dst), *pads.acc.shape[1:]), dtype=np.int32)

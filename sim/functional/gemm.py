@@ -40,7 +40,7 @@ class _View(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class GemmBox:
-    """An affine box of micro-ops as one matrix product, independent of scratchpad contents.
+    """An affine box of micro-ops as one matrix product.
 
     Rows are the axes that move dst and src, columns dst and wgt, reduce axes src and wgt. The operands are
     gathered as (batch of products, rows, reduce) and (.., columns, reduce).
@@ -67,7 +67,7 @@ class GemmBox:
 
 
 class Product(NamedTuple):
-    """A matrix product with views of its operands and of the accumulators."""
+    """A matrix product with views of operands and accumulators."""
 
     box: GemmBox
     inp: npt.NDArray[Any]
@@ -172,7 +172,7 @@ def _view(
 def gemm_general(
     pads: Scratchpads, uops: UopArray, shape: LoopShape, count: int, *, overwrite: bool = False
 ) -> None:
-    """Execute the first ``count`` micro-ops of any instruction, in linear time."""
+    """Execute the first ``count`` micro-ops in linear time."""
     for indices in index_chunks(uops, shape, count):
         _accumulate(pads, last_writers(indices) if overwrite else indices, overwrite)
 

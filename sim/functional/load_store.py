@@ -1,4 +1,4 @@
-"""LOAD and STORE: rows of elements between DRAM and the scratchpads."""
+"""LOADs and STOREs."""
 
 from typing import Any, NamedTuple
 

@@ -1,8 +1,8 @@
 """The iteration space of a GEMM or ALU instruction as a box of axes.
 
 An instruction is two hardware loops around a list of micro-ops, which is usually regular: an *affine box*, in
-which each index is a base plus the sum of iteration times stride over some axes. A few array operations on
-strided views execute it. For example, micro-ops with dst 0, 1, 2, 10, 11, 12 have the base 0 and the axes (2
+which each index is a base plus the sum of iteration times stride over some axes. Array operations on strided
+views execute it. For example, micro-ops with dst 0, 1, 2, 10, 11, 12 have the base 0 and the axes (2
 iterations, stride 10) and (3 iterations, stride 1).
 """
 
@@ -131,7 +131,6 @@ def _masked(strides: Triple, used: tuple[bool, bool, bool]) -> Triple:
 
 
 def _factor_axes(rows: UopArray) -> list[Axis] | None:
-    """Return the axes, outermost first, whose box enumerates ``rows`` in order, or None."""
     axes: list[Axis] = []
     while len(rows) > 1:
         step = rows[1] - rows[0]
@@ -179,8 +178,7 @@ def strided(array: npt.NDArray[Scalar], base: int, axes: list[tuple[int, int]]) 
 
 
 def is_injective(axes: list[tuple[int, int]]) -> bool:
-    """Whether no two points of the box (extent, stride) are the same element. False is also possible
-    otherwise."""
+    """Whether no two points of the box (extent, stride) are the same element, or False if unclear."""
     reach = 0
     for extent, stride in sorted(axes, key=lambda axis: abs(axis[1])):
         if abs(stride) <= reach:

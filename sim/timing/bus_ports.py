@@ -1,4 +1,4 @@
-"""The two halves of the bus: the read port with its arbiter, and the write port.
+"""The read port with its arbiter, and the write port.
 
 Read burst i::
 
@@ -38,7 +38,7 @@ from accel.sim.timing.periodic_state import (
 
 
 class BurstRecord(NamedTuple):
-    """One burst as it happened. ``instruction`` is its index, or that of a fetch burst's first one."""
+    """One burst. ``instruction`` is its index, or that of a fetch burst's first one."""
 
     unit: Unit
     writes: bool
@@ -56,7 +56,7 @@ class BurstRecord(NamedTuple):
 
 
 class BurstLog(PeriodicState):
-    """The reads, or the writes, of one unit in the order of their grants: one entry in each column."""
+    """One unit's reads, or its writes, in the order of their grants."""
 
     COLUMNS: ClassVar[Mapping[str, str]] = {
         "instructions": INSTRUCTION,
@@ -153,8 +153,7 @@ class Requester(PeriodicState):
         raise NotImplementedError
 
     def on_granted(self, count: int) -> None:
-        """Note that the first ``count`` pending bursts, at least one, are granted, and set
-        :attr:`request`."""
+        """Note grants of the first ``count`` pending bursts, and set :attr:`request`."""
         raise NotImplementedError
 
 
@@ -182,7 +181,6 @@ class ReadPort(PeriodicState):
         return floor - base, *(relative_cycle(last, floor - 1, base) for last in recent)
 
     def next_grant(self) -> int:
-        """Return the cycle of the next grant of a known request, or NEVER."""
         return max(self._next_grant, min(requester.request for requester in self._requesters))
 
     def grant(self, cycle: int, end: int) -> None:
@@ -235,12 +233,7 @@ class WritePort(PeriodicState):
         )
 
     def grant(self, request: int, instruction: int, beats: Sequence[int], pace: int, log: BurstLog) -> None:
-        """Grant the bursts of an instruction and log them.
-
-        Args:
-            request: the cycle in which the first one is requested.
-            pace: cycles of each beat.
-        """
+        """``pace``: cycles of each beat."""
         grant = max(request, self._next_grant)
         last = log.lasts[-1] if log.lasts else -1
         responses, outstanding, depth = log.responses, self._outstanding, self._depth

@@ -1,17 +1,15 @@
 """Fast-forward over repeated parts of a program.
 
-Compiled programs repeat with a fixed period. After a few periods the machine usually reaches a steady state,
-in which each period takes the same cycles. The model skips the remaining periods:
+Compiled programs repeat with a fixed period, and soon each period takes the same cycles. The model skips the
+remaining periods:
 
-1. Find the *repetitions*: ranges of fetch bursts that repeat with a period. Bursts are of one kind if their
-   instructions have equal timings and arrive in equal beats.
-2. At the start of each period, compare the state of the model with earlier ones: everything that later cycles
-   depend on, relative to the current cycle.
-3. If a state recurs, advance all parts of the model (:meth:`PeriodicState.advance`) by the remaining periods
-   except the last one.
+1. Find the *repetitions*: ranges of fetch bursts that repeat with a period: equal timings that arrive in
+   equal beats.
+2. At the start of each period, compare the state (everything that later cycles depend on) with earlier ones.
+3. If a state recurs, advance all parts (:meth:`PeriodicState.advance`) by all remaining periods but the last.
 
-For example, a product of 256 x 256 x 256 on ``gemm8x8`` that copies one block at a time has 100,354
-instructions. The model skips 94,864 of them.
+For example, it skips 94,864 of 100,354 instructions of a product of 256 x 256 x 256 on ``gemm8x8`` that
+copies one block at a time.
 """
 
 from collections import Counter
@@ -57,7 +55,7 @@ class Repetition(NamedTuple):
 
 
 def find_repetitions(kinds: npt.NDArray[np.int64]) -> list[Repetition]:
-    """Find the ranges in which a sequence repeats, in order; longest first where they overlap.
+    """Find the ranges in which a sequence repeats, the longest where they overlap.
 
     For example, in 9 1 2 1 2 1 2 1 2 1 2 the numbers from index 3 on repeat with the period 2.
     """
@@ -88,8 +86,6 @@ def find_repetitions(kinds: npt.NDArray[np.int64]) -> list[Repetition]:
 
 
 class _PeriodStart(NamedTuple):
-    """The start of a period: granted fetch bursts, cycle, and a checkpoint of each part."""
-
     granted: int
     cycle: int
     checkpoints: list[Checkpoint]
@@ -99,7 +95,7 @@ class FastForward:
     """Skips repeated periods of one simulation.
 
     Attributes:
-        next_check: number of granted fetch bursts at which to call :meth:`check` next; -1 for none.
+        next_check: granted fetch bursts at which to call :meth:`check` next; -1 for none.
     """
 
     def __init__(
@@ -208,7 +204,6 @@ class FastForward:
         )
 
     def _skip_periods(self, repetition: Repetition, earlier: _PeriodStart) -> None:
-        """Skip the periods like the one since ``earlier`` that remain before the horizon."""
         fetch = self._fetch
         bursts, cycles = fetch.granted - earlier.granted, self._cycle - earlier.cycle
         latest = max(self._port.last_beat, *(unit.last_cycle for unit in self._units))

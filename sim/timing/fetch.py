@@ -1,9 +1,5 @@
-"""The fetch unit: reads the program in bursts, while its buffer has room, and dispatches one instruction a
-cycle.
-
-See ``docs/reference/timing.md``. Fetch finds a fault as soon as the instruction could be dispatched, even if
-the queue is full.
-"""
+"""The fetch unit, by ``docs/reference/timing.md``. It finds a fault as soon as the instruction could be
+dispatched, even if the queue is full."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""The cycles in which a unit writes pad words: one per cycle, in cycles without data, in program order."""
+"""The cycles in which a unit writes pad words."""
 
 from bisect import bisect_left
 from collections import deque
@@ -14,14 +14,14 @@ from accel.sim.timing.periodic_state import CYCLE, NEVER, Checkpoint, PeriodicSt
 
 
 class PadWriter(PeriodicState):
-    """The pad words of one unit's LOADs, one batch for each LOAD.
+    """The pad words of one unit's LOADs, one batch for each LOAD: one word per cycle without data, in program
+    order.
 
     A word between two known bursts is final, a later one when no later grant can put data before it
     (:meth:`complete_first`).
 
     Args:
         log: the unit's reads, which are written ``WRITE_DELAY`` cycles after they are on the bus.
-        on_complete: called when :meth:`complete_first` has completed a batch.
     """
 
     CYCLES: ClassVar[tuple[str, ...]] = ("completion", "_next_free")
@@ -56,7 +56,7 @@ class PadWriter(PeriodicState):
             self.fill_gaps()
 
     def last_write(self, number: int) -> int | None:
-        """Return the cycle of LOAD ``number``'s last pad word, 0 if it has none, or None if not known yet."""
+        """Return the last cycle of LOAD ``number``, 0 without pads, None if not known yet."""
         return self._completions[number] if number < len(self._completions) else None
 
     def writes(self) -> IntervalArray:

@@ -1,8 +1,8 @@
 """State of the timing model that can be moved forward by whole periods of a loop.
 
-Every part of the model has a few numbers, and columns that only grow, such as start cycles. If the state
-recurs after a period, each column repeats the last period's entries, shifted. For example, cycles 100, 140 of
-a period of 80 cycles become 180, 220, then 260, 300.
+Every part has a few numbers, and columns that only grow, such as start cycles. If the state recurs after a
+period, each column repeats the last period's entries, shifted. For example, cycles 100, 140 of a period of 80
+cycles become 180, 220, then 260, 300.
 """
 
 from array import array

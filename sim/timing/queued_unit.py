@@ -19,8 +19,8 @@ class QueuedUnit(Requester):
 
     Attributes:
         indices, timings: by position, the instruction's index in the program, and its timing.
-        dispatches, readies, starts, retires: by position, the cycles in which an instruction is dispatched,
-            the unit could accept it, it starts and it retires, as far as known.
+        dispatches, readies, starts, retires: by position, the known cycles; ready is when the unit could
+            accept it.
         ready: the cycle in which the unit can accept the next instruction to start, or NEVER.
     """
 
@@ -55,7 +55,7 @@ class QueuedUnit(Requester):
         raise NotImplementedError
 
     def _has_fault(self, position: int, cycle: int) -> bool:
-        """Report a fault in the instruction that would start in ``cycle``. Return whether there is one."""
+        """Return whether there is a fault, which is reported."""
         if not self._faults:
             return False
         fault = self._faults.get(self.indices[position])

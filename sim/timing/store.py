@@ -1,7 +1,7 @@
-"""The store unit: STOREs, LOADs of requantization parameters and residuals, and SETs of output settings.
+"""The store unit, by ``docs/reference/timing.md``.
 
-See ``docs/reference/timing.md``. LOADs and STOREs form two streams, each with its own limit of transfers in
-flight. Instructions start and retire in order, and wait for each other only because of two shared memories:
+LOADs and STOREs form two streams, each with its own limit in flight. Instructions start and retire in order,
+and wait for each other only because of two memories:
 
 - PAR: a LOAD waits until every user of its range has retired, a STORE until its range is written.
 - RES: a LOAD waits for room, which STOREs make when they retire, a STORE until its residuals are written.
@@ -30,8 +30,6 @@ from accel.sim.timing.timing_kernel import TimingKernel
 
 
 class _TransferStream(PeriodicState):
-    """The unit's LOADs, or its STOREs, that have started."""
-
     CYCLES: ClassVar[tuple[str, ...]] = ("next_start",)
     COLUMNS: ClassVar[Mapping[str, str]] = {"positions": POSITION}
 
@@ -251,8 +249,7 @@ class StoreUnit(QueuedUnit):
         return found[::-1]
 
     def _dependencies(self, floor: int) -> tuple[list[int], ...]:
-        """Return the positions of instructions that later ones may wait for: LOADs and STOREs in flight,
-        users of PAR, and users of RES."""
+        """Return the positions of instructions that later ones may wait for."""
         in_flight = [self._unretired(one.positions[-one.limit :], floor) for one in (self.loads, self.stores)]
         making_room = self.consumed.first_after(self.loaded.total - self._res_depth)
         present = self.loaded.first_after(self.consumed.total)

@@ -1,4 +1,4 @@
-"""A program as the timing model sees it: the facts that determine each instruction's duration."""
+"""A program as the timing model sees it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -114,12 +114,10 @@ class TimedProgram:
 
     Args:
         faults: by instruction, the micro-op and fault that functional execution found.
-        checked: for each instruction, its fault by itself.
 
     Attributes:
         numbers: the index in ``timings`` of each instruction's timing, intp[instructions].
         units: the unit of each instruction, int8[instructions].
-        members: by unit, the indices of its instructions.
         fetch_faults, start_faults, uop_faults: faults by instruction, found by fetch, before the start, or at
             a micro-op.
     """
@@ -183,7 +181,6 @@ _UOP_CAUSES = (Cause.DST_INDEX, Cause.SRC_INDEX, Cause.WGT_INDEX)
 
 
 def _timing_of(instruction: Instruction, config: Config, *, is_faulty: bool) -> InstructionTiming:
-    """Return an instruction's timing. Of a faulty one, nothing moves."""
     uops = slots = pads = 0
     bursts: tuple[int, ...] = ()
     sram = None

@@ -1,4 +1,4 @@
-"""The cycle-level simulation of a program: fetch, load, compute, store, and the two halves of the bus."""
+"""The cycle-level simulation of a program."""
 
 from collections.abc import Mapping, Sequence
 
@@ -45,7 +45,6 @@ def simulate_timing(
         max_cycles: a longer run ends in this cycle with the cause ``limit``.
         stop_at: the cycle in which software stops the run.
         bus_timeout: cycles without a transfer, while a burst is under way, that end the run; 0: no timeout.
-        checked: for each instruction, its fault by itself, if known.
     """
     if checked is None:
         checked = instruction_faults(instructions, config)
@@ -87,7 +86,7 @@ def _run(
     """Simulate to the end or the horizon.
 
     When no unit can proceed, take the earliest pending decision: a grant of the read port, or the completion
-    of pad words. Every event that is not known yet follows from this decision or a later one.
+    of pad words. All unknown events are later.
     """
     while True:
         kernel.run_units()

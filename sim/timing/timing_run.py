@@ -1,4 +1,4 @@
-"""The result of a timing simulation: the cycles of all instructions, bursts and pad words."""
+"""The result of a timing simulation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,8 +56,8 @@ class TimingRun:
     """The cycles of a run, up to its end or the first error. Cycles and bursts after an error are not valid.
 
     Attributes:
-        cycles: length of the run, or the number of cycles before the error was found.
-        logs: the bursts, reads and writes of each unit in separate logs.
+        cycles: length of the run, or the cycles before the error.
+        logs: for each unit, one of reads and one of writes.
         pad_writes: by unit, the cycles in which it writes pad words.
         stop: the error that ended the run, or None.
     """
@@ -82,7 +82,7 @@ class TimingRun:
 
     @property
     def bursts(self) -> list[BurstRecord]:
-        """All bursts granted up to the end: the reads and the writes of each unit in order."""
+        """All bursts granted up to the end, by unit in order."""
         found = [burst for log in self.logs for burst in log.records()]
         return found if self.stop is None else [b for b in found if b.grant <= self.stop.cycle]
 
@@ -123,7 +123,6 @@ class TimingRun:
 
     @cached_property
     def unit_cycles(self) -> dict[Unit, UnitCycles]:
-        """Each unit's cycles: busy, otherwise in flight, otherwise waiting, otherwise idle."""
         return {unit: _unit_cycles(self, unit) for unit in Unit}
 
 
@@ -141,7 +140,7 @@ def _add_instruction_events(one: InstructionRun, found: list[Event]) -> None:
 
 
 def _unit_cycles(run: TimingRun, unit: Unit) -> UnitCycles:
-    """Count a unit's cycles in each state. Cycles in several states count as the first of them."""
+    """Count a unit's cycles in each state. Several states count as the first."""
     intervals = _fetch_intervals(run) if unit is Unit.FETCH else _worker_intervals(run, unit)
     busy, in_flight, waiting = intervals
     end = run.cycles
