@@ -77,7 +77,7 @@ def simulate(
             seed=seed,
             max_uops=max_uops,
             tokens=tokens,
-            overflows=not timed,  # that depends on time
+            overflows=not timed,  # overflows depend on time
             checked=checked,
         )
     if before is None or any(f.cause is Cause.LIMIT for _, f in functional.faults.values()):

@@ -172,7 +172,6 @@ class Control(wiring.Component):
         return good
 
     def _read(self, m: Module, values: dict[str, Value]) -> None:
-        """The address is taken in one cycle, and the register is read in the next."""
         address = Signal(ADDRESS_BITS)
         asked = Signal()
         kept, kept_of = Signal(WORD_BITS), Signal(ADDRESS_BITS - 2)

@@ -49,6 +49,7 @@ def control(m: Module, op: Value, config: Config, *, reset: Value, phase: Value 
 
 
 def group_of(lane: int, lanes: int) -> int:
+    """Return the group of a lane."""
     return lane * COPIES // lanes
 
 

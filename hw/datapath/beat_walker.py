@@ -38,10 +38,10 @@ class PlacesLayout(data.StructLayout):
         super().__init__(
             {
                 "kind": KIND_BITS,
-                "sram": sram_bits(config),  # of the first data element
-                "gap": GAP_BITS,  # between two rows of data
-                "lane": LANE_BITS,  # of the first DRAM element in its beat
-                "stride": LANE_BITS,  # from row to row, modulo a beat's elements
+                "sram": sram_bits(config),  # scratchpad element of the first data element
+                "gap": GAP_BITS,  # scratchpad elements between two rows of data
+                "lane": LANE_BITS,  # position of the first DRAM element in its beat
+                "stride": LANE_BITS,  # DRAM elements from row to row, modulo a beat's
                 "x_size": SIZE_BITS,
                 "y_size": SIZE_BITS,
             }

@@ -25,15 +25,15 @@ class OperationLayout(data.StructLayout):
         phase = {"phase": (config.mul_slots - 1).bit_length()} if config.mul_slots > 1 else {}
         super().__init__(
             {
-                "run": 1,  # an instruction without micro-ops takes one slot, too
-                "last": 1,  # retires its instruction
+                "run": 1,  # 0: the slot of an instruction without micro-ops
+                "last": 1,  # the slot retires its instruction
                 "gemm": 1,
                 "reset": 1,
                 "use_imm": 1,
                 "op": ALU_OP_BITS,
                 "imm": signed(IMMEDIATE_BITS),
                 **mac,
-                **phase,  # a micro-op runs in its last slot
+                **phase,  # slot of a micro-op, which runs in its last one
             }
         )
 

@@ -1,4 +1,4 @@
-"""The requantization lanes of the store unit, and the walk through PAR and RES.
+"""The requantization lanes, and the walk through PAR and RES.
 
 A beat of STORE.REQ or STORE.ADD takes one *slot* (a cycle) for each group of bytes that the lanes handle at
 once. For example, two lanes need four slots for a beat of 8 bytes. A slot reads one element each of PAR and

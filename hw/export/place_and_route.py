@@ -95,7 +95,6 @@ class Placement:
     """A design, placed and routed with one seed.
 
     Attributes:
-        own_seed: nextpnr's seed after poor placements.
         target: the final target in MHz, or None.
         resources: number of each of :data:`RESOURCES` after packing, without the registers around the design.
         parts: the same for each part that drives the cells, for example ``store.lanes``, and ``""`` for the

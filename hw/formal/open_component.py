@@ -37,7 +37,6 @@ class Opened(Elaboratable):
         return found[0]
 
     def input(self, path: str) -> Signal:
-        """Return an input of a submodule, for example ``tokens.pop``."""
         *parts, name = path.split(".")
         part = self._part(parts)
         driven = set(map(id, _driven(part)))

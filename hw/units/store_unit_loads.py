@@ -42,7 +42,7 @@ class StoreUnitLoads:
     Attributes:
         good: the head has no fault of its own.
         can_start: a head without fault can start, apart from tokens.
-        can_fail: a fault of the head can be reported, apart from tokens. A fault waits for nothing else.
+        can_fail: a fault of the head can be reported, apart from tokens.
     """
 
     def __init__(self, m: Module, unit: Any, flight: InFlight, can_store: Value) -> None:

@@ -53,7 +53,7 @@ def affine_boxes(uops: UopArray, shape: LoopShape, max_boxes: int) -> list[Box] 
     ``max_boxes``."""
     columns = np.where(np.array(shape.checked), uops, 0)
     if _distinct_steps(columns) >= max_boxes * (len(columns).bit_length() + 1):
-        return None  # one step per axis, and one to the next box
+        return None  # a box has one step per axis, and one to the next box
     firsts = columns
     axes: list[_Axes] = [()] * len(columns)
     count = len(firsts) + 1

@@ -233,7 +233,7 @@ class WritePort(PeriodicState):
         )
 
     def grant(self, request: int, instruction: int, beats: Sequence[int], pace: int, log: BurstLog) -> None:
-        """``pace``: cycles of each beat."""
+        """Grant an instruction's bursts, with ``pace`` cycles for each beat."""
         grant = max(request, self._next_grant)
         last = log.lasts[-1] if log.lasts else -1
         responses, outstanding, depth = log.responses, self._outstanding, self._depth

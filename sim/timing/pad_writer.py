@@ -56,7 +56,7 @@ class PadWriter(PeriodicState):
             self.fill_gaps()
 
     def last_write(self, number: int) -> int | None:
-        """Return the last cycle of LOAD ``number``, 0 without pads, None if not known yet."""
+        """Return the cycle of LOAD ``number``'s last pad word, 0 without pads, None if not known."""
         return self._completions[number] if number < len(self._completions) else None
 
     def writes(self) -> IntervalArray:

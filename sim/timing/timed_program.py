@@ -135,7 +135,7 @@ class TimedProgram:
         self.uop_faults = {n: found for n, found in faults.items() if found[1].cause in _UOP_CAUSES}
         known: dict[InstructionTiming, int] = {}
         self.numbers = self._number_timings(program, config, known)
-        for index in self.start_faults:  # of equal instructions, RES may have room for one
+        for index in self.start_faults:  # equal instructions may differ: RES has room for one
             timing = _timing_of(instructions[index], config, is_faulty=True)
             self.numbers[index] = known.setdefault(timing, len(known))
         self.timings = list(known)
