@@ -1,4 +1,4 @@
-"""The accelerator: connects units, token counters, queues and the two AXI ports."""
+"""The accelerator."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def core_ports(config: Config) -> dict[str, Any]:
 
 
 def simulation_ports(config: Config) -> dict[str, Any]:
-    """Return all ports of the core in simulations, with those for observation."""
+    """Return all ports in simulation."""
     return core_ports(config) | observation_ports(config)
 
 
@@ -56,7 +56,7 @@ class Core(wiring.Component):
     """The synthesizable top: AXI4 manager ``m_axi_*``, AXI4-Lite subordinate ``s_axi_*``, interrupt ``irq``.
 
     One clock and one synchronous active-high reset. For simulation, ``observed`` adds the ports of
-    :func:`~accel.hw.simulation_probes.observation_ports`, and ``named`` adds
+    :func:`~accel.hw.simulation_probes.observation_ports`, and ``named``
     :class:`~accel.hw.datapath.wave_names.Names`.
     """
 
@@ -135,8 +135,6 @@ class Core(wiring.Component):
         ]
 
     def _connect_fetch(self, m: Module, parts: Parts, ending: RunControl) -> None:
-        """Connect registers with fetch, and fetch with the queues. ``flush`` has one bit for fetch and one
-        for each unit."""
         control, fetch, dispatch = parts.control, parts.fetch, parts.dispatch
         m.d.comb += [
             fetch.flush.eq(control.flush[0]),
@@ -169,7 +167,6 @@ class Core(wiring.Component):
         wiring.connect(m, parts.store.out, parts.compute.out)
 
     def _connect_bus(self, m: Module, parts: Parts, ending: RunControl) -> None:
-        """Connect units with the read port, and both halves of the bus with the pins."""
         control, port, store = parts.control, parts.port, parts.store
         readers = {Unit.FETCH: parts.fetch, **parts.units}
         for unit in readers_of(self.config):
@@ -188,7 +185,6 @@ class Core(wiring.Component):
         connect_inside(m, pins(control, software, SUBORDINATE), pins(self, software, SUBORDINATE))
 
     def _count(self, m: Module, parts: Parts, ending: RunControl) -> None:
-        """Count each unit's cycles and the bytes on the bus."""
         m.submodules.counters = counters = CycleCounters(self.config)
         m.d.comb += [counters.clear.eq(parts.control.start), counters.counted.eq(ending.counted)]
         for unit, flags in parts.cycle_classes().items():

@@ -1,4 +1,4 @@
-"""The submodules of a core, and conditions that combine several of them."""
+"""The submodules of a core, and their common conditions."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +20,7 @@ from accel.hw.units.token_counters import TokenCounters
 
 @dataclass(frozen=True)
 class Parts:
-    """The submodules of a core."""
+    """The submodules of a core. Conditions of units have one bit per unit."""
 
     control: Control
     fetch: Fetch
@@ -39,47 +39,46 @@ class Parts:
 
     @property
     def waiting(self) -> Value:
-        """One bit per unit: its queue has a head."""
+        """The queue has a head."""
         return Cat(queue.issue.valid for queue in self.queues.values())
 
     @property
     def occupied(self) -> Value:
-        """One bit per unit: an instruction is in flight."""
+        """An instruction is in flight."""
         return Cat(unit.retirement.occupied for unit in self.units.values())
 
     @property
     def retiring(self) -> Value:
-        """One bit per unit: an instruction retires."""
+        """An instruction retires."""
         return Cat(unit.retirement.valid for unit in self.units.values())
 
     @property
     def lacking(self) -> Value:
-        """One bit per unit: the head of its queue lacks a token."""
+        """The head of the queue lacks a token."""
         return Cat(unit.lacking for unit in self.units.values())
 
     @property
     def complete(self) -> Value:
-        """Whether the program has been executed: it is not empty, and all of it has retired."""
+        """The program is not empty, and all of it has retired."""
         to_do = self.fetch.more | self.dispatch.busy | self.waiting.any() | self.occupied.any()
         return ~to_do & (self.control.program_length != 0)
 
     @property
     def drained(self) -> Value:
-        """Whether the bus has taken and answered everything, except for abandoned runs."""
+        """The bus has taken and answered everything, except for abandoned runs."""
         return ~(self.port.busy | self.store.writing | self.store.sending)
 
     @property
     def offers(self) -> Value:
-        """Whether the bus has not taken an offered address or beat."""
+        """The bus has not taken an offered address or beat."""
         return self.port.arvalid | self.store.sending
 
     @property
     def stale(self) -> Value:
-        """Whether the bus owes answers to an abandoned run."""
+        """The bus owes answers to an abandoned run."""
         return self.port.stale | self.store.stale
 
     def cycle_classes(self) -> dict[Unit, tuple[Value, Value, Value]]:
-        """Return for each unit whether it is busy, waits for memory, or waits for a token."""
         fetch = self.fetch
         classes: dict[Unit, tuple[Value, Value, Value]] = {
             Unit.FETCH: (fetch.fetched.push, fetch.more & fetch.waiting, fetch.more)

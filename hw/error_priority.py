@@ -1,7 +1,7 @@
-"""The possible errors of a cycle in order of priority: by unit, then by age, and deadlock comes last.
+"""The errors of a cycle by priority: by unit, then by age, and deadlock last.
 
-An error counts only while the core is going. The conditions here do not depend on that, since it would close
-a combinational loop through all units.
+An error counts only while the core is going. The conditions here omit that, since it would close a
+combinational loop through all units.
 """
 
 from amaranth.hdl import Cat, Mux, Value
@@ -19,7 +19,7 @@ Event = tuple[Value, Cause]
 
 
 def events_of(parts: Parts) -> list[Event]:
-    """Return the events that end a whole run, except for the cycle limit, in order of priority."""
+    """Return the events that end a whole run, except for the cycle limit, by priority."""
     return [
         (parts.control.stop, Cause.STOPPED),
         (parts.watch.late, Cause.TIMEOUT),
@@ -28,7 +28,7 @@ def events_of(parts: Parts) -> list[Event]:
 
 
 def errors_of(parts: Parts, config: Config) -> list[Error]:
-    """Return the errors of instructions in order of priority."""
+    """Return the errors of instructions by priority."""
     fetch, port, compute = parts.fetch, parts.port, parts.compute
     bad_read, bad_write = port.bad, parts.store.bad
     errors: list[Error] = [
@@ -41,7 +41,7 @@ def errors_of(parts: Parts, config: Config) -> list[Error]:
         errors.append((overflow, Cause.TOKEN_OVERFLOW, part.retirement.retired.index))
         read = bad_read & (port.burst.unit == unit)
         if unit is Unit.STORE:
-            if config.post:  # of two answers, the one to the earlier instruction counts
+            if config.post:  # the answer to the earlier instruction counts
                 first = ~bad_write | (port.burst.index < part.response)
                 errors.append((read & first, Cause.BUS, port.burst.index))
             errors.append((bad_write, Cause.BUS, part.response))
@@ -59,9 +59,8 @@ def errors_of(parts: Parts, config: Config) -> list[Error]:
 
 
 def _deadlock(parts: Parts) -> Value:
-    """Return whether all remaining instructions lack tokens. A unit that starts nothing and has nothing in
-    flight neither requests bursts nor pushes tokens, so only fetch and the bus could still change the state.
-    """
+    """Return whether all remaining instructions lack tokens. Units that start nothing and have nothing in
+    flight do nothing, so only fetch and the bus could still change the state."""
     fetch, port = parts.fetch, parts.port
     at_work = (
         parts.occupied.any()
@@ -73,8 +72,8 @@ def _deadlock(parts: Parts) -> Value:
 
 
 def places_of(parts: Parts) -> list[tuple[Value, Value]]:
-    """Return the places that may hold the first instruction that has not retired: whether one is there, and
-    its index."""
+    """Return the places that may hold the first instruction that has not retired: whether it does, and its
+    index."""
     fetch, dispatch = parts.fetch, parts.dispatch
     places: list[tuple[Value, Value]] = [
         (fetch.more | dispatch.busy, Mux(dispatch.busy, dispatch.oldest, fetch.next))

@@ -1,14 +1,11 @@
-"""The machine as simulations see it: its events on ports, its scratchpads open to the outside."""
+"""The machine as simulations see it."""
 
 from accel.core.config import Config
 from accel.hw.core import Core
 
 
 class SimTop(Core):
-    """:class:`~accel.hw.core.Core` with the ports of :func:`~accel.hw.simulation_probes.observation_ports`.
-
-    ``named`` adds names of instructions and states, for waves.
-    """
+    """:class:`~accel.hw.core.Core` with observation ports. ``named`` adds texts for waves."""
 
     def __init__(self, config: Config, *, named: bool = False) -> None:
         super().__init__(config, observed=True, named=named)

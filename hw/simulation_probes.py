@@ -1,4 +1,4 @@
-"""Ports for simulation only: events, token counters and contents of scratchpads."""
+"""Ports for simulation: events, token counters and scratchpads."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def observation_ports(config: Config) -> dict[str, Any]:
     """Return the ports for events, token counters and scratchpads.
 
     ``pre_*`` writes an element. ``peek_*`` requests one between runs. ``peek_*_data`` shows it one cycle
-    later. Elements have software's layout.
+    later, in software's layout.
     """
     ports: dict[str, Any] = {
         "running": Out(1),
@@ -59,11 +59,7 @@ def observation_ports(config: Config) -> dict[str, Any]:
 
 
 def observe(m: Module, core: Any, parts: Parts, ending: RunControl) -> None:
-    """Drive the event ports, and connect the scratchpad ports.
-
-    Args:
-        core: a component with the ports of :func:`observation_ports` and a ``config``.
-    """
+    """Drive the event ports, and connect the scratchpad ports."""
     m.d.comb += [getattr(core, name).eq(getattr(ending, name)) for name in ("running", "cycle", "halted")]
     fetch, port, store = parts.fetch, parts.port, parts.store
     m.d.comb += [

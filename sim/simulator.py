@@ -1,8 +1,7 @@
-"""A complete simulated run: function and timing of one program, one after the other.
+"""A simulated run: first function, then timing.
 
-Functional execution finds faults in micro-ops, the timing model the earliest error. If there is one, memory
-is restored to the state in which the machine leaves it: everything is written that was granted to the write
-port.
+Functional execution finds faults in micro-ops, the timing model the earliest error. After an error, memory is
+restored to the machine's: everything is written that was granted to the write port.
 """
 
 from bisect import bisect_right
@@ -64,7 +63,7 @@ def simulate(
     """Run a program.
 
     Args:
-        dram, pads: memory and scratchpads before the run. They are changed.
+        dram, pads: memory and scratchpads, which are changed.
         timed: simulate cycles. Otherwise execute only, in ``order``.
     """
     before = (dram.copy(), pads.copy()) if timed else None
@@ -78,7 +77,7 @@ def simulate(
             seed=seed,
             max_uops=max_uops,
             tokens=tokens,
-            overflows=not timed,  # a counter overflows depending on time
+            overflows=not timed,  # overflows depend on time
             checked=checked,
         )
     if before is None or any(f.cause is Cause.LIMIT for _, f in functional.faults.values()):

@@ -1,1 +1,1 @@
-"""The core on a board: memory in block RAM, a serial line to a host, and the host's side."""
+"""The core on a board: block RAM, a serial line, and the host's side."""

@@ -1,4 +1,4 @@
-"""Memory in block RAM with an AXI4 port, and with a second port for the bridge."""
+"""Memory in block RAM with an AXI4 port and a port for the bridge."""
 
 from typing import Any
 
@@ -12,17 +12,14 @@ from accel.hw.datapath.queue import Queue
 from accel.hw.datapath.word_layouts import log2
 
 READ_LATENCY, WRITE_LATENCY = 4, 2
-"""Latencies of :class:`AxiMemory` as configurations count them, for bursts of whole words."""
+"""Latencies of :class:`AxiMemory` in a configuration, for bursts of whole words."""
 FIXED, INCREMENTING, WRAPPING = range(3)
 """Values of AxBURST."""
 
 
 class Service(wiring.Signature):
-    """A port to words of memory.
-
-    ``valid`` requests a word. It stays set, with all other signals constant, until ``ready``. Data of a read
-    arrives in the following cycle, with ``done``. The word must exist.
-    """
+    """A port to existing words of memory. All signals stay constant from ``valid`` until ``ready``. A read's
+    data arrives in the following cycle, with ``done``."""
 
     def __init__(self, bits: int, depth: int) -> None:
         super().__init__(
@@ -39,14 +36,11 @@ class Service(wiring.Signature):
 
 
 class BurstWalk(wiring.Component):
-    """Walks through the words of one burst after the other.
+    """Walks through the words of bursts.
 
-    ``begin`` takes a burst. From the next cycle until ``step`` coincides with ``last``, ``active`` is set,
-    ``index`` is the word of the current beat if it is ``inside`` the memory, and ``its`` is the burst's
-    ``identity``. A burst may begin in the cycle in which another ends.
-
-    Args:
-        word_bytes: width of a word, which equals the bus.
+    ``begin`` takes a burst, also while another ends. From the next cycle until ``step`` coincides with
+    ``last``, ``active`` is set, ``index`` is the word of the current beat if it is ``inside`` the memory, and
+    ``its`` is the burst's ``identity``.
     """
 
     def __init__(self, word_bytes: int, depth: int) -> None:
@@ -108,13 +102,11 @@ class BurstWalk(wiring.Component):
 class AxiMemory(wiring.Component):
     """An AXI4 subordinate with bytes from address 0 on, little-endian.
 
-    It supports bursts of any type, length and size, one after the other in each direction, with one beat
-    per cycle. Its queues hold ``outstanding`` bursts. The first beat of a read burst comes three cycles
-    after its address. Every channel may stall. Beats beyond the memory are answered with SLVERR and
-    change nothing.
+    It supports bursts of any type, length and size, one after the other in each direction, with one beat per
+    cycle, and up to ``outstanding`` in its queues. The first beat of a read burst comes three cycles after
+    its address. Beats beyond the memory are answered with SLVERR and change nothing.
 
-    ``m_axi_*`` connects to a manager's ports of the same names. ``service`` reads and writes words. It
-    waits while a burst needs the same direction.
+    ``service`` reads and writes words, while no burst needs the same direction.
 
     Args:
         config: the manager's configuration. Only ``bus_bits`` and ``outstanding`` matter.
@@ -160,8 +152,8 @@ class AxiMemory(wiring.Component):
             ]
 
     def _read(self, m: Module, walk: BurstWalk, port: Any) -> Any:
-        """Two stages follow the walk: the word that memory has read, and the word on the bus. Return whether
-        the service port may read."""
+        """Two stages follow the walk: the word read, and the word on the bus. Return whether the service port
+        may read."""
         there, last, okay = Signal(), Signal(), Signal()
         """A word has been read from memory, with its RLAST and response."""
         its = Signal.like(walk.its)
@@ -190,8 +182,8 @@ class AxiMemory(wiring.Component):
         return room & ~walk.step
 
     def _write(self, m: Module, walk: BurstWalk, port: Any) -> Any:
-        """A beat waits in a register, since it may come before its address. The response follows the last
-        beat. Return whether the service port may write."""
+        """A beat waits in a register, since it may precede its address. Return whether the service port may
+        write."""
         held, beat, strobes = Signal(), Signal.like(self.m_axi_wdata), Signal.like(self.m_axi_wstrb)
         bad = Signal()
         m.d.comb += [

@@ -1,4 +1,4 @@
-"""A board as an engine: registers and memory over a serial line."""
+"""A board as an engine."""
 
 import time
 import zlib
@@ -24,9 +24,8 @@ _WRITINGS = 3
 class Board(Engine):
     """The machine on a board, with the board's memory from address 0 on.
 
-    Only software's view is available: no events, scratchpads or token counters. Scratchpads keep their
-    contents from before. Pages of memory are sent only if they differ from the board's, by checksum, and
-    fetched only if a run has changed them.
+    It has no events, and its scratchpads and token counters cannot be accessed. Pages of memory are sent only
+    if they differ from the board's, by checksum, and fetched only if a run has changed them.
 
     Args:
         link: link to the board. The caller closes it.
@@ -53,7 +52,6 @@ class Board(Engine):
                 raise ConfigError(f"the board's machine has {name}={there}; {config.name} has {value}")
 
     def configure(self, config: Config, behaviour: Behaviour) -> None:
-        """Accept only the behaviour and the window that the board has."""
         if behaviour != Behaviour():
             raise EngineError("memory on a board cannot be told how to behave; a simulated one can")
         size = self._link.info.memory_bytes
@@ -67,19 +65,16 @@ class Board(Engine):
         self._link.reset()
 
     def preload(self, contents: Contents) -> None:
-        """Do nothing: checked programs do not depend on the initial contents of scratchpads."""
+        """Do nothing: checked programs do not depend on initial scratchpads."""
 
     def peek(self) -> Contents:
-        """Refuse: scratchpads cannot be read."""
         raise EngineError("scratchpads on a board cannot be looked into; the backend rtl shows them")
 
     def tokens(self) -> Tokens:
-        """Return empty counters, since the board's counters cannot be read. A correct program leaves them
-        empty."""
+        """Return empty counters: the board's cannot be read."""
         return NO_TOKENS
 
     def load_memory(self, dram: Dram) -> None:
-        """Make memory hold the contents of ``dram``."""
         contents = dict(dram.pages())
         for address, size in self._pages(dram):
             wanted = contents.get(address, np.zeros(PAGE_BYTES, np.uint8))[:size].tobytes()
@@ -114,7 +109,6 @@ class Board(Engine):
         return self._link.read_register(address)
 
     def advance(self, cycles: int) -> bool:
-        """Wait for some cycles or until the run has ended."""
         begin = last = self.cycle()
         end = time.monotonic() + _STILL
         while last < begin + cycles:
@@ -131,12 +125,10 @@ class Board(Engine):
         return self.registers("cycles")["cycles"]
 
     def record(self, on: bool) -> None:
-        """Refuse to record events."""
         if on:
             raise EngineError("events on a board cannot be recorded; the backend rtl does")
 
     def records(self) -> Records:
-        """Refuse: there are no records."""
         raise EngineError("events on a board cannot be recorded; the backend rtl does")
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The core, memory in block RAM, and the bridge, between the two pins of a serial line."""
+"""The core, memory and bridge of a board."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,14 +15,14 @@ from accel.hw.core import Core
 
 
 class BoardTop(wiring.Component):
-    """The part of the design that is the same on every board and in simulation.
+    """The board-independent design.
 
     ``rx`` and ``tx`` are the serial line of :mod:`~accel.hw.board.serial_protocol`. ``irq`` is the core's
     interrupt. One clock, one synchronous reset.
 
     Args:
         size: bytes of memory, a multiple of the bus width.
-        cycles: length of a bit on the line, in clock cycles.
+        cycles: clock cycles of a bit on the line.
     """
 
     def __init__(self, config: Config, *, size: int, cycles: int) -> None:
@@ -44,5 +44,4 @@ class BoardTop(wiring.Component):
         return m
 
     def reset(self, m: Module, reset: Value, *parts: wiring.Component) -> Sequence[Elaboratable]:
-        """Reset of the core only, in addition to the reset of everything."""
         return [ResetInserter(reset)(part) for part in parts]

@@ -1,4 +1,4 @@
-"""The bridge from frames on a serial line to registers and memory. It handles one request at a time."""
+"""The bridge between a serial line, registers and memory."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -50,16 +50,16 @@ class _Work:
 
 
 class Bridge(wiring.Component):
-    """Executes the requests of :mod:`~accel.hw.board.serial_protocol`, and replies.
+    """Executes requests of :mod:`~accel.hw.board.serial_protocol`, one at a time.
 
     ``s_axi_*`` connects to the core's registers, ``service`` to
-    :class:`~accel.hw.board.block_ram_memory.AxiMemory`. ``core_reset`` is set for :data:`RESET_CYCLES` cycles
-    on a reset request. A request that arrives while another is in progress is lost. A register write with the
-    tag of the previous register write is only answered again.
+    :class:`~accel.hw.board.block_ram_memory.AxiMemory`. A reset request sets ``core_reset`` for
+    :data:`RESET_CYCLES` cycles. Requests that arrive during another are lost. A register write with the
+    previous one's tag is only answered again.
 
     Args:
         size: bytes of memory.
-        cycles: length of a bit on the line, in clock cycles.
+        cycles: clock cycles of a bit on the line.
     """
 
     def __init__(self, config: Config, size: int, cycles: int) -> None:
@@ -197,8 +197,7 @@ class Bridge(wiring.Component):
                 m.next = "written"
 
     def _memory(self, m: Module, work: _Work, kept: Any) -> None:
-        """Write the buffer to memory, or read words for the reply or the checksum."""
-        with m.State("write memory"):  # a word of the buffer arrives one cycle after its address
+        with m.State("write memory"):  # arrives one cycle after its address
             m.d.sync += work.place.eq(work.place + 1)
             m.next = "hand over"
         with m.State("hand over"):
@@ -241,7 +240,6 @@ class Bridge(wiring.Component):
             m.next = "reply"
 
     def _reply(self, m: Module, work: _Work, sender: FrameSender) -> None:
-        """Send the header, the word's bytes, and further words of memory."""
         fields = Cat(work.head.operation | REPLY, work.head.tag, Value.cast(work.status), Const(0, 6))
         number = Signal(range(REPLY_BYTES))
         with m.State("reply"):

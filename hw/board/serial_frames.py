@@ -25,11 +25,11 @@ class RequestLayout(data.StructLayout):
 class FrameReceiver(wiring.Component):
     """Receives requests: the header in ``head``, data in a buffer of words, while ``listening``.
 
-    ``frame`` is set for the cycle in which a frame ends. ``good`` shows whether it is valid, and ``length``
-    is its length. ``head`` and the buffer hold until the receiver listens again.
+    ``frame`` is set in the cycle in which a frame ends. ``good`` shows whether it is valid, ``length`` its
+    length. ``head`` and the buffer hold until the receiver listens again.
 
     Args:
-        cycles: length of a bit, in clock cycles.
+        cycles: clock cycles of a bit.
     """
 
     def __init__(self, word_bytes: int, cycles: int) -> None:
@@ -78,7 +78,7 @@ class FrameReceiver(wiring.Component):
             with m.Else():
                 m.d.comb += taken.eq(1)
                 m.d.sync += escaped.eq(0)
-                with m.If(self.length <= MOST):  # one extra count stands for all longer frames
+                with m.If(self.length <= MOST):  # one extra count for all longer frames
                     m.d.sync += self.length.eq(self.length + 1)
                 with m.If(self.length < REQUEST_BYTES):
                     m.d.sync += self.head.eq(Cat(self.head.as_value()[8:], self.byte))
@@ -86,11 +86,11 @@ class FrameReceiver(wiring.Component):
 
 
 class FrameSender(wiring.Component):
-    """Sends frames. ``begin`` opens a frame while ``idle``. Bytes are taken with ``valid`` and ``ready``.
-    ``end`` closes the frame, in a cycle without ``valid``.
+    """Sends frames. ``begin`` opens one while ``idle``. Bytes are taken with ``valid`` and ``ready``.
+    ``end``, without ``valid``, closes it.
 
     Args:
-        cycles: length of a bit, in clock cycles.
+        cycles: clock cycles of a bit.
     """
 
     def __init__(self, cycles: int) -> None:

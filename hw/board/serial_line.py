@@ -1,4 +1,4 @@
-"""The host's end of the line to a board: a serial port, or the same design in Verilator."""
+"""The host's end of the line to a board."""
 
 import ctypes
 from abc import ABC, abstractmethod
@@ -24,25 +24,20 @@ _ROOM = 4096
 
 
 class Line(ABC):
-    """Bytes to and from a board. Use it in a ``with`` statement.
-
-    Attributes:
-        name: for messages, for example ``/dev/ttyUSB0``.
-    """
+    """Bytes to and from a board, in a ``with`` statement. ``name`` is for messages, for example
+    ``/dev/ttyUSB0``."""
 
     name: str
 
     @abstractmethod
-    def send(self, data: bytes) -> None:
-        """Send bytes."""
+    def send(self, data: bytes) -> None: ...
 
     @abstractmethod
     def receive(self) -> bytes:
-        """Return received bytes, at least one, or none if nothing arrives within the timeout."""
+        """Return at least one byte, or none if nothing arrives within the timeout."""
 
     @abstractmethod
-    def close(self) -> None:
-        """Close the line."""
+    def close(self) -> None: ...
 
     def __enter__(self) -> Self:
         return self
@@ -54,11 +49,7 @@ class Line(ABC):
 
 
 class SerialLine(Line):
-    """A serial port, by the package ``pyserial``.
-
-    Args:
-        rate: bits per second.
-    """
+    """A serial port, by the package ``pyserial``. ``rate`` is in bits per second."""
 
     def __init__(self, port: str, *, rate: int, patience: float = 1.0) -> None:
         try:
@@ -100,12 +91,12 @@ _FUNCTIONS = {
 
 
 class SimulatedLine(Line):
-    """The line to :class:`~accel.hw.board.board_top.BoardTop` in Verilator. Simulation advances while the
-    host waits for a reply.
+    """The line to :class:`~accel.hw.board.board_top.BoardTop` in Verilator, which simulates while the host
+    waits for a reply.
 
     Args:
         size: bytes of the board's memory.
-        optimize: the C++ compiler's optimization level, by default ``$ACCEL_OPTIMIZE`` or 3.
+        optimize: the C++ compiler's optimization level.
     """
 
     name = "the simulated board"

@@ -1,4 +1,4 @@
-"""Requests over a line, repeated until they are answered."""
+"""Requests that are repeated until they are answered."""
 
 import time
 import zlib
@@ -25,11 +25,7 @@ _WORD = 4
 
 
 class Link:
-    """A board at the other end of a line.
-
-    Args:
-        line: line to the board. The caller closes it.
-    """
+    """A board at the other end of a line, which the caller closes."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
@@ -58,7 +54,7 @@ class Link:
         return True
 
     def read(self, address: int, size: int) -> bytes:
-        """Read memory, whole words."""
+        """Read whole words."""
         parts = []
         for start in range(address, address + size, MAX_DATA):
             length = min(MAX_DATA, address + size - start)
@@ -66,20 +62,18 @@ class Link:
         return b"".join(parts)
 
     def write(self, address: int, data: bytes) -> None:
-        """Write memory, whole words."""
+        """Write whole words."""
         for start in range(0, len(data), MAX_DATA):
             part = data[start : start + MAX_DATA]
             count = len(part) // self.info.word_bytes
             self._done(Operation.WRITE, address + start, count, data=part, expected=0)
 
     def holds(self, address: int, data: bytes) -> bool:
-        """Return whether memory has these contents, by checksum."""
         count = len(data) // self.info.word_bytes
         found = self._done(Operation.SUM, address, count, expected=_WORD)
         return int.from_bytes(found, "little") == zlib.crc32(data)
 
     def reset(self) -> None:
-        """Reset the core, whatever it does."""
         self._done(Operation.RESET, expected=0)
 
     def _done(
@@ -102,7 +96,7 @@ class Link:
         return reply
 
     def _ask(self, operation: Operation, address: int = 0, count: int = 0, data: bytes = b"") -> Reply:
-        """Send a request and return its reply. Repeat it if no reply comes or the request was damaged."""
+        """Return the reply. Repeat the request if none comes or it was damaged."""
         self._tag = (self._tag + 1) % 256
         request = Request(operation=operation, tag=self._tag, address=address, count=count, data=data)
         heard = 0

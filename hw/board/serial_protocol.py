@@ -2,7 +2,7 @@
 
 Requests and replies are frames: header, data, checksum. ``END`` stands before and after each frame. Inside,
 ``END`` and ``ESCAPE`` are written as ``ESCAPE`` and the byte with bit 5 inverted. So a receiver that has lost
-track finds the next frame after the next ``END``.
+track finds the frame after the next ``END``.
 """
 
 import binascii
@@ -60,11 +60,7 @@ class Status(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A request.
-
-    Attributes:
-        address: in bytes.
-    """
+    """A request. ``address`` is in bytes."""
 
     operation: int
     tag: int
@@ -75,7 +71,7 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """A reply, with the attributes of :class:`Request`."""
+    """A reply."""
 
     operation: int
     tag: int
@@ -85,12 +81,7 @@ class Reply:
 
 @dataclass(frozen=True, kw_only=True)
 class Info:
-    """A board's description of itself.
-
-    Attributes:
-        word_bytes: width of a memory word, which equals the core's bus.
-        memory_bytes: size of the memory, which begins at address 0.
-    """
+    """A board's description of itself. Words are as wide as the bus. Memory begins at address 0."""
 
     version: int
     word_bytes: int
@@ -98,7 +89,6 @@ class Info:
 
     @classmethod
     def decode(cls, data: bytes) -> "Info":
-        """Decode the data of a reply."""
         if len(data) != INFO_BYTES:
             raise ValueError
         version, word, memory = _INFO.unpack(data)
@@ -106,13 +96,12 @@ class Info:
 
 
 def crc(data: bytes) -> int:
-    """Return the checksum of a frame: CRC-16 with polynomial 0x1021, start value :data:`CRC_START`, high byte
-    first."""
+    """Return a frame's CRC-16: polynomial 0x1021, start value :data:`CRC_START`, high byte first."""
     return binascii.crc_hqx(data, CRC_START)
 
 
 def framed(content: bytes) -> bytes:
-    """Return a frame: content with checksum and escapes."""
+    """Return content with checksum and escapes."""
     escaped = bytearray([END])
     for byte in content + _CRC.pack(crc(content)):
         escaped += bytes([ESCAPE, byte ^ INVERTED]) if byte in (END, ESCAPE) else bytes([byte])
@@ -127,7 +116,7 @@ def encode(request: Request) -> bytes:
 
 
 class Decoder:
-    """Extracts replies from received bytes. Everything else is skipped."""
+    """Extracts replies from received bytes and skips everything else."""
 
     def __init__(self) -> None:
         self._frame = bytearray()
@@ -136,7 +125,6 @@ class Decoder:
         """Number of damaged frames: wrong checksum or too short."""
 
     def take(self, data: bytes) -> list[Reply]:
-        """Return the replies that further bytes complete."""
         replies = []
         for byte in data:
             if byte == END:

@@ -16,7 +16,7 @@ _BITS = 10
 class Receiver(wiring.Component):
     """Receives bytes. ``valid`` is set for one cycle, in which ``data`` has arrived.
 
-    A start bit that has vanished at its middle is ignored. A byte without its stop bit is dropped.
+    A start bit that has vanished at its middle is ignored, a byte without stop bit is dropped.
     """
 
     def __init__(self, cycles: int) -> None:
@@ -49,7 +49,7 @@ class Receiver(wiring.Component):
 
 
 class Transmitter(wiring.Component):
-    """Sends bytes. ``data`` is taken in a cycle with ``valid`` and ``ready``."""
+    """Sends bytes. ``data`` is taken with ``valid`` and ``ready``."""
 
     def __init__(self, cycles: int) -> None:
         self._cycles = cycles

@@ -1,4 +1,4 @@
-"""The design for a ULX3S with an ECP5-85F, and its bitstream."""
+"""The design for a ULX3S with an ECP5-85F."""
 
 import json
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ _FASTEST_MHZ = 400.0
 @dataclass(frozen=True, kw_only=True)
 class Pll:
     """Dividers of a PLL. Its oscillator runs at ``feedback`` times the board's frequency, and at ``output``
-    times the clock's. The feedback uses another output than the clock."""
+    times the clock's."""
 
     feedback: int
     output: int
@@ -65,8 +65,7 @@ class Pll:
 
     @classmethod
     def of(cls, mhz: float) -> "Pll":
-        """Return dividers for a frequency. If there are several, return those with the oscillator furthest
-        from its limits."""
+        """Return the dividers whose oscillator is furthest from its limits."""
         middle = (_FEEDBACKS[0] + _FEEDBACKS[-1]) / 2
         for feedback in sorted(_FEEDBACKS, key=lambda one: abs(one - middle)):
             for output in range(1, _LONGEST_DIVIDER + 1):
@@ -82,7 +81,7 @@ class Pll:
 
 
 def bit_cycles(mhz: float, rate: int) -> int:
-    """Return the length of a bit on the line in clock cycles."""
+    """Return a bit's length in clock cycles."""
     exact = mhz * 1e6 / rate
     cycles = round(exact)
     if cycles < 4 or abs(cycles / exact - 1) > _RATE_ERROR:
@@ -102,12 +101,7 @@ class Ecp5Top(BoardTop):
 
 
 class Ulx3s(wiring.Component):
-    """:class:`~accel.hw.board.board_top.BoardTop` on the pins of the board.
-
-    Args:
-        cycles: length of a bit on the line, in clock cycles.
-        size: bytes of memory.
-    """
+    """:class:`~accel.hw.board.board_top.BoardTop` on the pins of the board."""
 
     def __init__(self, config: Config, *, pll: Pll, cycles: int, size: int = MEMORY_BYTES) -> None:
         self._pll = pll
@@ -176,7 +170,7 @@ class Ulx3s(wiring.Component):
 
 
 def project(design: Any) -> dict[str, bytes]:
-    """Return the files of a design for the tools: ``top.il``, ``top.ys``, ``top.lpf``, by name."""
+    """Return the tools' input files by name: ``top.il``, ``top.ys``, ``top.lpf``."""
     try:
         from amaranth_boards.ulx3s import ULX3S_85F_Platform  # noqa: PLC0415  # optional
     except ImportError:
@@ -190,11 +184,7 @@ def project(design: Any) -> dict[str, bytes]:
 
 @dataclass(frozen=True, kw_only=True)
 class Bitstream:
-    """A bitstream for the board.
-
-    Attributes:
-        mhz: the highest frequency of the machine's clock on the board's speed grade.
-    """
+    """A bitstream for the board. ``mhz`` is the highest frequency on the board's speed grade."""
 
     content: bytes
     mhz: float
@@ -204,10 +194,9 @@ class Bitstream:
 def build(
     config: Config, folder: Path, *, mhz: float, rate: int, note: nextpnr.Note = lambda _: None
 ) -> Bitstream:
-    """Build the bitstream of :class:`Ulx3s`. It takes many minutes for a large core.
+    """Build the bitstream of :class:`Ulx3s`. It takes minutes.
 
     Args:
-        config: the configuration.
         folder: the tools' working folder, which must exist.
         mhz: frequency of the machine's clock.
         rate: bits per second on the serial line.
@@ -215,8 +204,7 @@ def build(
 
     Raises:
         ConfigError: the clock or the rate is impossible.
-        EngineError: a tool or package is not installed, or a tool fails, for example because the clock is too
-            fast.
+        EngineError: a tool is not installed or fails, for example at too fast a clock.
     """
     pll, cycles = Pll.of(mhz), bit_cycles(mhz, rate)
     need = "the bitstream"
@@ -238,7 +226,7 @@ def build(
 
 
 def reached(report: Any) -> float:
-    """Return the highest frequency of the machine's clock in MHz from nextpnr's report: the clock that is
-    closest to its target."""
+    """Return the machine's highest frequency in MHz from nextpnr's report: of the clock nearest its
+    target."""
     slowest = min(report["fmax"].values(), key=lambda clock: clock["achieved"] / clock["constraint"])
     return float(slowest["achieved"])

@@ -1,1 +1,1 @@
-"""The bus: reads and writes in bursts, and the control registers."""
+"""The bus, and the control registers."""

@@ -1,4 +1,4 @@
-"""Bursts in flight that belong to abandoned runs."""
+"""Bursts in flight of abandoned runs."""
 
 from typing import Any
 
@@ -8,10 +8,9 @@ from amaranth.lib.wiring import In, Out
 
 
 class AbandonedBursts(wiring.Component):
-    """Counts the oldest bursts in flight that belong to abandoned runs.
+    """Counts the bursts in flight of abandoned runs, which are the oldest.
 
-    AXI requires an answer to every burst, and answers arrive in the order of the bursts. So this
-    component counts the bursts of abandoned runs, and drops the same number of answers.
+    AXI answers every burst, in order, so the same number of answers is dropped.
 
     ``count`` is the number of bursts in flight, and ``answered`` completes the oldest. ``abandon`` abandons
     all of them, in a cycle in which none begins. ``oldest`` shows that the oldest burst is abandoned,

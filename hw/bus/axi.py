@@ -1,7 +1,7 @@
 """AXI4 and AXI4-Lite as signatures, one per channel, and ports with Verilog's names.
 
-A component's ports are flat, so a port is called ``m_axi_araddr`` in Verilog, in waves and in Python.
-:func:`pins` collects the ports of a bus into an interface for :func:`~amaranth.lib.wiring.connect`.
+Ports are flat: ``m_axi_araddr`` in Verilog, in waves and in Python. :func:`pins` collects the ports of a bus
+into an interface for :func:`~amaranth.lib.wiring.connect`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -138,7 +138,7 @@ def ports(bus: Signature, prefix: str = "") -> dict[str, Member]:
 
 
 def pins(component: Any, bus: Signature, prefix: str = "") -> Any:
-    """Return a component's ports of a bus, as named by :func:`ports`, as an interface of the signature."""
+    """Return a component's ports, as named by :func:`ports`, as an interface."""
     channels = {}
     for channel, signature in _channels(bus):
         signals = {name: getattr(component, f"{prefix}{channel}{name}") for name in signature.members}
@@ -147,23 +147,19 @@ def pins(component: Any, bus: Signature, prefix: str = "") -> Any:
 
 
 def connect_inside(m: Module, part: Any, outside: Any) -> None:
-    """Connect a submodule's bus with the ports of its component that face the same direction.
-
-    Args:
-        part: a bus, or some of its channels.
-    """
+    """Connect a submodule's bus, or some channels of it, with its component's ports of the same direction."""
     for channel in part.signature.members:
         wiring.connect(m, getattr(part, channel), wiring.flipped(getattr(outside, channel)))
 
 
 def moves(bus: Any) -> Value:
-    """Return whether any channel of a bus transfers something in this cycle."""
+    """Return whether any channel transfers something in this cycle."""
     channels = [getattr(bus, name) for name in bus.signature.members]
     return Cat(channel.valid & channel.ready for channel in channels).any()
 
 
 def every_burst(address: Any, config: Config) -> Sequence[Assign]:
-    """Return the constant fields of AR and AW: bursts of whole beats at consecutive addresses."""
+    """Set the constant fields of AR and AW: bursts of whole beats at consecutive addresses."""
     return [
         address.size.eq(log2(config.bus_bytes)),
         address.burst.eq(_INCREMENTING),

@@ -1,5 +1,4 @@
-"""The control registers of :mod:`accel.core.registers` on an AXI4-Lite subordinate port, and the
-interrupt."""
+"""The control registers of :mod:`accel.core.registers`, and the interrupt."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -35,11 +34,11 @@ class Control(wiring.Component):
     it sets ``ended``. ``clear`` is a pulse while no run is active (also together with ``start``) or while a
     run is ``draining``, which then ends. Neither comes while ``offering``. ``flush`` accompanies both, in
     several identical bits because of its fan-out. ``stop`` is a pulse at any time. Settings are constant from
-    ``start`` to ``ended``. ``cause`` and ``fault_index`` are valid from ``ended`` on and while ``draining``.
-    Counters are always valid.
+    ``start`` to ``ended``. ``cause`` and ``fault_index`` are valid from ``ended`` on and while ``draining``,
+    counters always.
 
-    Address and data of a write may arrive in any order. The write takes effect in the cycle in which both
-    have been taken. At most one write and one read are in progress.
+    A write's address and data may arrive in any order. It takes effect in the cycle in which both have been
+    taken. At most one write and one read are in progress.
     """
 
     def __init__(self, config: Config) -> None:
@@ -107,7 +106,6 @@ class Control(wiring.Component):
         return m
 
     def _write(self, m: Module, held: dict[str, Signal], running: Value) -> dict[str, Signal]:
-        """The write channels: registers that software writes, and pulses for other parts."""
         address, data, strobe = Signal(ADDRESS_BITS), Signal(WORD_BITS), Signal(WORD_BYTES)
         address_there = Signal()
         data_there = Signal()
@@ -161,7 +159,6 @@ class Control(wiring.Component):
         return ones
 
     def _good_settings(self, m: Module) -> Signal:
-        """Return whether a run may start, according to the settings of the previous cycle."""
         good = Signal()
         end = self.program_address + self.program_length * INSTRUCTION_BYTES
         window = self.mem_base + self.mem_size
@@ -175,7 +172,6 @@ class Control(wiring.Component):
         return good
 
     def _read(self, m: Module, values: dict[str, Value]) -> None:
-        """The read channels: the address is taken in one cycle, and the register is read in the next."""
         address = Signal(ADDRESS_BITS)
         asked = Signal()
         kept, kept_of = Signal(WORD_BITS), Signal(ADDRESS_BITS - 2)
@@ -206,9 +202,8 @@ class Control(wiring.Component):
                 m.d.sync += kept_of.eq(0)
 
     def _look_up(self, m: Module, place: Value, values: dict[str, Value], found: tuple[Signal, ...]) -> None:
-        """Return the word at an address, whether it exists, whether it is the low word of a counter, and the
-        high word. Two levels of multiplexers keep the path short. From a single list, synthesis would make
-        a long chain."""
+        """Return the word at an address. Two levels of multiplexers make a shorter path than a single
+        list."""
         groups: dict[int, dict[int, tuple[Value, ...]]] = {}
         for register, word in _words(self._config):
             low, group = (number := (register.offset >> 2) + word) % _GROUP, number // _GROUP

@@ -1,5 +1,4 @@
-"""The read half of the bus: one grant per cycle, several bursts in flight, beats delivered to the requesting
-unit."""
+"""The read half of the bus."""
 
 from typing import Any
 
@@ -18,7 +17,7 @@ from accel.hw.datapath.word_layouts import BEATS_BITS, INDEX_BITS, UNIT_BITS
 
 
 def readers_of(config: Config) -> tuple[Unit, ...]:
-    """Return the units that read, in order of priority. The store unit reads on machines with ``post=1``."""
+    """Return the units that read, in order of priority. The store unit reads only with ``post=1``."""
     store = (Unit.STORE,) if config.post else ()
     return (Unit.COMPUTE, *store, Unit.LOAD, Unit.FETCH)
 
@@ -31,11 +30,11 @@ class RequestLayout(data.StructLayout):
 
 
 class ReadChannel(wiring.Signature):
-    """The interface between a reader and the read port, seen from the reader.
+    """A reader's interface to the read port.
 
-    The reader requests the burst ``request`` while ``valid`` is set. Both may change until the port sets
-    ``granted`` in the cycle in which it accepts the burst. The beats arrive later, in the order of the
-    grants: the reader must take ``beat_data`` in each cycle with ``beat_valid``.
+    ``valid`` requests the burst ``request``. Both may change until the port sets ``granted`` in the cycle in
+    which it accepts the burst. The beats arrive later, in the order of the grants: the reader must take
+    ``beat_data`` in each cycle with ``beat_valid``.
     """
 
     def __init__(self, config: Config) -> None:
@@ -58,13 +57,13 @@ class BurstLayout(data.StructLayout):
 
 
 class ReadPort(wiring.Component):
-    """The AXI4 read channels, with a :class:`ReadChannel` for each reading unit under the unit's name.
+    """The AXI4 read channels, with a :class:`ReadChannel` under each reading unit's name.
 
-    In the cycle of a grant the address enters the AR register. ``stop`` prevents grants. Every beat is taken
-    at once. RLAST ends a burst. ``bad`` shows an error response, or RLAST in the wrong beat. Surplus beats
-    are dropped. ``stray`` shows a beat without a burst.
+    One burst is granted per cycle. Its address then enters the AR register. ``stop`` prevents grants. Every
+    beat is taken at once. RLAST ends a burst. ``bad`` shows an error response, or RLAST in the wrong beat.
+    Surplus beats are dropped. ``stray`` shows a beat without a burst.
 
-    ``abandon`` abandons the bursts in flight, whose beats are then dropped. While such beats are outstanding,
+    ``abandon`` abandons the bursts in flight. While their beats, which are dropped, are outstanding,
     ``stale`` is set. ``busy`` shows that other bursts are in flight.
     """
 
@@ -113,7 +112,7 @@ class ReadPort(wiring.Component):
                     self.arlen.eq(request.beats - 1),
                 ]
 
-        # Beats of the oldest burst: how many have arrived, and whether this one is the last.
+        # Beats of the oldest burst that have arrived, and whether this is the last.
         come = Signal(BEATS_BITS)
         surplus = Signal()
         due, ends, own = Signal(), Signal(), Signal()

@@ -1,4 +1,4 @@
-"""Register slices: registers in both directions of a channel."""
+"""Register slices for channels."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ from amaranth.lib.wiring import In, Out
 
 
 class Slice(wiring.Component):
-    """A register slice with two entries.
+    """A register slice with two entries of ``bits``.
 
-    A transfer leaves the slice at least one cycle after it has entered, and one can enter in every cycle. No
-    output depends on an input of the same cycle. ``bits`` is the channel's width.
+    A transfer leaves at least one cycle after it has entered, and one can enter in every cycle. No output
+    depends on an input of the same cycle.
     """
 
     def __init__(self, bits: int) -> None:
@@ -42,12 +42,7 @@ class Slice(wiring.Component):
 
 
 def slice_channel(m: Module, name: str, source: Any, target: Any) -> None:
-    """Insert a slice between the two sides of a channel.
-
-    Args:
-        source: the side that drives ``valid``: its signals inside ``m``, from
-            :func:`~accel.hw.bus.axi.pins`.
-    """
+    """Insert a slice between the two sides of a channel. ``source`` drives ``valid``."""
     carried = [field for field in source.signature.members if field not in ("valid", "ready")]
     taken: list[Value] = [getattr(source, field) for field in carried]
     given: list[Value] = [getattr(target, field) for field in carried]

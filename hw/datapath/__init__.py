@@ -1,1 +1,1 @@
-"""Building blocks of the units: instruction words, queues, loops, arithmetic, scratchpads."""
+"""Building blocks of the units."""

@@ -1,4 +1,4 @@
-"""The accumulators: a scratchpad, and the mirror that STOREs read."""
+"""The accumulators and their mirror."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,8 +17,8 @@ from accel.hw.datapath.word_layouts import log2, sram_bits
 
 
 class SlotLayout(data.StructLayout):
-    """A part of a beat whose values are requantized together. It is part ``part`` of the element
-    ``distance`` elements after the beat's first one. ``inside`` is set if the beat contains it."""
+    """A part of a beat whose values are requantized together: part ``part`` of the element ``distance``
+    elements after the beat's first one. ``inside``: the beat contains it."""
 
     def __init__(self, config: Config) -> None:
         lanes = max(1, config.bus_bytes // config.out_element_bytes)
@@ -27,17 +27,16 @@ class SlotLayout(data.StructLayout):
 
 
 def part_of(word: Value, part: Value, bits: int) -> Value:
-    """Return one part of a word, ``bits`` wide. ``part`` wraps around."""
+    """Return one part of a word. ``part`` wraps around."""
     parts = [word[n : n + bits] for n in range(0, len(word), bits)]
     return parts[0] if len(parts) == 1 else Array(parts)[part[: log2(len(parts))]]
 
 
 class MirrorRead(wiring.Signature):
-    """Reads of the accumulators for STOREs, one beat at a time, seen from the store unit.
+    """Reads of the accumulators for STOREs.
 
-    In the cycle after one with ``advance``, ``data`` and ``strobe`` are the beat that ``beat`` requested,
-    with elements in their lanes of the bus. Without ``advance`` they hold. For STOREs that requantize,
-    ``sums`` are the accumulators of ``slot``.
+    In the cycle after ``advance``, ``data`` and ``strobe`` are the beat that ``beat`` requested, with
+    elements in their bus lanes, and ``sums`` the accumulators of ``slot``. Without ``advance`` they hold.
     """
 
     def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
@@ -53,11 +52,8 @@ class MirrorRead(wiring.Signature):
 
 
 class AccumulatorMirror(wiring.Component):
-    """A mirror of the accumulators that is read beat by beat: the low bytes, or all bytes if some ``kinds``
-    of STOREs need them.
-
-    It follows ``writes``, the write ports of the accumulators' banks, and serves ``out``.
-    """
+    """A mirror of the accumulators that is read beat by beat: their low bytes, or all bytes if some ``kinds``
+    of STOREs need them. It follows ``writes``, the write ports of the banks, and serves ``out``."""
 
     def __init__(self, kinds: Sequence[Kind], writes: Sequence[Write], shape: Shape, config: Config) -> None:
         self._kinds = kinds
@@ -141,8 +137,7 @@ class Accumulators(Scratchpad):
     """The accumulators: two elements can be read per cycle, and beats for the kinds of STOREs in ``out``.
 
     ``result_valid`` writes ``result`` to element ``result_index``. Beats and pad words are written one cycle
-    later than in other scratchpads: no result follows in the next cycle and nothing reads them that early, so
-    registers fit in front of the many block RAMs.
+    later than in other scratchpads, so that registers fit in front of the many block RAMs.
     """
 
     def __init__(self, unit_kinds: Sequence[Kind], out: Sequence[Kind], config: Config) -> None:
@@ -160,7 +155,7 @@ class Accumulators(Scratchpad):
         return [self._final(m, write, number) for number, write in enumerate(super().writes(m))]
 
     def _final(self, m: Module, early: Write, number: int) -> Write:
-        """Return a bank's write port one cycle later. Results are not delayed."""
+        """Delay a bank's writes, except results, by one cycle."""
         shape = self.layout
         late, write = held(m, early, shape, number), Write(shape, number, "final")
         m.d.comb += [

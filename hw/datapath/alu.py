@@ -1,4 +1,4 @@
-"""The ALU: one operation on all lanes of an accumulator element."""
+"""The ALU."""
 
 from collections.abc import Mapping
 from functools import reduce
@@ -25,8 +25,8 @@ assert sum(map(len, _TOGETHER.values())) == len(AluOp)
 
 
 class ControlLayout(data.StructLayout):
-    """Control of a lane: one-hot selection of its result (0 selects none), which bound MIN and MAX take, and,
-    for MUL in several cycles, one bit for each slot."""
+    """Control of a lane: one-hot selection of its result (0: none), the bound that MIN and MAX take, and a
+    bit per slot of MUL."""
 
     def __init__(self, config: Config) -> None:
         phase = {"phase": config.mul_slots} if config.mul_slots > 1 else {}
@@ -34,7 +34,7 @@ class ControlLayout(data.StructLayout):
 
 
 def control(m: Module, op: Value, config: Config, *, reset: Value, phase: Value | None = None) -> data.View:
-    """Return the control for an operation (0: none) in slot number ``phase``."""
+    """Return the control for an operation (0: none) in slot ``phase``."""
     told = Signal(ControlLayout(config))
     m.d.comb += [
         *(
@@ -49,7 +49,7 @@ def control(m: Module, op: Value, config: Config, *, reset: Value, phase: Value 
 
 
 def group_of(lane: int, lanes: int) -> int:
-    """Return the group of a lane. Each group has its own copy of the control."""
+    """Return the group of a lane."""
     return lane * COPIES // lanes
 
 
@@ -57,7 +57,7 @@ class Alu(wiring.Component):
     """Computes ``result`` from the int32 lanes ``left`` and ``right`` in the same cycle, as ``control`` says.
 
     Each group of lanes has its own copy of ``control``, made by :func:`control`. MUL takes ``mul_slots``
-    cycles. Its operands are constant meanwhile, and the result is there in the last one.
+    cycles, during which its operands are constant.
     """
 
     def __init__(self, config: Config) -> None:
@@ -85,13 +85,11 @@ class Alu(wiring.Component):
         return m
 
     def _product(self, m: Module, phase: Value, left: Value, right: Value) -> Value:
-        """Return the low 32 bits of a product in the last of several slots, where ``phase`` has one bit for
-        each slot.
+        """Return the low 32 bits of a product in the last slot. ``phase`` has one bit per slot.
 
-        Three partial products of the 16-bit halves matter. The low halves of two of them are added to
-        the upper half of the third. Every slot but the last multiplies one or more of them with as few
-        multipliers as possible, the third one last, and every slot but the first accumulates. If there
-        is one slot more than that needs, the factors come from registers.
+        Three partial products of the 16-bit halves matter. The low halves of two of them are added to the
+        upper half of the third, which is multiplied last. Every slot but the last multiplies, and every slot
+        but the first accumulates. With a slot to spare, the factors come from registers.
         """
         half = ACC_BITS // 2
         parts = [(0, 0), (half, 0), (0, half)]
@@ -134,7 +132,7 @@ def _half(phase: Value, begins: Mapping[int, int], value: Value) -> Value:
 
 
 def operate(m: Module, told: data.View, left: Value, right: Value, product: Value) -> Value:
-    """Return the low 32 bits of the selected result, or 0."""
+    """Return the selected result's low 32 bits, or 0."""
     less = told.largest ^ (left < right)
     results: dict[str, Value] = {
         "bound": Mux(less, left, right),
@@ -146,8 +144,7 @@ def operate(m: Module, told: data.View, left: Value, right: Value, product: Valu
 
 
 def _shift(m: Module, left: Value, right: Value) -> Value:
-    """Return an arithmetic shift right by ``right``. A negative amount shifts left. Amounts beyond the width
-    saturate.
+    """Shift right arithmetically by ``right``, or left if it is negative. Amounts beyond the width saturate.
 
     Both directions rotate right by the amount modulo the width. The bits that wrapped around are the result
     of a left shift, the remaining bits that of a right shift.

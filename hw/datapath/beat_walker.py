@@ -1,4 +1,4 @@
-"""The scratchpad elements in each beat of a LOAD or STORE."""
+"""The beats of LOADs and STOREs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,8 +14,7 @@ from accel.hw.datapath.word_layouts import GAP_BITS, KIND_BITS, LANE_BITS, log2,
 
 
 class BeatLayout(data.StructLayout):
-    """The contents of one beat: ``take`` elements from bus lane ``lane`` on, for consecutive scratchpad
-    elements from ``index`` on. If an element is longer than a beat, the beat is part ``chunk`` of
+    """One beat: ``take`` elements from bus lane ``lane`` and ``index`` on, or part ``chunk`` of a longer
     element ``index``."""
 
     def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
@@ -33,7 +32,7 @@ class BeatLayout(data.StructLayout):
 
 
 class PlacesLayout(data.StructLayout):
-    """The elements of a transfer, as input of BeatWalker."""
+    """The elements of a transfer."""
 
     def __init__(self, config: Config) -> None:
         super().__init__(
@@ -41,8 +40,8 @@ class PlacesLayout(data.StructLayout):
                 "kind": KIND_BITS,
                 "sram": sram_bits(config),  # scratchpad element of the first data element
                 "gap": GAP_BITS,  # scratchpad elements between two rows of data
-                "lane": LANE_BITS,  # DRAM element of the first one, within its beat
-                "stride": LANE_BITS,  # DRAM elements from row to row, modulo the elements of a beat
+                "lane": LANE_BITS,  # position of the first DRAM element in its beat
+                "stride": LANE_BITS,  # DRAM elements from row to row, modulo a beat's
                 "x_size": SIZE_BITS,
                 "y_size": SIZE_BITS,
             }
@@ -50,12 +49,12 @@ class PlacesLayout(data.StructLayout):
 
 
 class BeatWalker(wiring.Component):
-    """Walks through the beats of one transfer after the other.
+    """Walks through the beats of transfers.
 
-    ``start`` loads a transfer with at least one row. From the next cycle on ``beat`` describes its first
-    beat, and after each ``step`` the next one. ``last`` marks the last beat of a transfer. While stepping
-    over it, or while ``idle``, the walker is ``free`` and the next transfer may be loaded. ``rows`` adds
-    ``row_last``, the last beat of a row. Each beat is computed one cycle ahead.
+    ``start`` loads a transfer with at least one row. From the next cycle on ``beat`` is its first beat, and
+    after each ``step`` the next. ``last`` marks the last beat. While stepping over it, or while ``idle``, the
+    walker is ``free`` for the next transfer. ``rows`` adds ``row_last``, the last beat of a row. Each beat is
+    computed one cycle ahead.
     """
 
     def __init__(self, kinds: Sequence[Kind], config: Config, *, rows: bool = False) -> None:
@@ -103,7 +102,7 @@ class BeatWalker(wiring.Component):
         row_next = Signal(LANE_BITS)
 
         def shared(left: Value, room: Value) -> tuple[Value, Value]:
-            """Return how many of the remaining elements fit into the rest of a beat, and whether all do."""
+            """Return how many of the remaining elements fit into a beat, and whether all do."""
             whole = left <= room
             return Mux(whole, left, room), whole
 

@@ -16,7 +16,7 @@ from accel.hw.datapath.word_layouts import BEATS_BITS, KIND_BITS, log2, minimum
 
 
 class RowsLayout(data.StructLayout):
-    """The rows of a transfer in DRAM, as input of BurstWalker."""
+    """The rows of a transfer in DRAM."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -31,14 +31,13 @@ class RowsLayout(data.StructLayout):
 
 
 class BurstWalker(wiring.Component):
-    """Walks through the bursts of one transfer after the other. Rows are split at 4 KiB pages and at the
-    longest burst.
+    """Walks through the bursts of transfers. Rows are split at 4 KiB pages and at the longest burst.
 
-    ``start``, in a cycle in which no burst is ``valid``, begins a transfer with at least one row. Its first
-    burst is ``valid`` in the next cycle, each further one in the cycle after ``accept``. ``last`` marks the
-    last burst of a transfer. Each burst is computed one cycle ahead. While none is valid, the first
-    burst of ``rows`` is computed in every cycle, because the start is known late in its cycle. ``free``
-    is the complement of ``valid`` in a register of its own. ``mem_base`` is the start of a page.
+    ``start``, in a cycle without a ``valid`` burst, begins a transfer with at least one row. Its first burst
+    is ``valid`` in the next cycle, each further one in the cycle after ``accept``. ``last`` marks the last.
+    Each burst is computed one cycle ahead. While none is valid, the first burst of ``rows`` is computed in
+    every cycle, because the start is known late in its cycle. ``free`` is the complement of ``valid``.
+    ``mem_base`` is the start of a page.
     """
 
     def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
@@ -155,8 +154,8 @@ def _longest(config: Config) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class _Burst:
-    """A burst: its beats, and whether it ends its row. If not, also the beats left in the row and in the
-    page."""
+    """A burst. ``left`` and ``to_page`` are the beats left in the row and the page if it does not end the
+    row."""
 
     beats: Value
     ends: Value
@@ -165,14 +164,11 @@ class _Burst:
 
 
 def _row_burst(m: Module, place: Value, length: Value, is_long: Value, config: Config, name: str) -> _Burst:
-    """Compute the first burst of a row. It depends on one sum, the position of the row's end relative to the
-    start of the page, of which few bits matter for a short row. The remainder after the burst is one sum,
-    too.
+    """Compute the first burst of a row. It depends on one sum: the row's end relative to the start of the
+    page, of which few bits matter for a short row.
 
     Args:
         place: byte position of the row in its page.
-        length: bytes of the row.
-        is_long: whether the row is longer than any burst.
     """
     bus, longest = config.bus_bytes, _longest(config)
     page, shift = PAGE_BYTES // bus, log2(bus)

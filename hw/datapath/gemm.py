@@ -1,5 +1,4 @@
-"""The GEMM core: products of an ``inp`` and a ``wgt`` element, summed by a pipelined adder tree. For
-depthwise MACs it also multiplies several ``inp`` elements by the first columns of a ``wgt`` element."""
+"""The GEMM core."""
 
 from typing import Any
 
@@ -19,17 +18,17 @@ _READ, _PRODUCT, _SUM = 2, 2, 1
 
 
 def tap_names(config: Config) -> list[str]:
-    """Return the names of the further ``inp`` elements that a depthwise MAC reads in one cycle. Related ports
-    have the same names."""
+    """Return the names, and port names, of the further ``inp`` elements of a depthwise MAC."""
     most = min(config.tap_banks, config.block_in)
     return [f"tap_{tap}" for tap in range(1, most)] if config.depthwise else []
 
 
 class GemmCore(wiring.Component):
-    """Computes ``sums[b][o] = sum over k of inp[b][k] * wgt[o][k]``, ``tree_stages + 1`` cycles later.
+    """A pipelined adder tree: ``sums[b][o] = sum over k of inp[b][k] * wgt[o][k]``, ``tree_stages + 1``
+    cycles later.
 
-    That holds with ``whole``, one bit for each group of columns. Without it, the result is ``sum over t of
-    tap_t[b][o] * wgt[o][t]``, where tap_0 is ``inp``, over the taps whose bit is set in ``tapped``.
+    ``whole``, one bit per group of columns, selects that. Otherwise, for depthwise MACs, the result is ``sum
+    over t of tap_t[b][o] * wgt[o][t]`` over the taps set in ``tapped``, where tap_0 is ``inp``.
     """
 
     def __init__(self, config: Config) -> None:
@@ -97,8 +96,8 @@ def _if(condition: Value, value: Value) -> Value:
 
 
 def _sum(m: Module, left: Value, right: Value) -> Value:
-    """Return a signed sum in a signal that synthesis keeps. Otherwise synthesis merges the whole tree into
-    one cell with three-operand adders, which takes twice the logic of carry chains."""
+    """Return a signed sum in a signal that synthesis keeps. Merged into three-operand adders, the tree would
+    take twice the logic."""
     total = Signal(signed(max(len(left), len(right)) + 1), attrs={"keep": 1})
     m.d.comb += total.eq(left + right)
     return total

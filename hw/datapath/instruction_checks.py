@@ -1,5 +1,4 @@
-"""Faults of a single instruction, the hardware counterpart of
-:func:`accel.core.fault_causes.instruction_fault`."""
+"""Faults of a single instruction, as in :func:`accel.core.fault_causes.instruction_fault`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +35,7 @@ from accel.hw.datapath.word_layouts import log2, sram_bits, view
 
 
 def first_fault(m: Module, faults: Sequence[tuple[Value, Value | Cause]]) -> Signal:
-    """Return the cause of the first fault that is there, or NONE."""
+    """Return the first cause whose condition holds, or NONE."""
     cause = Signal(CAUSE_BITS)
     for position, (fault, name) in enumerate(faults):
         with m.If(fault) if position == 0 else m.Elif(fault):
@@ -45,7 +44,7 @@ def first_fault(m: Module, faults: Sequence[tuple[Value, Value | Cause]]) -> Sig
 
 
 def neighbour_fault(flags: Any, *, previous: bool, following: bool) -> Value:
-    """Return whether a token flag concerns a neighbour that the unit does not have."""
+    """Return whether a token flag concerns a missing neighbour."""
     found: Value = Const(0, 1)
     if not previous:
         found = found | flags.pop_prev | flags.push_prev
@@ -56,7 +55,7 @@ def neighbour_fault(flags: Any, *, previous: bool, following: bool) -> Value:
 
 @dataclass(frozen=True, kw_only=True)
 class _Special:
-    """Exceptions for some kinds of LOADs or STOREs.
+    """Exceptions for some kinds of transfers.
 
     Attributes:
         unbounded: the accessed elements are not those that ``sram_base`` and the size imply.
@@ -70,9 +69,9 @@ class _Special:
 
 
 class WordLayout(data.StructLayout):
-    """Results of checking an instruction's word. ``cause`` is the first fault of the word itself.
-    ``in_sram`` is set if the box must end within a scratchpad of ``depth`` elements, ``in_dram`` if it
-    must end within a memory of ``room`` elements."""
+    """Results of checking an instruction's word. ``cause`` is its first fault. The box must end within a
+    scratchpad of ``depth`` elements if ``in_sram``, and within a memory of ``room`` elements if ``in_dram``.
+    """
 
     def __init__(self, config: Config) -> None:
         super().__init__(
@@ -88,8 +87,6 @@ class WordLayout(data.StructLayout):
 
 @dataclass(frozen=True, kw_only=True)
 class _Bounds:
-    """The limits of a box, as in :class:`WordLayout`."""
-
     in_sram: Value
     depth: Value
     in_dram: Value
@@ -104,8 +101,8 @@ def transfer_faults(
     pads: bool,
     special: _Special | None = None,
 ) -> tuple[list[tuple[Value, Cause]], _Bounds]:
-    """Return the faults in the word of a LOAD or STORE, and the limits of its box, if ``x_size`` is not
-    zero. ``pads`` says whether pads are allowed."""
+    """Return the faults in the word of a LOAD or STORE, and the limits of its box, unless ``x_size`` is
+    zero."""
     moves = transfer.x_size != 0
     known: Value = Const(0, 1)
     for kind in kinds:
@@ -131,7 +128,7 @@ def transfer_faults(
 
 
 def known_of(m: Module, unit: Unit, word: Value, mem_size: Value, config: Config) -> data.View:
-    """Check the word of a unit's instruction."""
+    """Check an instruction's word."""
     transfer, alu = view(Load, config, word), view(Alu, config, word)
     sides = {"previous": unit.previous is not None, "following": unit.next is not None}
     faults = [(neighbour_fault(transfer, **sides), Cause.NEIGHBOUR)]
@@ -160,8 +157,8 @@ def known_of(m: Module, unit: Unit, word: Value, mem_size: Value, config: Config
 
 
 def cause_of(m: Module, known: data.View, box: Any) -> Signal:
-    """Return the fault of an instruction: of its word, checked by :func:`known_of`, or of the memory that it
-    covers. The ends of the box are known late in the cycle, so little logic depends on them."""
+    """Return the fault of an instruction: of its word, from :func:`known_of`, or of its box. Little logic
+    depends on the box's ends, which are known late in the cycle."""
     beyond = [
         (known.in_sram & (box.end > known.depth), Cause.SRAM_RANGE),
         (known.in_dram & (box.stop > known.room), Cause.DRAM_RANGE),
@@ -170,7 +167,7 @@ def cause_of(m: Module, known: data.View, box: Any) -> Signal:
 
 
 def inp_set_faults(setting: Any) -> list[tuple[Value, Cause]]:
-    """Return the faults of a SET of the load unit."""
+    """Return the faults of the load unit's SET."""
     low, high = (Mux(setting.unsigned, *ends) for ends in ((0, -128), (255, 127)))
     beyond = (setting.zero < low) | (setting.zero > high)
     return [((setting.opcode == Opcode.SET) & beyond, Cause.ZERO_POINT)]
@@ -179,8 +176,8 @@ def inp_set_faults(setting: Any) -> list[tuple[Value, Cause]]:
 def store_unit_faults(
     word: Value, mem_size: Value, config: Config
 ) -> tuple[list[tuple[Value, Cause]], _Bounds]:
-    """Return the faults in the words of the store unit's instructions with ``post=1``, except for neighbours
-    and residuals, and the limits of their boxes."""
+    """Return the store unit's faults with ``post=1``, except for neighbours and residuals, and the limits of
+    boxes."""
     stores, loads = kinds_of(Store, Unit.STORE, config), kinds_of(Load, Unit.STORE, config)
     store, load, setting = (view(cls, config, word) for cls in (StoreReq, Load, SetOut))
     no = Const(0, 1)
@@ -213,7 +210,7 @@ def is_finished(memory: Value) -> Value:
 
 
 def par_end(store: Any) -> Value:
-    """Return the end of the range in PAR that a requantizing STORE uses."""
+    """Return the end of a requantizing STORE's range in PAR."""
     extent = Mux(store.par_y, store.y_size, Mux(store.par_x, store.x_size, 1))
     return store.par + Mux((store.x_size != 0) & (store.y_size != 0), extent, 0)
 
@@ -227,7 +224,7 @@ def _bounded(condition: Value, bounds: _Bounds) -> _Bounds:
 
 
 def loops_faults(alu: Any, config: Config) -> list[tuple[Value, Cause]]:
-    """Return the faults of an instruction with micro-ops, viewed as an ALU instruction."""
+    """Return the faults of an instruction with micro-ops, viewed as ALU."""
     operation = (alu.opcode == Opcode.ALU) & (alu.alu_op > max(AluOp))
     reserved = []
     if config.post and not config.depthwise:
@@ -241,8 +238,7 @@ def loops_faults(alu: Any, config: Config) -> list[tuple[Value, Cause]]:
 
 
 def compute_set_faults(setting: Any, config: Config) -> list[tuple[Value, Cause]]:
-    """Return the faults of a SET of the compute unit, viewed as SET.ACC, which also reports unknown memory
-    ids."""
+    """Return the faults of a SET of the compute unit, viewed as SET.ACC, including unknown memory ids."""
     is_set, known = setting.opcode == Opcode.SET, setting.memory == SetAcc.MEMORY
     return [
         (is_set & ~known, Cause.MEMORY_ID),
@@ -251,7 +247,6 @@ def compute_set_faults(setting: Any, config: Config) -> list[tuple[Value, Cause]
 
 
 def _taps_beyond(setting: Any, config: Config) -> Value:
-    """Return whether a SET.ACC has more taps than its step allows."""
     banks = config.tap_banks
     most: Value = Const(most_taps(0, config), TAPS_BITS)
     for bit in reversed(range(log2(banks))):

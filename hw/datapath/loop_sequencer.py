@@ -17,7 +17,7 @@ from accel.hw.datapath.word_layouts import INDEX_BITS, EntryLayout, sram_bits, v
 
 
 class OperationLayout(data.StructLayout):
-    """The fields that travel down the pipeline with a micro-op."""
+    """The fields of a micro-op in the pipeline."""
 
     def __init__(self, config: Config) -> None:
         mac = {"mac": 1, "overwrite": 1} if config.post else {}
@@ -25,21 +25,21 @@ class OperationLayout(data.StructLayout):
         phase = {"phase": (config.mul_slots - 1).bit_length()} if config.mul_slots > 1 else {}
         super().__init__(
             {
-                "run": 1,  # there is a micro-op. An instruction without micro-ops takes one slot
-                "last": 1,  # the slot is the last of its instruction, which retires with it
+                "run": 1,  # 0: the slot of an instruction without micro-ops
+                "last": 1,  # the slot retires its instruction
                 "gemm": 1,
                 "reset": 1,
                 "use_imm": 1,
                 "op": ALU_OP_BITS,
                 "imm": signed(IMMEDIATE_BITS),
                 **mac,
-                **phase,  # the slot's number within a micro-op, which runs in its last slot
+                **phase,  # slot of a micro-op, which runs in its last one
             }
         )
 
 
 def at_hand(is_gemm: Value, is_mac: Value, config: Config) -> Chosen:
-    """Return which class of instructions with micro-ops the instruction belongs to."""
+    """Return the instruction's class among those with micro-ops, one-hot."""
     if not config.post:
         return {Gemm: is_gemm, Alu: ~is_gemm}
     return {Gemm: is_gemm, Mac: is_mac, Alu: ~(is_gemm | is_mac)}
@@ -51,7 +51,7 @@ class Sequencer(wiring.Component):
     Offsets of MUL stay for ``mul_slots`` cycles. The micro-op runs in the last one. An instruction that
     begins with ``start`` presents its first micro-op in the next cycle. ``free``, a register, shows that the
     next instruction may start. While it is set, ``entry`` is loaded in every cycle, because the start is
-    known late. ``issuing`` is its complement in a register of its own.
+    known late. ``issuing`` is its complement.
     """
 
     def __init__(self, config: Config) -> None:
@@ -107,7 +107,7 @@ class Sequencer(wiring.Component):
             with m.Else():
                 m.d.sync += self.address.eq(self.address + 1)
 
-        # Whether the slot of the next cycle is the last one, for the current instruction or for the entry.
+        # The next cycle's slot is the last, for the current instruction or for the entry.
         next_uop, next_inner, next_outer = Signal(), Signal(), Signal()
         new_uop, new_inner, new_outer, new_run = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
@@ -184,8 +184,7 @@ class Sequencer(wiring.Component):
                 ]
 
     def _steps(self, m: Module, held: Any, multiplies: Value) -> tuple[Signal, Signal]:
-        """Return whether this is the last slot of a micro-op, and whether the next slot is the last of the
-        same instruction's micro-op."""
+        """Return whether this slot is a micro-op's last, and the same for the instruction's next slot."""
         steps = Signal()
         following = Signal()
         is_mul = Signal()
@@ -197,5 +196,5 @@ class Sequencer(wiring.Component):
 
 
 def index_bits(config: Config) -> int:
-    """Return the width of an index including all loop offsets, also beyond the scratchpad."""
+    """Return the width of an index with all loop offsets, also beyond the scratchpad."""
     return sram_bits(config) + LOOP_BITS + 1

@@ -1,7 +1,7 @@
-"""Operands of instructions with micro-ops, derived from their declarations.
+"""Operands of instructions with micro-ops.
 
-``chosen`` has one bit for each class of instructions, exactly one of which is set. Properties that all
-classes share need no multiplexer, and the last class is the default.
+``chosen`` is one-hot over the classes of instructions. Properties that all classes share need no multiplexer,
+and the last class is the default.
 """
 
 from collections.abc import Hashable, Mapping
@@ -18,12 +18,12 @@ Chosen = Mapping[type[Loops], Value]
 
 
 def operand_of(cls: type[Loops], name: str) -> Operand | None:
-    """Return the operand of a class that the micro-op's field indexes, or None if it has none."""
+    """Return the operand that the micro-op's field indexes, or None if there is none."""
     return next((operand for operand in cls.OPERANDS if operand.name == name), None)
 
 
 def factor(name: str, views: Mapping[type[Loops], Any], chosen: Chosen, config: Config) -> Value:
-    """Return a loop factor from its position in the words of the chosen class."""
+    """Return a loop factor of the chosen class."""
     found: dict[type[Loops], tuple[Hashable, ValueLike]] = {}
     for cls in loops_of(config):
         for slot in class_slots(cls, config):
@@ -40,7 +40,7 @@ def depth(name: str, chosen: Chosen, config: Config) -> Value:
 
 
 def used(name: str, flags: Any, chosen: Chosen, config: Config) -> Value | None:
-    """Return whether an operand is read or written, from the instruction's ``flags``, or None if always."""
+    """Return whether ``flags`` make an operand read or written, or None if it always is."""
     found: dict[type[Loops], tuple[Hashable, ValueLike]] = {}
     for cls in loops_of(config):
         operand = operand_of(cls, name)

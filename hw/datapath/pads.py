@@ -1,4 +1,4 @@
-"""The pads of a LOAD: zeros around the data, one scratchpad word after the other."""
+"""The pads of a LOAD: zeros around the data."""
 
 from typing import Any
 
@@ -14,9 +14,9 @@ from accel.hw.datapath.word_layouts import GAP_BITS, KIND_BITS, RUN_BITS, SPAN_B
 class PadsLayout(data.StructLayout):
     """The pads of a LOAD.
 
-    In scratchpad order, ``head`` pad words come first. If rows have pads, ``gap`` words follow each of
-    the first ``y_size - 1`` rows of ``x_size``, and ``tail`` words the last one. Otherwise ``tail``
-    words follow ``body`` words of data.
+    In scratchpad order, ``head`` pad words come first. If rows have pads, ``gap`` words follow each of the
+    first ``y_size - 1`` rows of ``x_size``, and ``tail`` words the last. Otherwise ``tail`` words follow
+    ``body`` words of data.
     """
 
     def __init__(self, config: Config) -> None:
@@ -35,8 +35,7 @@ class PadsLayout(data.StructLayout):
 
 
 class PadWalker(wiring.Component):
-    """Walks through the pad words of one LOAD after the other. Loaded like
-    :class:`~accel.hw.datapath.beat_walker.BeatWalker`: by ``start`` while ``free``."""
+    """Walks through the pad words of LOADs. ``start`` loads one while ``free``."""
 
     def __init__(self, config: Config) -> None:
         self._config = config

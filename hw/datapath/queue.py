@@ -1,4 +1,4 @@
-"""Queues: an entry that is pushed in cycle t can be popped in t + 1, and the head is visible."""
+"""Queues with a visible head. An entry pushed in cycle t can be popped in t + 1."""
 
 from typing import Any
 
@@ -12,8 +12,8 @@ class Queue(wiring.Component):
     """A first-in, first-out queue with ``depth`` entries.
 
     ``room`` shows that there were fewer than ``depth`` entries at the end of the previous cycle. The user
-    must not push without ``room`` nor pop without ``valid``. Pushes and pops are known late in a cycle, so
-    ``room`` and ``valid`` are registers, and the next free place is written in every cycle.
+    must not push without ``room`` nor pop without ``valid``. Both are registers, and the next free place is
+    written in every cycle, because pushes and pops are known late in a cycle.
     """
 
     def __init__(self, shape: ShapeLike, depth: int) -> None:
@@ -69,10 +69,8 @@ class Queue(wiring.Component):
 
 
 class BypassQueue(wiring.Component):
-    """A queue whose entries can be popped in the cycle in which they are pushed.
-
-    ``pop`` takes an entry if there is one.
-    """
+    """A queue whose entries can be popped in the cycle of their push. ``pop`` on an empty queue does
+    nothing."""
 
     def __init__(self, shape: ShapeLike, depth: int) -> None:
         self.depth = depth
@@ -103,11 +101,8 @@ class BypassQueue(wiring.Component):
 
 
 class RegisteredHeadQueue(wiring.Component):
-    """A queue whose head is in registers. An entry that is pushed in cycle t can be popped in t + 1.
-
-    The user guarantees that there are at most ``depth`` entries, and pops only if there is one. ``head``
-    depends on ``pop`` alone, because pushes and pops are known late in a cycle.
-    """
+    """A queue whose head is in registers. ``head`` depends on ``pop`` alone, because pushes and pops are
+    known late. The user guarantees at most ``depth`` entries, and pops only if there is one."""
 
     def __init__(self, shape: ShapeLike, depth: int) -> None:
         self.depth = depth
@@ -132,7 +127,7 @@ class RegisteredHeadQueue(wiring.Component):
             behind.flush.eq(self.flush),
             behind.data.eq(self.data),
             behind.push.eq(self.push & (behind.valid | ~taking)),
-            behind.pop.eq(behind.valid & self.pop),  # an entry after the head implies a head
+            behind.pop.eq(behind.valid & self.pop),
         ]
         with m.If(taking):
             m.d.sync += [
@@ -145,30 +140,26 @@ class RegisteredHeadQueue(wiring.Component):
 
 
 class Reservation(wiring.Signature):
-    """Reservation of places in a :class:`ReservedQueue`, seen from the user.
-
-    ``reserve`` takes a place for an entry that is pushed in the same cycle or later. ``room``, a register,
-    shows that there is one.
-    """
+    """Reservation of places in a :class:`ReservedQueue`. ``reserve`` takes one for an entry that is pushed in
+    the same cycle or later. ``room`` is a register."""
 
     def __init__(self) -> None:
         super().__init__({"reserve": Out(1), "room": In(1, init=1)})
 
 
 class Enqueue(wiring.Signature):
-    """An entry for a :class:`ReservedQueue`, seen from the user: ``push`` puts ``data`` into the oldest
-    reserved place."""
+    """An entry for a :class:`ReservedQueue`: ``push`` puts ``data`` into the oldest reserved place."""
 
     def __init__(self, shape: ShapeLike) -> None:
         super().__init__({"push": Out(1), "data": Out(shape)})
 
 
 class Issue(wiring.Signature):
-    """Entries that a unit takes from its :class:`ReservedQueue`, seen from the queue.
+    """Entries that a unit takes from its :class:`ReservedQueue`.
 
-    ``valid`` and ``entry`` are the head, from registers. The unit sets ``start`` in the cycle in which it
-    begins, and the queue pops the entry. In a cycle with ``taking``, ``following`` moves to the head, whether
-    or not it is an entry: so the unit sees its next instruction one cycle ahead.
+    ``valid`` and ``entry`` are the head, from registers. ``start`` begins and pops it. In a cycle with
+    ``taking``, ``following`` moves to the head, whether or not it is an entry, so the unit sees its next
+    instruction one cycle ahead.
     """
 
     def __init__(self, shape: ShapeLike) -> None:
@@ -187,7 +178,7 @@ class ReservedQueue(wiring.Component):
     """A queue whose head is in registers, and whose places are reserved before the entries arrive.
 
     ``reservation.room`` shows that fewer than ``depth`` entries were reserved and not popped at the end of
-    the previous cycle. An entry that is pushed in cycle t can be popped in t + 1.
+    the previous cycle.
     """
 
     def __init__(self, shape: ShapeLike, depth: int) -> None:

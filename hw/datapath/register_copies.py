@@ -1,4 +1,4 @@
-"""Copies of a register for signals with large fan-out, so that no wire crosses the whole device."""
+"""Copies of a register with large fan-out."""
 
 from amaranth.hdl import Module, Signal, Value
 
@@ -7,7 +7,7 @@ COPIES = 4
 
 
 def copies(m: Module, value: Value, name: str) -> list[Value]:
-    """Return a value one cycle later from :data:`COPIES` registers. Some hold the complement, some have no
+    """Return a value one cycle later from :data:`COPIES` registers, some with inverted polarity, some without
     reset. All start as 0."""
     found: list[Value] = []
     for number in range(COPIES):

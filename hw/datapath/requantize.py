@@ -1,7 +1,4 @@
-"""One lane of the store path: requantizes a sum to int8 or uint8, then adds a residual.
-
-The arithmetic is that of :mod:`accel.core.requantize`, step by step.
-"""
+"""One lane of the store path, as in :mod:`accel.core.requantize`."""
 
 from typing import Any
 
@@ -39,7 +36,7 @@ class RangeLayout(data.StructLayout):
 
 
 class AddLayout(data.StructLayout):
-    """The factors with which a residual is added."""
+    """The factors of a residual addition."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -59,8 +56,8 @@ class RequantizeLane(wiring.Component):
     """Computes ``result`` from ``acc``, ``bias``, ``multiplier``, ``exponent`` and ``residual``, ``stages``
     cycles with ``advance`` later.
 
-    ``range`` and ``addition`` are constant while values are in the lane. In the cycle of the result, ``adds``
-    selects the requantized sum plus the residual instead of the requantized sum.
+    ``range`` and ``addition`` are constant while values are in the lane. ``adds``, in the cycle of the
+    result, adds the residual.
     """
 
     def __init__(self, stages: int) -> None:
@@ -161,7 +158,7 @@ def _of(values: Any, *names: str) -> dict[str, Value]:
 
 
 def _highest(m: Module, value: Value) -> tuple[Value, Value]:
-    """Return the position of the highest set bit of a power of two of bits, and whether none is set."""
+    """Return the position of the highest set bit, and whether none is set. The width is a power of two."""
     if len(value) == 1:
         return Const(0, 0), ~value
     half = len(value) // 2
@@ -172,7 +169,7 @@ def _highest(m: Module, value: Value) -> tuple[Value, Value]:
 
 
 def _round(value: Value, dropped: int) -> Value:
-    """Return ``value`` without its ``dropped`` low bits, rounded half to even, in one more bit."""
+    """Drop low bits, rounding half to even, in one more bit."""
     down = value[dropped:]
     up = value[dropped - 1] & (value[: dropped - 1].any() | down[0])
     return down + up
@@ -201,7 +198,7 @@ def _shift_sticky(m: Module, value: Value, shift: Value, limit: int | None) -> V
 
 
 def _held(m: Module, value: Value, is_signed: bool) -> Signal:
-    """Return the value in a signal of its own, so that two readers do not duplicate its logic."""
+    """Return the value in its own signal, so that two readers do not duplicate its logic."""
     signal = Signal(signed(len(value)) if is_signed else len(value))
     m.d.comb += signal.eq(value)
     return signal

@@ -1,8 +1,8 @@
-"""The requantization lanes of the store unit, and the walk through PAR and RES.
+"""The requantization lanes, and the walk through PAR and RES.
 
 A beat of STORE.REQ or STORE.ADD takes one *slot* (a cycle) for each group of bytes that the lanes handle at
-once. For example, two lanes need four slots for a beat of 8 bytes. All values of a slot belong to one
-element, so a slot reads one element each of PAR and RES.
+once. For example, two lanes need four slots for a beat of 8 bytes. A slot reads one element each of PAR and
+RES, since its values belong to one element.
 """
 
 from collections.abc import Sequence
@@ -27,13 +27,13 @@ _BYTE_BITS = 8
 
 
 def slots_per_beat(config: Config) -> int:
-    """Return the number of slots of a requantized beat."""
+    """Return the slots of a requantized beat."""
     return config.bus_bytes // config.lanes
 
 
 class ParLayout(data.StructLayout):
-    """The elements of PAR that a STORE uses: it starts at ``par`` and advances by one per row if ``par_y``,
-    and by one per element of a row if ``par_x``."""
+    """A STORE's elements of PAR: it starts at ``par`` and advances by one per row if ``par_y``, and by one
+    per element of a row if ``par_x``."""
 
     def __init__(self) -> None:
         super().__init__({"par": PAR_INDEX_BITS, "par_y": 1, "par_x": 1})
@@ -47,11 +47,11 @@ class SettingLayout(data.StructLayout):
 
 
 class SlotWalker(wiring.Component):
-    """Walks through the slots of requantized beats and their operands.
+    """Walks through the slots of beats.
 
     ``start`` loads the range of PAR in the cycle in which the STORE's first beat enters the beat walker.
-    ``step`` advances to the next slot. ``last`` marks the last slot of a beat. The slot's operands are the
-    elements ``par_index`` and ``res_index``. A beat of a plain STORE is one slot.
+    ``step`` advances to the next slot. ``last`` marks the last slot of a beat. ``par_index`` and
+    ``res_index`` are the slot's operands. A beat of a plain STORE is one slot.
     """
 
     def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
@@ -135,11 +135,11 @@ class SlotWalker(wiring.Component):
 
 
 class RequantizeLanes(wiring.Component):
-    """The requantization lanes, which process the values of a slot in parallel.
+    """The requantization lanes.
 
-    In a cycle with ``advance`` a ``slot`` is requested. In the next such cycle ``sums`` are its accumulators,
-    and ``par`` and ``res`` its elements of PAR and RES. ``stages`` such cycles later, ``result`` holds its
-    bytes. If ``adds`` is set then, they include the residual. The ``setting`` is constant meanwhile.
+    In a cycle with ``advance`` a ``slot`` is requested. In the next such cycle ``sums``, ``par`` and ``res``
+    are its operands. ``stages`` such cycles later, ``result`` holds its bytes, with residuals if ``adds`` is
+    set then. The ``setting`` is constant meanwhile.
     """
 
     def __init__(self, stages: int, config: Config) -> None:

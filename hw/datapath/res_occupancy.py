@@ -1,4 +1,4 @@
-"""Occupancy of RES: elements that LOADs fill and STOREs take."""
+"""Occupancy of RES."""
 
 from typing import Any
 
@@ -16,16 +16,14 @@ class ResOccupancy(wiring.Component):
     """Counts the elements of RES.
 
     ``elements`` is the number that the current instruction, if ``valid``, loads (``is_load``) or takes
-    (``is_add``). ``following`` is that of the instruction that becomes current after a start, or after a
-    cycle without one. ``full`` and ``empty`` show that the current instruction is at fault,
-    independently of timing. ``room`` shows that a LOAD fits, ``there`` that all elements of a STORE have
-    been written. ``start`` starts the instruction: a LOAD of RES, a STORE (``is_store``), or another
-    one. ``written`` shows that the oldest unwritten LOAD is now written, ``retire`` that the oldest
-    STORE retires. ``begin`` is the next element to load.
+    (``is_add``). ``following`` is that of the next current instruction. ``full`` and ``empty`` show that the
+    current instruction is at fault, independently of timing. ``room`` shows that a LOAD fits, ``there`` that
+    all elements of a STORE have been written. ``start`` starts a LOAD of RES, a STORE (``is_store``), or
+    another instruction. ``written``: the oldest unwritten LOAD is written. ``retire``: the oldest STORE
+    retires. ``begin`` is the next element to load.
 
-    The comparisons are computed one cycle ahead, both for the case that the current instruction stays and for
-    the case that it starts, since starts and retirements are known late in a cycle. Counts are those of the
-    previous cycle plus the latest changes.
+    Starts and retirements are known late in a cycle. So comparisons are computed one cycle ahead, for the
+    current and the following instruction. Counts are those of the previous cycle plus the latest changes.
     """
 
     def __init__(self, config: Config) -> None:

@@ -1,4 +1,4 @@
-"""Pipelines of a chosen depth: steps of logic with registers distributed between them."""
+"""Pipelines of a chosen depth."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -9,11 +9,9 @@ from amaranth.hdl import Module, Signal, Value, ValueLike
 
 
 def spread(stages: int, steps: Sequence[int]) -> list[int]:
-    """Return how many registers follow each step of logic. The last step is always followed by its result
-    register.
+    """Return how many registers follow each step of logic, at least one after the last.
 
-    Registers are placed so that the longest path between two of them is as short as possible. If every step
-    has a register, the remaining ones follow the last step.
+    The longest path between two registers is as short as possible. Surplus ones follow the last step.
     """
     return list(_spread(stages, tuple(steps)))
 
@@ -40,8 +38,7 @@ class Pipeline:
     step in between.
 
     Args:
-        steps: relative delay of each call of :meth:`step`, and finally of the logic between the last step and
-            the register of its results.
+        steps: relative delay of each call of :meth:`step`, and of the logic after the last.
         stages: cycles from the first step's operands to the last step's results.
     """
 
@@ -53,7 +50,7 @@ class Pipeline:
         self._registers = iter(behind)
 
     def step(self, **values: ValueLike) -> SimpleNamespace:
-        """Return the values by name, after the registers that follow this step."""
+        """Return the values after the registers that follow this step."""
         held = {name: self._wire(name, Value.cast(value)) for name, value in values.items()}
         for _ in range(next(self._registers)):
             held = {name: self._register(name, value) for name, value in held.items()}

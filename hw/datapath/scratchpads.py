@@ -1,8 +1,7 @@
 """Scratchpads: written by beats or by whole elements, read by element or, for STOREs, by beat.
 
-A scratchpad is divided into banks by element index so that a beat touches each bank at most once. Elements
-longer than a beat are written in parts with lane enables. A read takes a cycle and returns the data of
-earlier cycles.
+Banks divide the elements by index so that a beat touches each at most once. Elements longer than a beat are
+written in parts with lane enables. A read takes a cycle and returns the data of earlier cycles.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,9 +23,8 @@ from accel.hw.datapath.transfer_memories import Kind, choose
 from accel.hw.datapath.word_layouts import bits_for_depth, log2, sram_bits
 
 UNORDERED = {"no_rw_check": 1}
-"""Attribute of memories in which no element matters that is read in the cycle in which it is written, because
-tokens or forwarding separate the two. Synthesis then omits the registers that would preserve the old word
-next to a block RAM."""
+"""Attribute of memories whose elements nobody needs while they are written, because of tokens or forwarding.
+Synthesis then omits the registers that would preserve the old word next to a block RAM."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +66,7 @@ def scratchpad_shape(
 
 
 class ElementRead(wiring.Signature):
-    """Reads of a scratchpad, seen from the reader: ``element`` is the one at ``index`` of the previous
-    cycle."""
+    """Reads of a scratchpad: ``element`` is the one at the previous cycle's ``index``."""
 
     def __init__(self, holds: scratchpad_specs.Scratchpad, config: Config) -> None:
         super().__init__({"index": Out(sram_bits(config)), "element": In(holds.word_bits(config))})
@@ -78,8 +75,8 @@ class ElementRead(wiring.Signature):
 class Access(wiring.Signature):
     """Simulation's access to a scratchpad, seen from simulation.
 
-    In a cycle with ``preload``, ``preload_word`` is written to ``preload_index``. In the cycle after one with
-    ``peek``, ``element`` is the one at ``peek_index``. Neither occurs while the unit works.
+    ``preload`` writes ``preload_word`` to ``preload_index``. In the cycle after ``peek``, ``element`` is the
+    one at ``peek_index``. Neither occurs while the unit works.
     """
 
     def __init__(self, holds: scratchpad_specs.Scratchpad, config: Config) -> None:
@@ -97,7 +94,7 @@ class Access(wiring.Signature):
 
 
 class Write:
-    """The write port of one bank: an enable for each grain, an address and an element."""
+    """The write port of one bank, with an enable for each grain."""
 
     def __init__(self, shape: Shape, number: int, name: str = "write") -> None:
         self.enable = Signal(shape.grains, name=f"{name}_enable_{number}")
@@ -174,19 +171,18 @@ class Scratchpad(wiring.Component):
     """One scratchpad.
 
     Args:
-        unit_kinds: the kinds of transfers of its unit, as numbered by ``beat.kind``.
-        copies: number of elements that can be read per cycle.
+        unit_kinds: as numbered by ``beat.kind``.
+        copies: elements that can be read per cycle.
         paced: adds a port ``advance``, without which no element is read and read elements hold.
         circular: the first element follows the last one. A transfer writes at most all elements.
-        taps: names of elements that can be read together with element 0, each from its own bank. There are at
-            least ``tap_banks`` banks.
-        late: writes are delayed by a cycle, so that registers fit in front of the block RAMs. Nothing reads
-            the data that early.
+        taps: names of elements that can be read together with element 0, from other ones of at least
+            ``tap_banks`` banks.
+        late: delays writes by a cycle, for registers in front of the block RAMs.
 
-    ``beat_valid`` writes the elements that ``beat`` describes from ``data``. ``word_valid`` writes the whole
-    element ``word_index``. ``read_n`` and the port with a tap's name read one element each. If two of them
-    are in one bank, the later tap's result is undefined. If SET defines the conversion of DRAM values,
-    ``unsigned`` and ``zero`` do so. Both are constant while beats arrive.
+    ``beat_valid`` writes the elements of ``beat`` from ``data``. ``word_valid`` writes the whole element
+    ``word_index``. ``read_n`` and the port with a tap's name read one element each. If two of them are in one
+    bank, the later tap's result is undefined. ``unsigned`` and ``zero``, where SET defines them, are constant
+    while beats arrive.
     """
 
     def __init__(
@@ -233,7 +229,6 @@ class Scratchpad(wiring.Component):
         super().__init__(ports | {name: In(ElementRead(holds, config)) for name in reads})
 
     def writes(self, m: Module) -> list[Write]:
-        """Return the banks' write ports, combinationally."""
         shape = self.layout
         banks = shape.banks
         found = []
@@ -297,7 +292,7 @@ class Scratchpad(wiring.Component):
         """Register a follower of the write ports."""
 
     def _read(self, m: Module, writes: list[Write], indices: Sequence[Value], copy: int) -> list[Value]:
-        """Read the elements of several indices. A bank serves the first index that lies in it."""
+        """A bank serves the first index that lies in it."""
         shape = self.layout
         elements = []
         for number, write in enumerate(writes):
@@ -328,13 +323,13 @@ class Scratchpad(wiring.Component):
 
 
 def access_ports(unit: Unit, config: Config) -> dict[str, Any]:
-    """Return the ports for simulation's :class:`Access` to the scratchpads of a unit."""
+    """Return a unit's ports for :class:`Access`."""
     pads = (pad for pad in scratchpad_specs.SCRATCHPADS.values() if pad.filled_by is unit)
     return {f"{pad}_access": In(Access(pad, config)) for pad in pads}
 
 
 def connect_access(m: Module, unit: wiring.Component, pad: Scratchpad) -> None:
-    """Connect simulation's access, from :func:`access_ports`, with a scratchpad."""
+    """Connect the ports of :func:`access_ports` with a scratchpad."""
     access = getattr(unit, f"{pad.holds}_access")
     with m.If(access.preload):
         m.d.comb += [

@@ -1,7 +1,7 @@
-"""The memories of LOADs and STOREs, as the transfer hardware numbers them.
+"""The memories of LOADs and STOREs in the transfer hardware.
 
-A transfer's *kind* is the index of its memory in the unit's list of memories. Element sizes are constants of
-the kind, so all arithmetic with them is shifts.
+A transfer's *kind* is the index of its memory in the unit's list. Element sizes are constants of the kind, so
+arithmetic with them is shifts.
 """
 
 from collections.abc import Sequence
@@ -34,12 +34,11 @@ class Kind:
 
     @property
     def finished(self) -> bool:
-        """Whether STOREs of this kind requantize."""
         return isinstance(self.route.memory, Finishing)
 
 
 def kind_of(route: Route, config: Config) -> Kind:
-    """Return the relation between a memory's elements and beats."""
+    """Return the transfer hardware's view of a memory."""
     size = route.element_bytes(config)
     return Kind(
         route,
@@ -51,7 +50,7 @@ def kind_of(route: Route, config: Config) -> Kind:
 
 
 def kinds_of(cls: type[Transfer], unit: Unit, config: Config) -> list[Kind]:
-    """Return the memories whose LOADs or STOREs a unit executes, in the order of their declaration."""
+    """Return the memories of a unit's LOADs or STOREs, in the order of their declaration."""
     return [kind_of(route, config) for route in routes_of(cls, config).values() if route.unit is unit]
 
 
@@ -68,7 +67,7 @@ def dram_lane(kind: ValueLike, elements: Value, kinds: Sequence[Kind]) -> Value:
 
 
 def kind_number(memory: Value, kinds: Sequence[Kind]) -> Value:
-    """Return the kind of a memory id. An unknown id gives any."""
+    """Return the kind of a memory id, or any if it is unknown."""
     number: Value = Const(0, KIND_BITS)
     for position, kind in enumerate(kinds):
         number = Mux(memory == kind.memory, Const(position, KIND_BITS), number)

@@ -1,4 +1,4 @@
-"""Ports that a component has once for each of several units."""
+"""Ports for each of several units."""
 
 from typing import Any
 
@@ -8,5 +8,5 @@ from accel.core.isa import Unit
 
 
 def port_of(component: wiring.Component, unit: Unit) -> Any:
-    """Return the port of a unit, which has the unit's name."""
+    """Return the port with the unit's name."""
     return getattr(component, unit.label)

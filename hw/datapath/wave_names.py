@@ -1,4 +1,4 @@
-"""Instructions and states as ASCII text in waves. For simulation only."""
+"""Instructions and states as text in waves."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -35,8 +35,8 @@ NOTHING = "-"
 def mnemonics(
     classes: Mapping[int, type[Instruction]], variants: Mapping[tuple[int, int, int], type[Instruction]]
 ) -> Iterator[tuple[int, int | None, str]]:
-    """Return opcode, memory or ALU operation, and name of every instruction. If several have the same
-    numbers, the first one is right."""
+    """Return opcode, memory or ALU operation, and name. Of several with the same numbers, the first is
+    right."""
     for (opcode, memory, part), cls in variants.items():
         if not part:
             yield opcode, memory, cls().mnemonic
@@ -68,7 +68,7 @@ def named_signals() -> Iterator[tuple[str, int]]:
 
 
 def ascii_code(text: str, length: int) -> int:
-    """Return text as a number, with the first character in the highest byte, padded with blanks."""
+    """Return text as a number: ASCII, first character highest, padded with blanks."""
     return int.from_bytes(text.ljust(length).encode("ascii"), "big")
 
 
@@ -78,11 +78,10 @@ def _text(name: str, length: int) -> Signal:
 
 class Names(wiring.Component):
     """Drives texts: ``{unit}_state``, and ``fetch_next``, the dispatched instruction. For load, compute and
-    store, ``{unit}_next`` is the instruction at the head of the queue, and ``{unit}_last`` the one that
-    started last.
+    store, ``{unit}_next`` is the head of the queue, and ``{unit}_last`` the instruction that started last.
 
-    Inputs for each unit: whether it is ``busy`` or waits for ``memory`` or a ``token``, the ``word`` of its
-    next instruction, whether that is ``valid``, and whether it is taken (``start``).
+    Each unit has inputs: it is ``busy`` or waits for ``memory`` or a ``token``, and ``word``, ``valid`` and
+    ``start`` of its next instruction.
     """
 
     def __init__(self, config: Config) -> None:

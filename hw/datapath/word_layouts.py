@@ -1,7 +1,4 @@
-"""Views of instruction and micro-op words, and the sizes that follow from them.
-
-Positions and widths of fields come from the declarations in :mod:`accel.core.isa`.
-"""
+"""Views of instruction and micro-op words, and their sizes."""
 
 from typing import Any
 
@@ -47,7 +44,7 @@ def word_layout(cls: type[Any], config: Config) -> data.FlexibleLayout:
 
 
 def view(cls: type[Any], config: Config, word: ValueLike) -> Any:
-    """Return ``word`` viewed as an instruction of class ``cls``."""
+    """View a word as an instruction of class ``cls``."""
     return data.View(word_layout(cls, config), word)
 
 
@@ -57,7 +54,7 @@ def uop_view(config: Config, word: ValueLike) -> Any:
 
 
 def sram_bits(config: Config) -> int:
-    """Return the width of a scratchpad element's index, including the end index."""
+    """Return the width of a scratchpad index, including the end index."""
     return 1 + max(pad.address_bits(config) for pad in scratchpads_of(config).values())
 
 
@@ -77,7 +74,7 @@ class ProductsLayout(data.StructLayout):
 
 
 class BoxLayout(data.StructLayout):
-    """The box of a LOAD or STORE, computed from the products."""
+    """The box of a LOAD or STORE."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -94,9 +91,9 @@ class BoxLayout(data.StructLayout):
 
 
 class PlacedLayout(data.StructLayout):
-    """The part of a :class:`BoxLayout` that queues store, as wide as scratchpad indices. Larger values belong
-    to a faulty instruction, or to a LOAD that RES cannot hold. They are cut off, except that ``elements``
-    saturates. ``elements`` is 0 for an instruction that moves nothing."""
+    """A :class:`BoxLayout` in queues, as wide as scratchpad indices. Larger values, of faults and of LOADs
+    that RES cannot hold, are cut off, except that ``elements`` saturates. ``elements`` is 0 if nothing
+    moves."""
 
     def __init__(self, config: Config) -> None:
         names = ("elements", "end", "body", "head", "tail")
@@ -104,15 +101,15 @@ class PlacedLayout(data.StructLayout):
 
 
 class MovesLayout(data.StructLayout):
-    """The moves of a LOAD or STORE, or 0 for all other instructions: the ``kind`` of its memory in its
-    unit's numbering, and whether it has ``data``, ``pads``, and any scratchpad elements (``some``)."""
+    """The moves of a LOAD or STORE, 0 for other instructions: the ``kind`` of its memory, and whether it has
+    ``data``, ``pads``, and any scratchpad elements (``some``)."""
 
     def __init__(self) -> None:
         super().__init__({"kind": KIND_BITS, "data": 1, "pads": 1, "some": 1})
 
 
 class EntryLayout(data.StructLayout):
-    """An entry of an instruction queue. ``cause`` is the fault of the instruction itself."""
+    """An entry of an instruction queue. ``cause`` is the instruction's own fault."""
 
     def __init__(self, config: Config) -> None:
         super().__init__(
@@ -127,15 +124,14 @@ class EntryLayout(data.StructLayout):
 
 
 class SizesLayout(data.StructLayout):
-    """The factors of a LOAD or STORE: elements of a row with its pads, rows of pads above and below, and the
-    number of rows after the first."""
+    """The factors of a LOAD or STORE: elements of a padded row, rows of pads, and rows after the first."""
 
     def __init__(self) -> None:
         super().__init__({"width": _PADDED_BITS, "pads_y": GAP_BITS, "rows": SIZE_BITS})
 
 
 def measure(m: Module, transfer: Any, *, padded: Value | None = None) -> data.View:
-    """Return the factors, combinationally. The arguments are those of :func:`multiply_out`."""
+    """Return the factors for :func:`multiply_out`."""
     sizes = Signal(SizesLayout())
     top, bottom, left, right = _pads(transfer, padded)
     m.d.comb += [
@@ -153,7 +149,7 @@ def multiply_out(
 
     Args:
         padded: whether the pad fields mean pads, or None if they always do.
-        sizes: the result of :func:`measure`, if already known.
+        sizes: the result of :func:`measure`, if known.
     """
     products = Signal(ProductsLayout())
     if sizes is None:
@@ -170,8 +166,7 @@ def multiply_out(
 
 
 def add_up(m: Module, transfer: Any, products: data.View, *, padded: Value | None = None) -> data.View:
-    """Return the box that follows from the products, combinationally. The arguments are those of
-    :func:`multiply_out`."""
+    """Return the box that follows from the products."""
     box = Signal(BoxLayout())
     _, _, left, right = _pads(transfer, padded)
     m.d.comb += [
@@ -194,7 +189,7 @@ def add_up(m: Module, transfer: Any, products: data.View, *, padded: Value | Non
 
 
 def place(m: Module, transfer: Any, box: data.View, config: Config) -> data.View:
-    """Return the box of a LOAD or STORE in the form that queues store, combinationally."""
+    """Return the box in the form that queues store."""
     placed = Signal(PlacedLayout(config))
     m.d.comb += [getattr(placed, name).eq(getattr(box, name)) for name, _ in PlacedLayout(config)]
     with m.If(box.elements[sram_bits(config) :].any()):

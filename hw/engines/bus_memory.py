@@ -29,7 +29,7 @@ class Burst:
 
 @dataclass
 class ReadBeat:
-    """A beat that is offered on the read data channel."""
+    """A beat on the read data channel."""
 
     data: int
     response: int
@@ -38,11 +38,8 @@ class ReadBeat:
 
 @dataclass
 class Memory:
-    """The memory at the AXI port.
-
-    In each cycle, :meth:`offer` sets the signals that memory drives. Then the ``*_taken`` methods report
-    the transfers.
-    """
+    """The memory at the AXI port. In each cycle, :meth:`offer` sets its signals, then ``*_taken`` report the
+    transfers."""
 
     config: Config
     behaviour: Behaviour
@@ -65,16 +62,13 @@ class Memory:
 
     @property
     def quiet(self) -> bool:
-        """Whether all requests have been answered."""
         return not (self._reads or self._writes or self._beats or self._responses)
 
     def ready(self) -> bool:
-        """Return whether a channel accepts an offer in this cycle."""
         return not self.behaviour.hostile or self._toss()
 
     def offer(self) -> None:
-        """Offer a beat on the read data channel and a response on the write response channel. An offer stays
-        until it is accepted."""
+        """Offer a beat of read data and a write response until they are accepted."""
         if self.beat is None and self._reads and self._reads[0].earliest <= self.now and self.ready():
             burst = self._reads[0]
             bad = burst.ordinal == self.behaviour.bad_read and burst.done == self.behaviour.bad_beat
@@ -96,7 +90,6 @@ class Memory:
         self._reads.append(burst)
 
     def read_taken(self) -> None:
-        """The manager has taken the beat on the read data channel."""
         self.beat = None
         self._reads[0].done += 1
         if self._reads[0].done == self._reads[0].beats:
@@ -112,12 +105,10 @@ class Memory:
         self._write_beats()
 
     def response_taken(self) -> None:
-        """The manager has taken the response on the write response channel."""
         self.response = None
         self._responses.popleft()
 
     def save(self, dram: Dram) -> None:
-        """Write all changes back to ``dram``."""
         for address in sorted(self._dirty):
             size = min(PAGE_BYTES, dram.base + dram.size - address)
             dram.write(address, self.dram.read(address, size))

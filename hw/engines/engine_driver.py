@@ -1,4 +1,4 @@
-"""A run on the hardware as software drives it, from reset to counters, with any engine."""
+"""A run on the hardware as software drives it, with any engine."""
 
 import time
 from abc import ABC, abstractmethod
@@ -38,8 +38,7 @@ _GRACE = 1 << 20
 
 
 def empty_contents(config: Config) -> Contents:
-    """Return zeroed contents for all scratchpads: uint8[depth, bytes of an element in software's format]
-    each."""
+    """Return zeros for all scratchpads: uint8[depth, bytes of an element in software's format]."""
     return tuple(
         np.zeros((pad.depth(config), pad.held_bytes(config)), dtype=np.uint8)
         for pad in scratchpads_of(config).values()
@@ -69,7 +68,7 @@ class Engine(ABC):
 
     @abstractmethod
     def peek(self) -> Contents:
-        """Return the contents of the scratchpads between runs, in the format of :func:`empty_contents`."""
+        """Return the scratchpads between runs, as from :func:`empty_contents`."""
 
     @abstractmethod
     def tokens(self) -> Tokens:
@@ -81,7 +80,7 @@ class Engine(ABC):
 
     @abstractmethod
     def save_memory(self, dram: Dram) -> None:
-        """Copy what the machine has written back to ``dram``."""
+        """Copy what the machine has written to ``dram``."""
 
     @abstractmethod
     def write(self, address: int, word: int) -> bool:
@@ -97,7 +96,7 @@ class Engine(ABC):
 
         Raises:
             HardwareError: the machine violated a rule of the bus.
-            ProgramError: the wave file cannot be written any further, and it is deleted.
+            ProgramError: the wave file cannot be written further. It is deleted.
         """
 
     @abstractmethod
@@ -114,10 +113,10 @@ class Engine(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Release all resources. A wave file is complete afterwards.
+        """Release all resources, and complete a wave file.
 
         Raises:
-            ProgramError: the wave file could not be written completely, and it is deleted.
+            ProgramError: the wave file could not be completed. It is deleted.
         """
 
     # --- what follows from that --------------------------------------------------------------------
@@ -131,7 +130,7 @@ class Engine(ABC):
         try:
             self.close()
         except ProgramError:
-            if error is None:  # an error that is already on its way takes precedence
+            if error is None:  # an earlier error takes precedence
                 raise
 
     def run(
@@ -153,19 +152,16 @@ class Engine(ABC):
         """Run a program that is in memory.
 
         Args:
-            config: the configuration. Its :data:`~accel.core.config.RUN_FIELDS` apply to this run.
-            dram: memory before the run. The run changes it.
+            config: its :data:`~accel.core.config.RUN_FIELDS` apply to this run.
             address: address of the first instruction.
-            length: number of instructions.
-            contents: contents of the scratchpads before the run. By default they are not changed.
+            contents: scratchpads before the run, by default unchanged.
             max_cycles: a longer run ends with the cause ``limit``.
-            behaviour: behaviour of memory, by default that of the timing contract.
-            record: whether to record events.
+            behaviour: of memory, by default the timing contract's.
             patience: clock cycles after which a run that has not ended is abandoned.
-            progress: called with the run's cycle. If it raises an exception, the run is abandoned.
-            stop_at: software stops the run in this cycle or later.
-            bus_timeout: number of cycles without a transfer, while memory owes one, after which the run
-                ends, or 0 for no limit.
+            progress: called with the run's cycle. An exception abandons the run.
+            stop_at: software stops the run then or later.
+            bus_timeout: cycles without a transfer, while memory owes one, that end the run, or 0 for no
+                limit.
 
         Raises:
             HardwareError: the machine violated a rule of the bus, refused to start, or does not end.
@@ -240,7 +236,6 @@ class Engine(ABC):
                 )
 
     def _await(self, patience: int, progress: Progress | None, stop_at: int | None) -> None:
-        """Simulate in slices that are short enough to be interrupted."""
         size = _FIRST_SLICE
         done = 0
         while True:

@@ -1,4 +1,4 @@
-"""The result of a run on the hardware, and the behaviour of memory, for every engine."""
+"""Results of a run, and the behaviour of memory."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -48,11 +48,10 @@ class Behaviour:
     """Behaviour of memory and bus.
 
     Attributes:
-        hostile: withdraw ready and answer late, at random. Otherwise memory follows the timing contract, and
-            cycles equal the simulator's.
-        bad_read: the read burst, counted from 0, whose beat ``bad_beat`` has an error response.
+        hostile: withdraw ready and answer late, at random. Otherwise cycles equal the simulator's.
+        bad_read: the read burst, from 0, whose beat ``bad_beat`` has an error response.
         bad_write: the write burst with an error response.
-        short_read: the read burst whose RLAST comes one beat early, in its last beat.
+        short_read: the read burst whose RLAST comes one beat early.
         surplus_read: the read burst whose RLAST comes with one beat too many.
     """
 
@@ -70,7 +69,7 @@ class HardwareRun:
     """The end of a run, the counters, and the records.
 
     Attributes:
-        cycles: number of cycles up to the last event, or the cycles before the error that ended the run.
+        cycles: up to the last event, or before the error that ended the run.
         records: in order of cycles, or None if not recorded.
     """
 
@@ -98,11 +97,11 @@ class HardwareRun:
         return None if self.records is None else len(self.records)
 
     def events(self) -> list[Event] | None:
-        """All events, sorted, or None if they were not recorded or are too many."""
+        """All events, sorted, or None if not recorded or too many."""
         return None if self.records is None or len(self.records) > MAX_RECORDS else events_of(self.records)
 
     def retirements(self) -> list[tuple[int, int]] | None:
-        """Index and cycle of each instruction that retired, or None if events were not recorded."""
+        """Index and cycle of each retirement, or None if events were not recorded."""
         if self.records is None:
             return None
         found = self.records[self.records["kind"] == RecordKind.RETIRE]
@@ -125,7 +124,7 @@ _UNITS = tuple(Unit)
 
 
 def events_of(records: Records) -> list[Event]:
-    """Return the records as events, sorted."""
+    """Return the records as sorted events."""
     found: list[Event] = []
     for cycle, instruction, value, number, kind in records.tolist():
         unit = _UNITS[number]

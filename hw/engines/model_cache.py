@@ -1,8 +1,7 @@
-"""Cache of compiled models in the user's cache folder.
+"""Cache of compiled models.
 
-A model's key covers everything that it is built from: the configuration except for per-run settings, the
-sources of the hardware and of the machine's definition, the harness, tools and options. A model is built
-once, also if several processes request it, and its file is complete or absent.
+A model's key covers everything that it is built from: the configuration without per-run settings, all
+sources, tools and options. It is built once, also by several processes, and its file is complete or absent.
 """
 
 import hashlib
@@ -53,7 +52,7 @@ def cache_folder() -> Path:
 
 
 def source_files() -> list[Path]:
-    """Return every file that a model depends on: hardware, machine definition, harness."""
+    """Return every source file that a model depends on."""
     folders = (_HARDWARE, _DECLARATIONS)
     written = [path for folder in folders for kind in ("*.py", "*.v") for path in folder.rglob(kind)]
     return sorted([*written, *NATIVE.rglob("*.*")])
@@ -72,7 +71,7 @@ def _digest(files: Sequence[Path]) -> str:
 
 
 def compiler() -> str:
-    """Return the C++ compiler: ``$CXX``, or the first of g++, c++ and clang++."""
+    """Return ``$CXX``, or the first of g++, c++ and clang++."""
     wanted = os.environ.get("CXX")
     for name in [wanted] if wanted else ["g++", "c++", "clang++"]:
         found = shutil.which(name)
@@ -104,11 +103,8 @@ def model(
     *,
     libraries: Sequence[str] = (),
 ) -> Path:
-    """Return the shared library of a model, and build it if it is not in the cache.
-
-    Args:
-        packages: Python packages whose versions are part of the key.
-    """
+    """Return a model's shared library, and build it if it is not in the cache. ``packages`` are Python
+    packages whose versions are part of the key."""
     if not sys.platform.startswith("linux"):
         raise EngineError(f"the engine {engine} runs on Linux only; use the engine pysim")
 
@@ -139,7 +135,7 @@ def model(
 
 
 def library_object(source: Path, flags: Sequence[str], package: str) -> Path:
-    """Return an object of an engine's own library, which all models share."""
+    """Return an object of an engine's library, which all models share."""
     headers = _digest(sorted(NATIVE.rglob("*.h")))  # some of our headers replace the library's
     identity = {
         "path": str(source),
@@ -186,11 +182,7 @@ def _compile(source: Path, target: Path, flags: Sequence[str]) -> None:
 
 
 def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
-    """Run a tool, and return its output.
-
-    Args:
-        environment: environment variables, by default those of this process.
-    """
+    """Run a tool, and return its output."""
     done = run_program(command, environment=environment)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if "rror" in line] or done.stderr.splitlines()

@@ -1,4 +1,4 @@
-"""``model.h``: the native harness's view of a model, with an accessor for each port of the simulation top."""
+"""``model.h``: accessors of the native harness."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ _SCALAR_BITS = 64
 
 
 def ports(config: Config) -> dict[str, tuple[bool, int]]:
-    """Return for each port of the simulation top whether it is an input, and its width."""
+    """Return each port's direction, True for inputs, and width."""
     found = {"rst": (True, 1)}
     for name, member in simulation_ports(config).items():
         found[name] = (member.flow is Flow.In, Shape.cast(member.shape).width)
@@ -26,8 +26,8 @@ def model_header(config: Config, *, head: str, body: str, access: Callable[[str]
 
     Args:
         head: text before ``struct Model``: includes, and ``get``, ``set``, ``copy_out`` and ``copy_in`` for
-            the engine's representation of values.
-        body: members of the struct in addition to the accessors.
+            the engine's values.
+        body: further members of the struct.
     """
     lines = ["#pragma once", "#include <cstdint>", "#include <cstring>", head]
     lines.append(f"constexpr unsigned BUS_BYTES = {config.bus_bytes};")

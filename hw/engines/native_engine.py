@@ -1,4 +1,4 @@
-"""Compiled engines: the native harness in ``native/`` around a model in C++."""
+"""Compiled engines: ``native/`` around a model in C++."""
 
 import ctypes
 import os
@@ -26,8 +26,6 @@ _VIOLATION = 2
 
 
 class _Behaviour(ctypes.Structure):
-    """``Behaviour`` of ``native/harness.cpp``."""
-
     _fields_ = [
         (name, c_uint64)
         for name in (
@@ -77,12 +75,7 @@ def _places(arrays: Sequence[npt.NDArray[Any]]) -> tuple[Any, Any]:
 
 
 class NativeEngine(Engine):
-    """A machine in a shared library.
-
-    Args:
-        config: the configuration that the library was built for.
-        wave: a wave file to write, if the library was built for waves.
-    """
+    """A machine in a shared library, built for ``config`` and, if there is ``wave``, for waves."""
 
     def __init__(self, library: Path, config: Config, *, wave: Path | None = None) -> None:
         self.config = config
@@ -101,7 +94,6 @@ class NativeEngine(Engine):
 
     @property
     def _handle(self) -> int:
-        """The native object."""
         if self._machine is None:
             raise EngineError("the engine is closed; open another one")
         return self._machine

@@ -65,15 +65,13 @@ def open_engine(
     """Open a simulated machine after reset.
 
     Args:
-        config: the configuration.
-        name: the engine, by default the first one that can write the wave file.
+        name: by default the first engine that can write the wave file.
         optimize: the C++ compiler's optimization level, by default ``$ACCEL_OPTIMIZE``, or 3, or 2 with
             waves.
         wave: a VCD or FST file to write. A save file for GTKWave is written next to it, unless one exists.
 
     Raises:
-        EngineError: no such engine or level, the engine cannot write this kind of waves, or the model cannot
-            be built.
+        EngineError: no such engine or level, it cannot write such waves, or the model cannot be built.
         ProgramError: the wave file or its save file cannot be written.
     """
     if name is None:

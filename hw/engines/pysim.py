@@ -1,4 +1,4 @@
-"""The engine pysim: Amaranth's own simulator. Slow, but it needs no compiler and runs everywhere."""
+"""The engine pysim: Amaranth's own simulator, slow but without a compiler."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -62,7 +62,6 @@ class PysimEngine(Engine):
 
     @contextmanager
     def _wave_errors(self) -> Iterator[None]:
-        """Turn an error of the wave file into a typed one, and stop writing waves."""
         try:
             yield
         except OSError as error:
@@ -74,7 +73,6 @@ class PysimEngine(Engine):
     # --- the clock -----------------------------------------------------------------------------------
 
     def _step(self) -> None:
-        """Simulate one clock cycle."""
         before = self._cycles
         with self._wave_errors():
             while self._cycles == before:

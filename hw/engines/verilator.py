@@ -100,11 +100,7 @@ _BODY = """\
 
 
 def verilator(config: Config, *, optimize: int = 3, wave: Path | None = None) -> NativeEngine:
-    """Build and load the design with Verilator.
-
-    Args:
-        wave: an FST or VCD file to write, according to its suffix.
-    """
+    """Build and load the design with Verilator. ``wave`` is an FST or VCD file to write."""
     form = None if wave is None else wave.suffix.removeprefix(".")
     flags = [f"-O{optimize}", *includes()]
 
@@ -159,13 +155,12 @@ def sources(
     """Translate a design with Verilator. Return the sources of its model and of the harness.
 
     Args:
-        flags: compiler flags for the library. Those for waves come with ``form``.
-        form: the format of waves, ``vcd`` or ``fst``.
+        flags: compiler flags for the library, without those for waves.
     """
     from accel.hw.export.verilog import HAS_MEMORY, MEMORY_MODEL, verilog_text  # noqa: PLC0415
 
     root = installed()
-    # large arrays of constants dominate the compile time if they are written out
+    # written out, large arrays of constants dominate the compile time
     (folder / "design.v").write_text(verilog_text(design, top, memories="blackbox"))
     command = [str(root / "bin" / "verilator_bin"), "--cc", "--prefix", "Vmodel", "--top-module", top]
     command += ["--Mdir", str(folder), "-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert"]
@@ -176,7 +171,7 @@ def sources(
     parts = sorted(folder.glob("Vmodel*.cpp"))
     slow = [path for path in parts if "Slow" in path.name]  # run once
     members = {"fast": [*(path for path in parts if path not in slow), harness], "slow": slow}
-    if "-O0" in flags:  # headers do not differ and take long to compile
+    if "-O0" in flags:  # headers take long to compile
         members = {"all": [*parts, harness]}
     for name, included in members.items():
         (folder / f"{name}.cpp").write_text("".join(f'#include "{path}"\n' for path in included))

@@ -1,4 +1,4 @@
-"""Wave files and their errors, and save files for GTKWave with the interesting signals by unit."""
+"""Wave files and their save files for GTKWave."""
 
 import io
 import os
@@ -22,23 +22,20 @@ _FST_HEADER = bytes([0, *(329).to_bytes(8, "big")])
 
 
 def lost_wave(wave: Path, error: int) -> ProgramError:
-    """Delete an incomplete wave file, and return the error for it.
-
-    Args:
-        error: an ``errno``, or 0 if unknown.
-    """
+    """Delete an incomplete wave file, and return the error for it. ``error`` is an ``errno``, or 0 if
+    unknown."""
     discard(wave)
     return unwritable(wave, os.strerror(error) if error else "not all of it found room")
 
 
 def discard(wave: Path) -> None:
-    """Delete a useless wave file. Devices and pipes are left alone."""
+    """Delete a useless wave file, but no device or pipe."""
     if wave.is_file():
         wave.unlink()
 
 
 def is_whole(wave: Path) -> bool:
-    """Return whether a closed FST file is complete, or True for other files."""
+    """Return whether a closed FST file is complete, or True for others."""
     if wave.suffix != ".fst" or not wave.is_file():
         return True
     with wave.open("rb") as file:
@@ -46,7 +43,7 @@ def is_whole(wave: Path) -> bool:
 
 
 def save_path(wave: Path) -> Path:
-    """Return the path of a wave file's save file."""
+    """Return the path of the save file."""
     return wave.with_suffix(".gtkw")
 
 
@@ -79,7 +76,7 @@ def groups(config: Config) -> Iterator[tuple[str, list[tuple[str, int, str]]]]:
 
 
 def write_save_file(wave: Path, engine: str, config: Config) -> None:
-    """Write the save file of a wave file, unless one exists, which may be the user's."""
+    """Write a wave file's save file, unless one exists, which may be the user's."""
     from vcd.gtkw import GTKWSave  # noqa: PLC0415
 
     path = save_path(wave)

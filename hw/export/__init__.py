@@ -1,1 +1,1 @@
-"""The hardware for other tools: Verilog, and its area and frequency on an FPGA."""
+"""The hardware for other tools, and its area and frequency."""

@@ -1,4 +1,4 @@
-"""The core with register slices and an AXI-style reset at its border."""
+"""The core with register slices and an AXI-style reset."""
 
 from typing import Any
 
@@ -17,8 +17,8 @@ class Bordered(wiring.Component):
     """A core, or a top around it, with the same ports.
 
     Args:
-        slices: adds a register slice to each channel of both buses. Cycles are then those of a memory whose
-            latencies are :data:`SLICE_CYCLES` longer.
+        slices: adds a register slice to each channel of both buses, as if memory latencies were
+            :data:`SLICE_CYCLES` longer.
         aresetn: names the clock ``aclk`` and the reset ``aresetn``, active low and synchronous.
     """
 

@@ -1,4 +1,4 @@
-"""Cell counts of the core on an ECP5 by Yosys' ``synth_ecp5``, with both AXI ports, before placement."""
+"""Cell counts of a core by Yosys' ``synth_ecp5``, before placement."""
 
 import json
 import tempfile

@@ -4,13 +4,11 @@ from amaranth.hdl import ClockDomain, ClockSignal, DomainRenamer, Instance, Modu
 
 
 def globally_reset(m: Module, name: str, reset: ValueLike) -> DomainRenamer:
-    """Return a transformer that puts a part into its own clock domain, with the same clock and this reset.
+    """Return a transformer that gives a part its own clock domain: the same clock, and this reset from
+    registers.
 
     Reset reaches thousands of registers, but the tools use global wires for clocks only. The result is for
-    synthesis only: simulation has no global wires, and sees the edge of the other clock later.
-
-    Args:
-        reset: reset signal from registers. It acts in the same cycle.
+    synthesis only: simulation sees the edge of the other clock later.
     """
     m.domains += ClockDomain(name, local=True)
     m.d.comb += ClockSignal(name).eq(ClockSignal())

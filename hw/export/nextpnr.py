@@ -1,7 +1,7 @@
-"""nextpnr for an ECP5-85F: finding it, running it and reading its output.
+"""nextpnr for an ECP5-85F.
 
-The extra brings a nextpnr in WebAssembly. A native one is several times as fast and is preferred: the program
-that the environment variable ``ACCEL_NEXTPNR`` names, or ``nextpnr-ecp5`` on the path.
+The extra brings one in WebAssembly. A native one is several times as fast and preferred: ``ACCEL_NEXTPNR``,
+or ``nextpnr-ecp5`` on the path.
 """
 
 import importlib.metadata
@@ -64,33 +64,25 @@ Note = Callable[[str], None]
 
 
 def program(need: str) -> Path:
-    """Return the path of nextpnr.
-
-    Args:
-        need: the feature that needs it, for the message: ``placement``.
-    """
+    """Return the path of nextpnr. ``need`` is the feature for the message, for example ``placement``."""
     return native() or tool(_PACKAGE, need, EXTRA)
 
 
 def version() -> str:
-    """Return nextpnr's version, or empty if there is none."""
+    """Return nextpnr's version, or empty."""
     return native_version() or installed(_PACKAGE)
 
 
 def run(path: Path, arguments: Sequence[str], folder: Path, log: str, note: Note = lambda _: None) -> str:
-    """Place and route in a folder. If routing does not succeed, the next placer tries. The last placer's
-    design is routed to the end.
-
-    Args:
-        arguments: command-line arguments in addition to device, placer, router and log.
-        log: name of the log file, which is overwritten.
+    """Place and route in a folder, with the next placer if routing fails. The last one's design is routed to
+    the end.
 
     Returns:
         The placer of the routed design, one of :data:`PLACERS`.
     """
 
     def routed(placer: str, stop: Callable[[], None] = lambda: None) -> str:
-        (folder / log).unlink(missing_ok=True)  # otherwise the log of the previous run would be judged
+        (folder / log).unlink(missing_ok=True)  # otherwise the previous run's log would be judged
         whole = [*PART, "--placer", placer, *ROUTER, *arguments, "-q", "-l", log]
 
         def watch() -> None:
@@ -115,8 +107,7 @@ def run(path: Path, arguments: Sequence[str], folder: Path, log: str, note: Note
     return routed(PLACERS[-1])
 
 
-class _StuckError(Exception):
-    """The router is stuck."""
+class _StuckError(Exception): ...
 
 
 def native() -> Path | None:
@@ -129,7 +120,7 @@ def native() -> Path | None:
 
 
 def native_version() -> str:
-    """Return the version of a native nextpnr, or empty if there is none."""
+    """Return a native nextpnr's version, or empty."""
     path = native()
     if path is None:
         return ""
@@ -141,7 +132,7 @@ def native_version() -> str:
 
 
 def installed(package: str) -> str:
-    """Return a package's version, or empty if it is not installed."""
+    """Return a package's version, or empty."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -149,7 +140,7 @@ def installed(package: str) -> str:
 
 
 def stage(log: Path) -> str:
-    """Return nextpnr's progress according to its log."""
+    """Return nextpnr's progress from its log."""
     text = _text(log)
     begun = [
         (text.rfind(mark), name)
@@ -166,19 +157,18 @@ def stage(log: Path) -> str:
 
 
 def expected(log: Path) -> float | None:
-    """Return the frequency in MHz that nextpnr expects after placement, according to its log, or None before
-    placement."""
+    """Return the frequency in MHz that nextpnr's log expects after placement, or None before placement."""
     found = _EXPECTED.search(_text(log))
     return None if found is None else float(found[1])
 
 
 def rounds(log: Path) -> int:
-    """Return the number of overused wires after each routing round, according to the log."""
+    """Return the number of overused wires after each routing round."""
     return len(_ROUND.findall(_text(log)))
 
 
 def is_stuck(log: Path) -> bool:
-    """Return whether the router makes no progress, according to the log."""
+    """Return whether the router makes no progress."""
     past, share, least = STUCK
     found = [int(count) for count in _ROUND.findall(_text(log))]
     return len(found) > past and found[-1] > max(least, share * found[-1 - past])
@@ -192,5 +182,5 @@ def _text(log: Path) -> str:
 
 
 def used(report: Any) -> dict[str, int]:
-    """Return the number of each of :data:`RESOURCES` in a placed design, from nextpnr's report."""
+    """Return the number of each of :data:`RESOURCES` from nextpnr's report."""
     return {name: report["utilization"][kind]["used"] for name, kind in RESOURCES.items()}

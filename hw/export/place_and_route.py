@@ -1,8 +1,7 @@
 """Placement and routing of a design on an ECP5-85F with Yosys and nextpnr.
 
 A core has more pins than any package, so it is placed between registers, which do not count
-(:class:`~accel.hw.export.registered_ports.GloballyReset`). Placements are kept in a folder by design and
-seed, and are not repeated.
+(:class:`~accel.hw.export.registered_ports.GloballyReset`). A folder keeps placements by design and seed.
 """
 
 import hashlib
@@ -96,12 +95,10 @@ class Placement:
     """A design, placed and routed with one seed.
 
     Attributes:
-        own_seed: nextpnr's seed, which differs if the first placement was poor.
-        placer: the one of :data:`~accel.hw.export.nextpnr.PLACERS` that placed it.
-        target: the final target in MHz, after unreachable ones, or None if there was none.
+        target: the final target in MHz, or None.
         resources: number of each of :data:`RESOURCES` after packing, without the registers around the design.
-        parts: the same for each part, for example ``store.lanes``. ``""`` is the remainder. A cell belongs to
-            the part whose signal it drives.
+        parts: the same for each part that drives the cells, for example ``store.lanes``, and ``""`` for the
+            remainder.
     """
 
     seed: int
@@ -115,7 +112,6 @@ class Placement:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "Placement":
-        """Return a placement from the JSON form of :func:`dataclasses.asdict`."""
         hops = (Hop(**{**hop, "sources": tuple(hop["sources"])}) for hop in data["path"])
         return cls(**{**data, "path": tuple(hops)})
 
@@ -124,12 +120,8 @@ class Design:
     """A design that can be placed with any number of seeds.
 
     Args:
-        component: a component with one clock and one reset.
-        folder: folder of netlists and placements, created if missing.
-        name: base name of files in the folder.
-        target: the frequency to reach in MHz. A design that misses it is routed again until it reaches it. If
-            that does not terminate, the target is lowered. By default routing ends at the first legal
-            solution.
+        target: the frequency to reach in MHz. Routing repeats until it is reached, or else lowers the target.
+            By default routing ends at the first legal solution.
     """
 
     def __init__(
@@ -158,12 +150,11 @@ class Design:
         self._synthesizing = threading.Lock()
 
     def placed(self) -> list[Placement]:
-        """Return existing placements by seed."""
         found = [self._read(path) for path in self._folder.glob("seed-*.json")]
         return sorted(found, key=lambda placement: placement.seed)
 
     def place(self, seed: int, note: Note = lambda _: None) -> Placement:
-        """Place and route with a seed, unless that is already done. A large core takes many minutes."""
+        """Place and route with a seed, unless that is done, in many minutes for a large core."""
         kept = self._folder / f"seed-{seed}.json"
         if kept.exists():
             return self._read(kept)
@@ -188,11 +179,7 @@ class Design:
         return placement
 
     def _place(self, program: Path, seed: int, arguments: list[str], log: str, note: Note) -> dict[str, Any]:
-        """Run nextpnr, with further seeds if a placement is poor.
-
-        Returns:
-            The attributes of :class:`Placement` that describe how it was made.
-        """
+        """Run nextpnr, with further seeds if a placement is poor. Return attributes of :class:`Placement`."""
         for again in range(_PLACINGS):
             own = seed + again * _OTHER_SEED
             whole = [*arguments, "--seed", str(own)]
@@ -207,11 +194,7 @@ class Design:
     def _route(
         self, program: Path, arguments: list[str], log: str, note: Note, *, picky: bool
     ) -> tuple[float | None, str]:
-        """Run nextpnr, with lower targets if routing does not terminate.
-
-        Returns:
-            The reachable target, and the placer.
-        """
+        """Run nextpnr, with lower targets until routing terminates. Return target and placer."""
         target = self._target
         if target is None:
             return None, nextpnr.run(program, [*arguments, *_aim(None)], self._folder, log, note)
@@ -233,8 +216,7 @@ class Design:
         raise EngineError(f"not even {lowest:g} MHz are reached; ask for less")
 
     def synthesize(self, note: Note = lambda _: None) -> Path:
-        """Make the netlist if it does not exist. That takes a minute for a large core. If several seeds run
-        in parallel, the first one makes it."""
+        """Make the netlist if it does not exist. Of parallel seeds, the first makes it."""
         netlist = self._folder / "netlist.json"
         with self._synthesizing:
             if not netlist.exists():
@@ -252,7 +234,7 @@ class Design:
             for name in (
                 "stat.json",
                 "netlist.json",
-            ):  # the netlist is written last, so its existence implies the other file
+            ):  # written last, so the other file exists, too
                 (work / name).replace(self._folder / name)
         finally:
             shutil.rmtree(work, ignore_errors=True)
@@ -264,12 +246,10 @@ class Design:
             raise EngineError(f"{str(path)!r} is not a placement; without it, it is placed again") from None
 
 
-class _OutOfReachError(Exception):
-    """The target is out of reach."""
+class _OutOfReachError(Exception): ...
 
 
-class _PoorError(Exception):
-    """The placement is poor."""
+class _PoorError(Exception): ...
 
 
 def _aim(target: float | None) -> tuple[str, ...]:
@@ -283,7 +263,6 @@ def parse(*, report: Any, placed: Any, statistics: Any, **made: Any) -> Placemen
 
     Args:
         statistics: from Yosys' ``stat -json``, with the design and the surrounding registers as two modules.
-        made: the attributes that describe how it was made.
     """
     around = statistics["modules"][f"\\{_TOP}"]["num_cells_by_type"]
     outside = {"slots": around.get("LUT4", 0), "flip_flops": around.get("TRELLIS_FF", 0)}
@@ -324,7 +303,6 @@ def _hops(path: list[dict[str, Any]]) -> Iterator[Hop]:
 
 
 def _line(source: str) -> str | None:
-    """Return a source line such as ``hw/core.py:155``, or None if it is not in the hardware's sources."""
     for root in (_HARDWARE, _HARDWARE.resolve()):
         if source.startswith(f"{root}{os.sep}"):
             return f"hw/{source[len(str(root)) + 1 :]}"

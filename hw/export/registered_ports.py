@@ -1,5 +1,4 @@
-"""A design between registers, so that it can be placed although it has more ports than the device has
-pins."""
+"""A design between registers, for a device with fewer pins than ports."""
 
 from typing import Any
 
@@ -13,8 +12,8 @@ from accel.hw.export.global_reset import globally_reset
 class Registered(wiring.Component):
     """A design, ``design``, whose inputs come from a shift register and whose outputs enter one.
 
-    Every bit of a port has a flip-flop next to it. So all paths of the design are between registers, and none
-    can be removed as unused: ``shift_out`` depends on all outputs, and all inputs depend on ``shift_in``.
+    So all paths are between registers, and none is unused: ``shift_out`` depends on all outputs, and all
+    inputs depend on ``shift_in``.
     """
 
     def __init__(self, design: wiring.Component) -> None:

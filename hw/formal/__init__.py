@@ -1,1 +1,1 @@
-"""Properties of the hardware and their proofs by induction: they hold for all time."""
+"""Proofs of the hardware's properties by induction."""

@@ -1,4 +1,4 @@
-"""``python -m accel.hw.formal``: prove all properties, and print the verdicts."""
+"""``python -m accel.hw.formal``: prove all properties."""
 
 import json
 import os
@@ -52,7 +52,6 @@ def main(only: str, jobs: int, as_json: bool) -> None:
 
 
 def _verdicts(proofs: list[Proof], jobs: int) -> Iterator[Verdict]:
-    """Yield verdicts as they arrive, with a progress bar on a terminal."""
     console = Console(stderr=True)
     with ThreadPoolExecutor(jobs) as pool, Progress(console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task("proving", total=len(proofs))

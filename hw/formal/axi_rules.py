@@ -1,4 +1,4 @@
-"""Rules of AXI that several ports must follow."""
+"""Rules of AXI for several ports."""
 
 from amaranth.hdl import Value
 

@@ -1,4 +1,4 @@
-"""Claims about a component, and assumptions about its environment."""
+"""Claims and assumptions about a component."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,8 +26,7 @@ from accel.hw.formal.open_component import Opened
 class Claims(Elaboratable):
     """A component, assumptions about its inputs, and claims that hold in every cycle.
 
-    The component's inputs are free: in every cycle they have any value that no assumption excludes. The only
-    reset is the one before the first cycle.
+    Inputs have any value that no assumption excludes. The only reset is before the first cycle.
 
     Attributes:
         inside: the component with access to its internal signals.
@@ -44,24 +43,17 @@ class Claims(Elaboratable):
         self.assume(~ResetSignal())
 
     def claim(self, name: str, holds: ValueLike) -> None:
-        """Add a property on which another part relies."""
+        """Add a property for other parts."""
         self.claimed.append(name)
         self._module.d.comb += Assert(holds, name)
 
     def lemma(self, name: str, holds: ValueLike) -> None:
-        """Add a property that induction needs: it excludes states that are unreachable although the claims
-        alone do not say so. It is proven together with the claims."""
+        """Add a property that excludes unreachable states for the induction, and prove it, too."""
         self._module.d.comb += Assert(holds, f"lemma: {name}")
 
     def queue(self, path: str, depth: int) -> list[tuple[Value, Signal]]:
-        """Make the contents of a :class:`~accel.hw.datapath.queue.Queue` inside the component available.
-
-        Args:
-            path: path of the queue, or empty if it is the component itself.
-
-        Returns:
-            For each place, whether it holds an entry, and the entry's bits.
-        """
+        """Return for each place of a queue whether it holds an entry, and its bits. An empty path is the
+        component."""
         prefix = f"{path}." if path else ""
         first, tail, count = (self.inside.signal(f"{prefix}{name}") for name in ("first", "tail", "count"))
         behind = first + count
@@ -76,34 +68,31 @@ class Claims(Elaboratable):
         return entries
 
     def assume(self, holds: ValueLike) -> None:
-        """Add an assumption about the environment."""
         self._module.d.comb += Assume(holds)
 
     def rely(self, holds: ValueLike) -> None:
-        """Add an assumption that another proof claims about a part of the component."""
+        """Assume another proof's claim."""
         self.assume(holds)
 
     def free(self, shape: ShapeLike, name: str) -> Signal:
-        """Return a value that may be anything in every cycle."""
         signal = Signal(shape, name=name)
         self._free.append(signal)
         return signal
 
     def cut(self, path: str) -> Signal:
-        """Return an internal signal with its driver removed: it may be anything in every cycle."""
+        """Remove a signal's driver: it may be anything in every cycle."""
         signal = self.inside.cut(path)
         self._free.append(signal)
         return signal
 
     def before(self, value: Value) -> Signal:
-        """Return the value of the previous cycle, or zero in the first cycle."""
+        """Return the previous cycle's value, zero in the first cycle."""
         held: Signal = Signal.like(value, name="before", init=0)
         self._module.d.sync += held.eq(value)
         return held
 
     def register(self, shape: ShapeLike, name: str) -> Signal:
-        """Return a register that only the claims use, zero in the first cycle. :meth:`follows` defines its
-        next value."""
+        """Return a register that only the claims use, zero in the first cycle. :meth:`follows` drives it."""
         return Signal(shape, name=name)
 
     def follows(self, register: Signal, value: ValueLike) -> None:
@@ -114,7 +103,6 @@ class Claims(Elaboratable):
 
     @property
     def begun(self) -> Value:
-        """Whether this is not the first cycle."""
         return self._begun
 
     @property
@@ -130,8 +118,8 @@ class Proof:
     """A set of claims and how to prove them.
 
     Attributes:
-        depth: length of the induction. The claims are assumed in ``depth`` consecutive cycles and proven
-            for the next one. The first ``depth`` cycles are checked one by one.
+        depth: length of the induction. The claims are assumed in ``depth`` consecutive cycles and proven for
+            the next one. The first ``depth`` cycles are checked one by one.
     """
 
     name: str

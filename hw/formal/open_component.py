@@ -1,4 +1,4 @@
-"""A component whose internal signals are accessible by name."""
+"""A component with its internal signals."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,8 +13,8 @@ from amaranth.lib.wiring import Flow
 class Opened(Elaboratable):
     """A component, elaborated once, with the names of its signals and submodules.
 
-    Nothing is added to the hardware for a proof. A submodule's signals are those that it drives, so an output
-    is found in the submodule that drives it, and an input in the module around it.
+    A submodule's signals are those that it drives, so an output is found in the submodule, and an input in
+    the module around it.
     """
 
     def __init__(self, component: wiring.Component) -> None:
@@ -25,7 +25,6 @@ class Opened(Elaboratable):
         return self._fragment
 
     def inputs(self) -> dict[str, Value]:
-        """The component's inputs by path, including those of its interfaces."""
         ports = self.component.signature.flatten(self.component)
         return {".".join(map(str, path)): value for path, member, value in ports if member.flow is Flow.In}
 
@@ -38,7 +37,6 @@ class Opened(Elaboratable):
         return found[0]
 
     def input(self, path: str) -> Signal:
-        """Return an input of a submodule by its path, for example ``tokens.pop``."""
         *parts, name = path.split(".")
         part = self._part(parts)
         driven = set(map(id, _driven(part)))
@@ -49,12 +47,8 @@ class Opened(Elaboratable):
         return found[0]
 
     def cell(self, path: str, index: Value) -> Signal:
-        """Return the contents of a memory at an index, in the same cycle.
-
-        Args:
-            path: path of the memory, for example ``queue.memory``.
-            index: a row. Rows beyond the end hold anything.
-        """
+        """Return the contents of a row of a memory, for example ``queue.memory``, in the same cycle. Rows
+        beyond the end hold anything."""
         memory = self._part(path.split("."))
         if not isinstance(memory, MemoryInstance):
             raise LookupError(f"{path!r} is not a memory")
@@ -63,7 +57,6 @@ class Opened(Elaboratable):
         return word
 
     def cut(self, path: str) -> Signal:
-        """Return a signal with its driver removed, so that proofs consider every value of it."""
         signal = self.signal(path)
         statements = self._part(path.split(".")[:-1]).statements["comb"]
         drives = [one for one in statements if isinstance(one, Assign) and one.lhs is signal]
@@ -83,7 +76,7 @@ class Opened(Elaboratable):
 
 
 def _driven(fragment: Fragment) -> Iterator[Signal]:
-    """Return the signals that a fragment's own statements drive, each once."""
+    """Return each signal that a fragment's own statements drive."""
     found = {id(signal): signal for one in _statements(fragment) for signal in one._lhs_signals()}
     yield from found.values()
 

@@ -1,4 +1,4 @@
-"""Proofs about the bursts of LOADs and STOREs: lengths, pages and rows."""
+"""Proofs about lengths, pages and rows of bursts."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -14,12 +14,8 @@ from accel.hw.formal.claims import Claims, Proof
 
 
 def walks(claims: Claims, config: Config, path: str = "") -> None:
-    """Add lemmas about the state of a :class:`~accel.hw.datapath.burst_walker.BurstWalker`.
-
-    Args:
-        claims: the claims of the walker, or of a component with one.
-        path: path of the walker, with a trailing dot.
-    """
+    """Add lemmas about the state of a :class:`~accel.hw.datapath.burst_walker.BurstWalker`. ``path`` ends
+    with a dot."""
     inside = claims.inside
     valid, beats, ends = (inside.signal(f"{path}{name}") for name in ("valid", "beats", "ends"))
     left, to_page, most = (inside.signal(f"{path}{name}") for name in ("left", "to_page", "most"))
@@ -39,7 +35,7 @@ def walks(claims: Claims, config: Config, path: str = "") -> None:
 
 
 def bursts(config: Config, cls: type[Transfer], unit: Unit) -> Claims:
-    """Claim properties of the bursts of any sequence of transfers of a unit."""
+    """Claim properties of the bursts of a unit's transfers."""
     kinds = kinds_of(cls, unit, config)
     component = BurstWalker(kinds, config)
     claims = Claims(component)
@@ -80,7 +76,7 @@ def bursts(config: Config, cls: type[Transfer], unit: Unit) -> Claims:
 
 
 def each_transfer(names: Sequence[str]) -> Iterator[tuple[str, type[Transfer], Unit]]:
-    """Return the proofs' machine names, and the transfers of each unit: LOADs or STOREs."""
+    """Return the proofs' machine names, and each unit's LOADs or STOREs."""
     every: list[tuple[type[Transfer], Unit]] = [
         *((Load, unit) for unit in (Unit.LOAD, Unit.COMPUTE, Unit.STORE)),
         (Store, Unit.STORE),

@@ -1,4 +1,4 @@
-"""Proof about the bus timeout: it fires after exactly the configured number of quiet cycles."""
+"""Proof that the bus timeout fires after exactly the configured number of quiet cycles."""
 
 from amaranth.hdl import Mux
 
@@ -7,7 +7,7 @@ from accel.hw.formal.claims import Claims, Proof
 
 
 def watch() -> Claims:
-    """Build the claims for a constant limit, on a bus that owes nothing in the first cycle."""
+    """Claims for a constant limit, on a bus that owes nothing in the first cycle."""
     component = BusTimeout()
     claims = Claims(component)
     limit, late = component.limit, component.late

@@ -1,4 +1,4 @@
-"""Proofs about the control registers: AXI4-Lite responses, and a status that holds until it is cleared."""
+"""Proofs about AXI4-Lite responses and a run's status."""
 
 from amaranth.hdl import Cat
 
@@ -9,7 +9,7 @@ from accel.hw.formal.claims import Claims, Proof
 
 
 def registers() -> Claims:
-    """Build the claims for a core that runs from start to end, and settings that only software changes."""
+    """Claims for complete runs, and settings that only software changes."""
     component = Control(NAMED["tiny"])
     claims = Claims(component)
     inside = claims.inside

@@ -1,4 +1,4 @@
-"""Proofs about the whole core: tokens, AXI rules at its pins, and the result of a run."""
+"""Proofs about the whole core."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ from accel.hw.formal.claims import Claims, Proof
 
 
 def core(config: Config) -> Claims:
-    """Build the claims for any program, any bus and any software."""
+    """Claims for any program, any bus and any software."""
     component = Core(config)
     claims = Claims(component)
     inside = claims.inside
@@ -44,12 +44,9 @@ def core(config: Config) -> Claims:
 
 
 def _offers(claims: Claims) -> None:
-    """Return the offers of an abandoned run that the bus has not taken. A register reports them one cycle
-    late.
+    """Claim that a register reports an abandoned run's offers one cycle late.
 
-    A complete run has no such offers: its instructions have retired, and a unit with nothing in flight
-    is owed nothing, which the proofs of "progress" claim. The proof of "writes" claims where bursts are
-    on their way.
+    A complete run has none: a unit with nothing in flight is owed nothing, as the proofs of "progress" claim.
     """
     inside = claims.inside
     going, running, halted, settled, since = (

@@ -15,7 +15,7 @@ _SIZE_BITS = 7
 
 
 def beats(config: Config, unit: Unit) -> Claims:
-    """Build the claims for LOADs that end inside a scratchpad of 64 elements."""
+    """Claims for LOADs that end inside a scratchpad of 64 elements."""
     kinds = kinds_of(Load, unit, config)
     component = BeatWalker(kinds, config)
     claims = Claims(component)

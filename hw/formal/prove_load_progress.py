@@ -14,10 +14,10 @@ _TOTAL_BITS = 8
 
 
 def loads(config: Config, unit: Unit) -> Claims:
-    """Claim progress of the loader of a unit, on a bus that delivers all requested beats.
+    """Claim progress of a unit's loader, on a bus that delivers all requested beats.
 
-    The walkers over bursts and beats belong to any transfer with the same number of beats in both, as
-    the proofs of "ends" claim. The number is left open.
+    The walkers over bursts and beats belong to any transfer with the same number of beats in both, as the
+    proofs of "ends" claim.
     """
     shared = unit is Unit.STORE
     depth = 1 if unit is Unit.COMPUTE else config.loads_in_flight
@@ -101,7 +101,6 @@ def _parts_in_flight(
     *,
     shared: bool,
 ) -> Value:
-    """Claim that every transfer in flight has a place. Return whether pads are being written."""
     inside = claims.inside
     flying = numbered(claims, depth, component.flush)
     active, flushed = inside.signal("beats.active"), claims.before(component.flush)
@@ -139,7 +138,7 @@ def _parts_in_flight(
 
 
 def numbered(claims: Claims, depth: int, flush: Value) -> list[Value]:
-    """Return for each slot number whether its transfer is in flight."""
+    """Return for each slot whether its transfer is in flight."""
     flying = [there for there, _ in claims.queue("flight.records", depth)]
     for name, pointer in (("head", "first"), ("slot", "tail")) if depth > 1 else ():
         same = claims.inside.signal(f"flight.{name}") == claims.inside.signal(f"flight.records.{pointer}")
@@ -163,7 +162,7 @@ def each_in_one_place(
     sources: list[Value],
     given_up: Value = Const(0, 1),  # noqa: B008  # a constant
 ) -> None:
-    """Claim that each unfinished part is in exactly one place, in a run that has not been abandoned."""
+    """Claim that each unfinished part is in exactly one place, except in an abandoned run."""
     claims.lemma(f"{name}: what is left is somewhere", given_up | ~flying | (left == any_of(sources)))
     claims.lemma(f"{name}: it is in flight", given_up | ~any_of(sources) | flying)
     claims.lemma(f"{name}: it is in one place", given_up | (sum_of(sources) <= 1))

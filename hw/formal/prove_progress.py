@@ -1,8 +1,8 @@
-"""Proofs of progress: each unit waits only for work that has begun, and starts the next instruction if there
-is none.
+"""Proofs of progress: each unit waits only for work that has begun, and otherwise starts the next
+instruction.
 
 Together with :mod:`~accel.hw.formal.prove_termination`: on a bus that takes offers and answers requests,
-every run ends, with success or with an error. If units wait only for tokens, the error is a deadlock.
+every run ends, at worst with an error, for example a deadlock.
 """
 
 from functools import partial
@@ -40,7 +40,7 @@ CONFIGS = {name: NAMED[name].override(_SMALL) for name in ("tiny", "tiny-int8")}
 
 
 def fetch(config: Config) -> Claims:
-    """Build the claims for fetch, from the first start on, on a bus that delivers all requested beats."""
+    """Claims for fetch, from the first start on, on a bus that delivers all requested beats."""
     component = Fetch(config)
     claims = Claims(component)
     inside = claims.inside
@@ -138,7 +138,7 @@ def ending() -> Claims:
 
 
 def stalls(config: Config) -> Claims:
-    """Build the claims for a core with any program, whose units satisfy their own claims."""
+    """Claims for a core whose units satisfy their own claims."""
     component = Core(config)
     claims = Claims(component)
     inside = claims.inside

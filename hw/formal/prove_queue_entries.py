@@ -1,4 +1,4 @@
-"""Proof about queue entries: they describe correctly what a LOAD or STORE moves."""
+"""Proof that queue entries describe correctly what a LOAD or STORE moves."""
 
 from functools import partial
 from typing import Any
@@ -25,7 +25,7 @@ def told(entry: Any, unit: Unit, config: Config) -> tuple[Value, Value]:
 
 
 def entries(config: Config) -> Claims:
-    """Build the claims for all entries, whatever fetch pushes."""
+    """Claims for all entries, whatever fetch pushes."""
     component = Dispatch(config)
     claims = Claims(component)
     for unit in WORKERS:

@@ -13,7 +13,7 @@ _DEPTHS = (1, 2, 3, 4, 8)
 
 
 def queue(depth: int) -> Claims:
-    """Build the claims for a queue whose user pushes only with room and pops only with a head."""
+    """Claims for a queue whose user pushes only with room and pops only with a head."""
     component = Queue(8, depth)
     claims = Claims(component)
     inside = claims.inside
@@ -37,7 +37,7 @@ def queue(depth: int) -> Claims:
 
 
 def head_queue(depth: int) -> Claims:
-    """Build the claims for a queue whose head is in registers and whose places are reserved."""
+    """Claims for a queue with its head in registers and reserved places."""
     component = ReservedQueue(8, depth)
     claims = Claims(component)
     inside = claims.inside
@@ -61,7 +61,7 @@ def head_queue(depth: int) -> Claims:
 
 
 def led_queue(depth: int) -> Claims:
-    """Build the claims for a queue whose head is in registers and whose user counts its entries."""
+    """Claims for a queue with its head in registers, whose user counts its entries."""
     component = RegisteredHeadQueue(8, depth)
     claims = Claims(component)
     valid, push, pop = component.valid, component.push, component.pop
@@ -76,8 +76,6 @@ def led_queue(depth: int) -> Claims:
 def _in_order(
     claims: Claims, enqueue: Any, flush: Value, pop: Value, entries: Value, head: Value, depth: int
 ) -> None:
-    """Claim the order of entries of a queue with its head in registers and the remaining entries in
-    ``behind``."""
     inside, places = claims.inside, max(1, depth - 1)
     claims.queue("behind", places)
     inside_now, ahead, pushed = _one_push(claims, enqueue, flush, pop, entries, depth)
@@ -93,8 +91,7 @@ def _in_order(
 def _one_push(
     claims: Claims, enqueue: Any, flush: Value, pop: Value, entries: Value, depth: int
 ) -> tuple[Signal, Signal, Signal]:
-    """Track one arbitrary push of ``enqueue.data``: return whether it is still inside, how many entries
-    precede it, and its data."""
+    """Track one arbitrary push: return whether it is inside, how many entries precede it, and its data."""
     inside_now = claims.register(1, "inside_now")
     ahead = claims.register(range(depth + 1), "ahead")
     pushed = claims.register(8, "pushed")

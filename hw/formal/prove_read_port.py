@@ -1,5 +1,4 @@
-"""Proofs about the read port: AXI rules of its address channel, bursts in flight, and the readers of
-beats."""
+"""Proofs about the read port: AXI rules of AR, bursts in flight, and the readers of beats."""
 
 from functools import partial
 
@@ -14,7 +13,7 @@ from accel.hw.formal.claims import Claims, Proof
 
 
 def read_port(config: Config) -> Claims:
-    """Build the claims for a bus that answers requests in order."""
+    """Claims for a bus that answers requests in order."""
     component = ReadPort(config)
     claims = Claims(component)
     inside = claims.inside

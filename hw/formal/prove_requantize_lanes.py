@@ -1,7 +1,7 @@
-"""Proofs about a requantization lane: rounding, shifts and bounds, for arbitrary products.
+"""Proofs about a requantization lane: rounding, shifts and bounds.
 
-A solver cannot multiply 24 by 24 bits. So the product and the sum of the residual's products are replaced by
-arbitrary values, and everything before and after them is compared with the definition.
+A solver cannot multiply 24 by 24 bits. So arbitrary values replace the products, and everything before and
+after them is compared with the definition.
 """
 
 from typing import Any
@@ -26,11 +26,7 @@ def _signal(claims: Claims, name: str, value: Value) -> Signal:
 
 
 def nearest(claims: Claims, name: str, value: Value, shift: Value) -> Value:
-    """Return ``value / 2**shift`` rounded half to even, as IEEE 754 defines it.
-
-    Args:
-        shift: a number of bits, not negative.
-    """
+    """Return ``value / 2**shift`` rounded half to even, as in IEEE 754. ``shift`` is not negative."""
     floor = _signal(claims, f"{name}_floor", value >> shift)
     left = _signal(claims, f"{name}_left", (value - (floor << shift))[: len(value)])
     whole = _signal(claims, f"{name}_whole", (Const(1, len(value) + 1) << shift)[: len(value) + 1])

@@ -1,5 +1,4 @@
-"""Proof that RES never holds more elements than it has, and that no STORE takes an element that is not
-there."""
+"""Proof that RES never overflows, and that no STORE takes an element that is not there."""
 
 from amaranth.hdl import Const, Mux, Value
 
@@ -12,8 +11,7 @@ _CONFIG = NAMED["tiny-int8"].override({"loads_in_flight": 2, "stores_in_flight":
 
 
 def residuals() -> Claims:
-    """Build the claims for a store unit that starts instructions without faults that find space or
-    elements."""
+    """Claims for a store unit that starts instructions without faults that find space or elements."""
     component = ResOccupancy(_CONFIG)
     claims = Claims(component)
     depth = RES.depth(_CONFIG)

@@ -30,9 +30,8 @@ _MUL_SLOTS = 5
 class _Walkers(wiring.Component):
     """The burst walker and the beat walker over the same sequence of transfers.
 
-    ``start`` begins ``rows``. ``step`` advances by a beat, and by its burst with the burst's last beat. The
-    output of a walker depends only on its steps, not on their cycles, so it is the same if bursts are
-    requested ahead of their beats.
+    ``start`` begins ``rows``. ``step`` advances by a beat, and by its burst with the burst's last beat. A
+    walker's output depends only on its steps, so bursts may be requested ahead of their beats.
     """
 
     def __init__(self, kinds: list[Kind], config: Config) -> None:
@@ -75,7 +74,7 @@ class _Walkers(wiring.Component):
 
 
 def transfers(config: Config, cls: type[Transfer], unit: Unit) -> Claims:
-    """Build the claims for the bursts and beats of any transfers."""
+    """Claims for the bursts and beats of any transfers."""
     kinds = kinds_of(cls, unit, config)
     component = _Walkers(kinds, config)
     claims = Claims(component)
@@ -141,14 +140,14 @@ def transfers(config: Config, cls: type[Transfer], unit: Unit) -> Claims:
 
 
 def gets_less(claims: Claims, name: str, there: Value, step: Value, left: Value) -> None:
-    """Claim that with a ``step`` less is ``left`` of something that is ``there``, and that it stays there
+    """Claim that a ``step`` makes ``left`` of something that is ``there`` smaller, and that it stays there
     otherwise."""
     stepped = claims.before(step)
     claims.claim(f"{name}: what is left gets less", ~stepped | (there & (left < claims.before(left))))
 
 
 def pads() -> Claims:
-    """Build the claims for the pads of LOADs that have some."""
+    """Claims for the pads of LOADs that have some."""
     component = PadWalker(NAMED["tiny"])
     claims = Claims(component)
     inside = claims.inside
@@ -176,7 +175,7 @@ def pads() -> Claims:
 
 
 def loops() -> Claims:
-    """Build the claims for the slots of any instruction with micro-ops."""
+    """Claims for the slots of any instruction with micro-ops."""
     config = NAMED["tiny-int8"].override({"mul_slots": _MUL_SLOTS}, kinds=("geometry", "timing"))
     component = Sequencer(config)
     claims = Claims(component)

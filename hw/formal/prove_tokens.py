@@ -1,4 +1,4 @@
-"""Proof about the token counters: they count correctly, and never wrap or go below zero."""
+"""Proof that the token counters count correctly, and never wrap."""
 
 from amaranth.hdl import Mux
 
@@ -11,7 +11,7 @@ _CONFIG = NAMED["tiny"]
 
 
 def counters() -> Claims:
-    """Build the claims for units that take only tokens that are there."""
+    """Claims for units that take only tokens that are there."""
     component = TokenCounters(_CONFIG)
     claims = Claims(component)
     pushed, popped, available = (claims.inside.signal(name) for name in ("push", "pop", "available"))

@@ -1,4 +1,4 @@
-"""Proofs of progress for units with queues, whose loaders and walkers satisfy their own claims."""
+"""Proofs of progress for units whose loaders and walkers satisfy their own claims."""
 
 from amaranth.hdl import Const, Mux, Value
 
@@ -92,8 +92,7 @@ def compute_unit(config: Config) -> Claims:
 
 
 def store_unit(config: Config) -> Claims:
-    """Claim progress of the store unit, in runs that begin when the bus owes it nothing except for abandoned
-    bursts."""
+    """Claim progress of the store unit, in runs that begin when the bus owes it only abandoned bursts."""
     component = Store(config)
     claims = Claims(component)
     inside, control = claims.inside, component.control

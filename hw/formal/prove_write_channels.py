@@ -1,5 +1,4 @@
-"""Proofs about the write channels: W brings the beats that AW announces, and no more bursts are open than
-allowed."""
+"""Proofs about the write channels: W brings the beats that AW announces, and open bursts are limited."""
 
 from functools import partial
 
@@ -16,8 +15,7 @@ from accel.hw.units.store import Store
 
 
 def writes(config: Config) -> Claims:
-    """Build the claims for a store unit with anything in its queue, on a bus that answers each burst once,
-    in order, after its data."""
+    """Claims for a store unit, on a bus that answers each burst once, in order, after its data."""
     component = Store(config)
     claims = Claims(component)
     inside = claims.inside
@@ -63,7 +61,7 @@ def writes(config: Config) -> Claims:
     claims.lemma("bursts are sent or on their way", count == sent + unsent)
     _on_their_way(claims, config, unsent)
 
-    # One arbitrary burst: beats until its last one is on the bus, and its own beats.
+    # One arbitrary burst: beats until its last is on the bus, and its own beats.
     watched = claims.register(1, "watched")
     until = claims.register(10, "until")
     own = claims.register(10, "own")
@@ -87,7 +85,6 @@ def writes(config: Config) -> Claims:
 
 
 def _on_their_way(claims: Claims, config: Config, unsent: Value) -> None:
-    """Claim that bursts are tracked from their grant to their last beat."""
     inside, unit = claims.inside, claims.inside.component
     claims.queue("sent", config.outstanding)
     claims.lemma("those on their way are counted", inside.signal("sent.count") == unsent)
@@ -98,12 +95,9 @@ def _on_their_way(claims: Claims, config: Config, unsent: Value) -> None:
 
 
 def _asked(claims: Claims, config: Config) -> tuple[list[tuple[Value, Value]], Signal, Value]:
-    """Return three things: the beats that have been requested from the mirror and are not on the bus, the
-    rest of the burst to request, and its beats. The next beat comes first. Each has a bit that it
-    becomes a beat, and a bit that it ends its burst.
-
-    With ``post=1`` a requantized beat is requested in slots, and the last one produces it.
-    """
+    """Return the beats that have been requested from the mirror and are not on the bus, the rest of the burst
+    to request, and its beats. The next beat comes first. Each has a bit that it becomes a beat (with
+    ``post=1``, the last slot does), and one that it ends its burst."""
     inside = claims.inside
     left = inside.signal("left")
     if not config.post:

@@ -27,8 +27,7 @@ class Verdict:
     """The result of a proof.
 
     Attributes:
-        failed: names of the properties that do not hold in the first cycles. If all hold there, names of
-            those that induction cannot prove.
+        failed: properties that do not hold in the first cycles, or else those that induction cannot prove.
         seconds: time of the solver and of the translation.
     """
 
@@ -43,11 +42,7 @@ class Verdict:
 
 
 def prove(proof: Proof, *, timeout: float = 600) -> Verdict:
-    """Prove the claims of a proof.
-
-    Args:
-        timeout: seconds for one query of the solver.
-    """
+    """Prove the claims. ``timeout`` is in seconds for one query of the solver."""
     begin = time.perf_counter()
     claims = proof.build()
     text = rtlil_text(claims, "top", ports=claims.ports)

@@ -1,1 +1,1 @@
-"""The units that execute instructions, and the token counters between them."""
+"""The units that execute instructions."""

@@ -1,8 +1,7 @@
-"""The compute unit. GEMM, MAC and ALU share one pipeline. The unit also executes LOADs of micro-ops and
+"""The compute unit. GEMM, MAC and ALU share one pipeline. It also executes LOADs of micro-ops and
 accumulators, SET and FINISH.
 
-Pipeline stages of a micro-op in slot s. The registers of a stage are named after the cycle in which they
-hold their value.
+Pipeline stages of a micro-op in slot s. Registers are named after their cycle.
 
 | cycle | stage |
 | s + 1 | the sequencer presents the micro-op's address |
@@ -104,8 +103,8 @@ class Compute(wiring.Component):
     def _start(
         self, m: Module, sequencer: Sequencer, loader: LoadExecutor, flight: Queue, finished: Value
     ) -> None:
-        """Start the instruction at the head of the queue, and retire instructions in order. FINISH and SET
-        use neither the pipeline nor the loader."""
+        """Start the head of the queue, and retire in order. FINISH and SET use neither pipeline nor
+        loader."""
         config = self._config
         issue, entry, retirement = self.issue, self.issue.entry, self.retirement
         common = view(Instruction, config, entry.word)
@@ -160,8 +159,7 @@ class Compute(wiring.Component):
         ]
 
     def _set(self, m: Module) -> Value:
-        """Execute SETs of this unit. Return whether the head is a depthwise MAC although no SET.ACC has set
-        its taps."""
+        """Return whether the head is a depthwise MAC although no SET.ACC has set its taps."""
         issue, flush = self.issue, self.control.flush
         setting = view(SetAcc, self._config, issue.entry.word)
         is_set = setting.opcode == Opcode.SET
@@ -178,12 +176,10 @@ class Compute(wiring.Component):
     def _pipeline(
         self, m: Module, sequencer: Sequencer, uops: Scratchpad, accumulators: Accumulators
     ) -> Value:
-        """Connect the sequencer with the accumulators. Return whether the last slot of an instruction is
-        written."""
         config = self._config
         operation, dst, src = self._indices(m, sequencer, uops)
 
-        # Cycle s + 4: products, then the adder tree. ALU operations bypass both.
+        # Cycle s + 4: products, then the adder tree, for GEMM and MAC.
         m.submodules.core = core = GemmCore(config)
         for name in self.operands.signature.members:
             m.d.comb += getattr(core, name).eq(getattr(self.operands, name).element)
@@ -204,8 +200,7 @@ class Compute(wiring.Component):
 
         m.d.comb += [accumulators.read_0.index.eq(read[0]), accumulators.read_1.index.eq(read[1])]
 
-        # The operation. Its operands include results of the three preceding micro-ops that memory does not
-        # show yet.
+        # Operands include results of the three preceding micro-ops that memory does not show yet.
         operating = self._delay(m, operation, "operating")
         writing = self._delay(m, operating, "writing")
         operating_dst, writing_dst = Signal(sram_bits(config)), Signal(sram_bits(config))
@@ -245,16 +240,15 @@ class Compute(wiring.Component):
         sums: Value,
         alu: AluLanes,
     ) -> None:
-        """Select the ALU's operation and operands for the next cycle. The ALU also adds sums to accumulators.
+        """Select the ALU's operation and operands for the next cycle.
 
         Results of two of the three preceding micro-ops are forwarded into the operand registers, and the most
         recent one after them.
 
         Args:
-            operations: the next micro-op, and the one whose accumulators are being read.
-            read: dst and src of the next micro-op, whose addresses are presented.
+            operations: the next micro-op, and the one being read.
+            read: dst and src of the next micro-op.
             addresses: dst and src of the current micro-op.
-            changing: results that are not in memory yet.
             sums: the GEMM core's sums in the next cycle.
         """
         config = self._config
@@ -303,8 +297,6 @@ class Compute(wiring.Component):
         m.d.comb += [alu.left.eq(operands[0]), alu.right.eq(operands[1])]
 
     def _indices(self, m: Module, sequencer: Sequencer, uops: Scratchpad) -> tuple[data.View, Value, Value]:
-        """Read micro-ops, add the loops' offsets and check the indices. Return the operation with its dst and
-        src."""
         config = self._config
         m.d.comb += uops.read_0.index.eq(sequencer.address)
         read = self._delay(m, sequencer.operation, "read")
@@ -366,7 +358,7 @@ class _Changing:
     Attributes:
         latest, latest_dst: whether the micro-op in the operation stage writes, and where. Its result is
             ``written`` in the next cycle and ``earlier`` in the one after that.
-        before, before_dst: the same for the micro-op before it, whose result is ``written`` now.
+        before, before_dst: the same for the preceding micro-op, whose result is ``written`` now.
     """
 
     latest: Value

@@ -1,4 +1,4 @@
-"""Counters of each unit's cycles by state, and of the bytes on the bus."""
+"""Counters of cycles and of bytes on the bus."""
 
 from typing import Any
 
@@ -17,11 +17,10 @@ MOVED = ("read_bytes", "written_bytes")
 
 
 class CycleCounters(wiring.Component):
-    """Counts for each unit the first of ``{unit}_is_busy``, ``_memory_stall`` and ``_token_stall`` that is
-    set, and beats of the bus as bytes.
+    """Counts for each unit the first set one of ``{unit}_is_busy``, ``_memory_stall`` and ``_token_stall``,
+    and beats of the bus as bytes.
 
-    ``counted`` refers to the previous cycle, so the counted signals are delayed by a cycle, and so is
-    ``clear``.
+    ``counted`` and ``clear`` refer to the previous cycle, so the counted signals are delayed by a cycle.
     """
 
     def __init__(self, config: Config) -> None:
@@ -55,7 +54,6 @@ class CycleCounters(wiring.Component):
         return m
 
     def _shift(self, name: str) -> int:
-        """Return the shift from a counted unit to the shown unit: beats to bytes."""
         return log2(self._config.bus_bytes) if name in MOVED else 0
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""The taps of a depthwise MAC: the ``inp`` elements that it reads in one cycle."""
+"""The taps of a depthwise MAC."""
 
 from typing import Any
 
@@ -11,8 +11,7 @@ from accel.hw.datapath.loop_sequencer import Sequencer
 
 
 class DepthwiseTaps:
-    """The setting of SET.ACC for depthwise MACs: the number of taps, and the distance of each tap from the
-    first."""
+    """The taps of a depthwise MAC, set by SET.ACC: their number, and each one's distance from the first."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -23,7 +22,6 @@ class DepthwiseTaps:
         self._reach = Signal(bits, name="taps_reach")
 
     def take(self, m: Module, setting: Any, *, start: Value, flush: Value) -> None:
-        """Execute a SET.ACC. ``flush`` clears the setting of the previous run."""
         offsets: list[Value] = [Const(0, 1)]
         for tap in range(1, len(self._names) + 1):
             doubled = Cat(Const(0, 1), offsets[tap // 2])
@@ -36,7 +34,7 @@ class DepthwiseTaps:
             m.d.sync += self.taps.eq(0)
 
     def indices(self, m: Module, operands: Any, sequencer: Sequencer, uop: Any) -> Value:
-        """Present the indices of all taps but the first to ``operands``. Return the last tap's index."""
+        """Present the indices of all taps but the first. Return the last."""
         highest = Signal(max(len(sequencer.src), len(self._reach)) + 1, name="src_last")
         held = Signal(len(highest), name="src_last_offset")
         reach = Mux(sequencer.operation.depthwise, self._reach, 0)

@@ -1,5 +1,4 @@
-"""Dispatch between fetch and the queues: multiplies out the sizes of LOADs and STOREs, and checks
-instructions."""
+"""Dispatch between fetch and the queues."""
 
 from typing import Any
 
@@ -28,19 +27,16 @@ from accel.hw.units.unit_interfaces import Fetched
 
 
 class _MovingLayout(data.StructLayout):
-    """Derived from the word of a LOAD or STORE: whether it moves anything, whether it moves data, and whether
-    there are pads between its rows."""
-
     def __init__(self) -> None:
         super().__init__({"kind": KIND_BITS, "moves": 1, "data": 1, "gaps": 1})
 
 
 class Dispatch(wiring.Component):
-    """Passes an instruction that fetch pushes in cycle t to its unit's queue in cycle t +
-    ``dispatch_stages``, through the port with the unit's name.
+    """Multiplies out and checks instructions: one pushed in cycle t reaches its unit's queue in t +
+    ``dispatch_stages``.
 
     The registers lie after the products, after their sums and the checks of the word, and after the final
-    products. ``busy`` shows that an instruction is in one of them, and ``oldest`` is the index of the first.
+    products. ``busy`` shows that one holds an instruction, ``oldest`` is the index of the first.
     """
 
     def __init__(self, config: Config) -> None:
@@ -101,7 +97,6 @@ class Dispatch(wiring.Component):
         return m
 
     def _known(self, m: Module, unit: Value, word: Value) -> Value:
-        """Check the word of an instruction while the ends of its box are added up."""
         known = Signal(WordLayout(self._config))
         for worker in WORKERS:
             its = known_of(m, worker, word, self.mem_size, self._config)
@@ -110,7 +105,6 @@ class Dispatch(wiring.Component):
         return Value.cast(known)
 
     def _moving(self, m: Module, unit: Value, transfer: Any) -> Value:
-        """Derive from the word whether a LOAD or STORE moves data and pads."""
         config = self._config
         moving = Signal(_MovingLayout())
         opcode = transfer.opcode
@@ -130,8 +124,6 @@ class Dispatch(wiring.Component):
         return Value.cast(moving)
 
     def _end(self, transfer: Any, box: data.View) -> Value:
-        """Return the end of the accessed scratchpad range, or of the range in PAR for STOREs that
-        requantize."""
         if not self._config.post:
             return Value.cast(box.end)
         store = view(StoreReq, self._config, Value.cast(transfer))
@@ -139,8 +131,8 @@ class Dispatch(wiring.Component):
         return Mux(finished, par_end(store), box.end)
 
     def _stage(self, m: Module, there: bool, *values: ValueLike) -> tuple[Value, ...]:
-        """Return the values one cycle later if the stage exists. The first value says that there is an
-        instruction, the fourth is its index."""
+        """Return the values one cycle later if the stage exists. The first says that there is an instruction,
+        the fourth is its index."""
         given = tuple(Value.cast(value) for value in values)
         if not there:
             return given
@@ -154,7 +146,6 @@ class Dispatch(wiring.Component):
 
 
 def _moves(moves: Any, moving: Any, box: data.View) -> list[Any]:
-    """Return the assignments that describe the moves of a LOAD or STORE, from its word and its box."""
     around = (box.head != 0) | (box.tail != 0)
     return [
         moves.kind.eq(moving.kind),

@@ -1,4 +1,4 @@
-"""Fetch: reads the program in bursts while its buffer has space, and dispatches one instruction per cycle."""
+"""Fetch: reads the program in bursts, and dispatches one instruction per cycle."""
 
 from functools import reduce
 from operator import or_
@@ -31,8 +31,7 @@ _BITS = INSTRUCTION_BYTES * 8
 
 
 class _Arrived(data.StructLayout):
-    """An instruction in the buffer, with facts that are decoded on arrival: the unit that executes it (one
-    bit per unit, or none for an unknown opcode) and whether it is FINISH."""
+    """An instruction in the buffer. Its unit is one-hot, or 0 for an unknown opcode."""
 
     def __init__(self) -> None:
         super().__init__({"word": _BITS, "unit": UNIT_BITS, "units": len(WORKERS), "finish": 1})
@@ -80,7 +79,6 @@ class Fetch(wiring.Component):
         return m
 
     def _request(self, m: Module, lanes: int, halves: int, counts: Queue) -> None:
-        """Request chunk after chunk. Each is split into bursts like a row."""
         config, read = self._config, self.read
         position = Signal(DRAM_ADDRESS_BITS - log2(INSTRUCTION_BYTES))
         chunk = Signal(range(config.fetch_chunk + 1))
@@ -146,7 +144,6 @@ class Fetch(wiring.Component):
     def _buffer(
         self, m: Module, lanes: int, halves: int, arrived: Signal, counts: Queue
     ) -> tuple[Any, Value]:
-        """Split beats into instructions. Return the next instruction and the number of arriving ones."""
         config = self._config
         lane = Signal(max(1, log2(lanes)))
         half = Signal()
@@ -187,7 +184,7 @@ class Fetch(wiring.Component):
             ]
 
         # While a burst is in progress, its next instruction has a place in the buffer. If a beat holds at
-        # most one instruction, the place is written in every cycle until the instruction is complete.
+        # most one, the place is written until the instruction is complete.
         depth = max(1, config.fetch_buffer // lanes)
         instructions = []
         for number in range(lanes):
@@ -297,7 +294,6 @@ def executed_by(unit: Unit, transfer: Any, config: Config) -> Value:
 def _by_variant(
     unit: Unit, opcode: int, cls: type[Instruction], transfer: Any, config: Config
 ) -> list[Value]:
-    """Return the same as :func:`executed_by` for an opcode whose class depends on the memory id."""
     same = transfer.opcode == opcode
     ids = {memory: one().unit for (number, memory, _), one in variants_of(config).items() if number == opcode}
     if cls().unit is not unit:

@@ -1,4 +1,4 @@
-"""Transfers in flight in one unit: started, not yet retired, in order."""
+"""Transfers in flight: started, not yet retired."""
 
 from typing import Any
 
@@ -12,24 +12,24 @@ from accel.hw.datapath.word_layouts import INDEX_BITS, KIND_BITS, sram_bits
 
 
 class RangeLayout(data.StructLayout):
-    """Scratchpad elements ``begin`` to ``end`` - 1 of one memory. ``any`` is 0 if the range is empty."""
+    """Scratchpad elements ``begin`` to ``end`` - 1 of one memory. ``any`` is 0 if there are none."""
 
     def __init__(self, config: Config) -> None:
         super().__init__({"any": 1, "kind": KIND_BITS, "begin": sram_bits(config), "end": sram_bits(config)})
 
 
 class RetireLayout(data.StructLayout):
-    """The parts of an instruction that retirement needs: its index and its pushes."""
+    """An instruction's index and its pushes."""
 
     def __init__(self) -> None:
         super().__init__({"index": INDEX_BITS, "push_prev": 1, "push_next": 1})
 
 
 class Retirement(wiring.Signature):
-    """Instructions in flight and their retirement, in order, as seen from the executing component.
+    """Instructions in flight and their retirement, in order.
 
     In a cycle with ``valid``, the oldest instruction retires, and ``retired`` describes it. ``occupied``
-    shows that an instruction is in flight, and ``oldest`` is the index of the first.
+    shows that one is in flight, and ``oldest`` is the index of the first.
     """
 
     def __init__(self) -> None:
@@ -48,11 +48,11 @@ class InFlight(wiring.Component):
     transfer retires in the cycle in which its last part completes, at most one per cycle.
 
     ``start`` enters a transfer, which gets the number ``slot``. A missing part counts as complete.
-    ``conflict`` shows that ``range`` overlaps the range of a transfer in flight. The comparison takes place
-    one cycle earlier: in a cycle with ``taking``, ``following`` is the range of the next transfer.
+    ``conflict`` shows that ``range`` overlaps that of a transfer in flight. It is computed one cycle earlier:
+    in a cycle with ``taking``, ``following`` is the range of the next transfer.
 
     With ``shared``, other instructions retire in between, and ``hold`` delays retirement. ``unwritten`` is
-    ``conflict`` restricted to transfers whose data is not complete.
+    ``conflict`` restricted to transfers with incomplete data.
     """
 
     def __init__(self, depth: int, config: Config, *, hazards: bool, shared: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The load unit: LOADs of ``inp`` and ``wgt``, and SETs of ``inp``."""
+"""The load unit."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,7 @@ from accel.hw.units.unit_interfaces import OperandReads, unit_ports
 
 
 class Load(wiring.Component):
-    """The load unit, with the scratchpads ``inp`` and ``wgt``."""
+    """Executes LOADs of ``inp`` and ``wgt``, and SETs of ``inp``."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -83,10 +83,8 @@ class Load(wiring.Component):
         return m
 
     def _set(self, m: Module, loader: LoadExecutor) -> tuple["_Setting", Value]:
-        """Execute SETs. Return the setting, and whether a SET allows the head of the queue to start.
-
-        A SET passes through the loader as a LOAD without data.
-        """
+        """A SET passes through the loader as a LOAD without data. Return the setting, and whether a SET
+        allows the head to start."""
         start, flush = self.issue.start, self.control.flush
         word = view(SetInp, self._config, self.issue.entry.word)
         is_set, under_way = Signal(), Signal()
@@ -102,7 +100,5 @@ class Load(wiring.Component):
 
 @dataclass(frozen=True, kw_only=True)
 class _Setting:
-    """The registers that a SET of the load unit writes."""
-
     unsigned: Signal
     zero: Signal

@@ -1,4 +1,4 @@
-"""Executes LOADs: requests bursts, places beats, writes pads, and retires the LOADs in order."""
+"""Execution of LOADs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,17 +20,17 @@ from accel.hw.units.in_flight import InFlight, RangeLayout, Retirement
 
 
 class LoadExecutor(wiring.Component):
-    """Executes LOADs of some ``kinds`` of memory, up to ``depth`` in flight.
+    """Executes LOADs of some ``kinds`` in order, up to ``depth`` in flight.
 
     ``start`` begins the LOAD in ``entry``, which must not be at fault, or a SET, which moves nothing.
     ``read.valid`` shows that the previous LOAD still waits for grants. In a cycle with ``taking``,
-    ``following`` is the next entry. Only its range matters. A beat from the bus is written one cycle later
-    (``data_valid``). Pad words are written in cycles without data.
+    ``following`` is the next entry, of which only the range matters. A beat from the bus is written one cycle
+    later (``data_valid``). Pad words are written in cycles without data.
 
     With ``shared``, the unit has other instructions that move data. It supplies the target address
-    (``sram``), the ``range`` to compare with the LOADs in flight, and ``hold`` to delay retirement. Such
-    LOADs have no pads, and ``following_range`` is the next entry's range. ``unwritten`` is ``conflict``
-    restricted to LOADs whose data is not complete, and ``written`` shows that the data of one is complete.
+    (``sram``), the ``range`` to compare with the LOADs in flight, and ``hold`` to delay retirement. Its LOADs
+    have no pads, and ``following_range`` is the next range. ``unwritten`` is ``conflict`` restricted to LOADs
+    with incomplete data, and ``written`` shows that one's data is complete.
     """
 
     def __init__(self, kinds: Sequence[Kind], depth: int, config: Config, *, shared: bool = False) -> None:
@@ -126,8 +126,8 @@ class LoadExecutor(wiring.Component):
         with m.If(bursts.free):
             m.d.sync += index.eq(self.entry.index)
 
-        # Data: the target of a beat on the bus is determined in the same cycle, and the beat is written in
-        # the next. The first beat comes at least two cycles after the start. By then the walker is loaded.
+        # Data: a beat's target is determined while it is on the bus, and it is written in the next cycle. The
+        # first beat comes at least two cycles after the start, when the walker is loaded.
         places = data_queue.data.places
         slot = Signal(slots)
         written_slot = Signal(slots)

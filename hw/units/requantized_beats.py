@@ -1,4 +1,4 @@
-"""The beats of STOREs that the store unit requantizes, and to which it adds residuals."""
+"""The beats of STOREs with ``post=1``."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,15 +13,12 @@ from accel.hw.units.store_unit_loads import StoreUnitLoads
 
 
 class RequantizedBeats:
-    """Drives the write data of the store unit, for requantized and for plain STOREs, from the accumulators,
-    ``par`` and ``res``.
+    """Drives the write data of STOREs with ``post=1``, from the accumulators, ``par`` and ``res``.
 
     Args:
-        m: the unit's module.
-        unit: the store unit, with ``post=1``, whose ``wdata``, ``wstrb`` and ``wlast`` this drives.
-        own: the unit's LOADs and SETs.
+        unit: the store unit, whose ``wdata``, ``wstrb`` and ``wlast`` this drives.
         beats: the walker over the accumulators of each beat.
-        par: the range of PAR that belongs to the STORE whose first beat enters the walker.
+        par: the range of PAR of the STORE whose first beat enters the walker.
         asking: a beat, or one of its slots, is requested from the accumulators.
 
     Attributes:

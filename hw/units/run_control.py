@@ -1,4 +1,4 @@
-"""The state of a run: the current cycle, whether the run continues, and the error that ended it."""
+"""The state of a run."""
 
 from collections.abc import Sequence
 from itertools import count
@@ -15,14 +15,14 @@ MAX_CYCLES_BITS = 64
 
 
 class ErrorLayout(data.StructLayout):
-    """A possible error of an instruction: whether it is ``there``, its cause, and the instruction's index."""
+    """A possible error of an instruction."""
 
     def __init__(self) -> None:
         super().__init__({"there": 1, "cause": CAUSE_BITS, "index": INDEX_BITS})
 
 
 class EventLayout(data.StructLayout):
-    """A possible end of the whole run: whether it is ``there``, and its cause."""
+    """A possible end of the whole run."""
 
     def __init__(self) -> None:
         super().__init__({"there": 1, "cause": CAUSE_BITS})
@@ -36,28 +36,24 @@ class PlaceLayout(data.StructLayout):
 
 
 class RunControl(wiring.Component):
-    """Counts cycles, and ends a run that is ``complete`` or has an error.
+    """Counts cycles, and ends a run.
 
-    An error halts the core in the following cycle. If there are several, the next cycles determine which one
-    counts, from the values in the error's cycle. From then on the run is ``draining``: it ends when the bus
-    is ``drained``, or, without waiting, when it is ``late`` or cleared.
+    An error halts the core in the following cycle. The next cycles determine which of several errors counts.
+    From then on the run is ``draining``: it ends when the bus is ``drained``, or at once when it is ``late``
+    or cleared.
 
     Args:
-        events: number of events that concern the whole run. The cycle limit precedes them.
-        errors: number of possible errors in one cycle. They follow the events. Both lists are in order of
-            priority.
-        places: number of places that may hold an instruction that has not retired.
+        events: number of events of the whole run. The cycle limit precedes them.
+        errors: number of possible errors in one cycle. They follow the events. Both are in order of priority.
 
     Attributes:
         flush: set together with ``start`` and with ``clear``.
-        going: units may start instructions and request bursts: the run is active and not halted.
+        going: units may start instructions and request bursts.
         fetching: fetch may request bursts: from cycle 1 of a run on.
         offers: the bus has not taken an offered address or beat.
-        offering: ``offers`` of a run that is not active, one cycle late. It is valid before a command can
-            arrive.
-        draining: see above. ``held_cause`` and ``held_index`` are valid.
-        cycle: number of elapsed cycles. From the cycle of a halting error on, it is the number before
-            the error.
+        offering: ``offers`` of a run that is not active, one cycle late.
+        draining: ``held_cause`` and ``held_index`` are valid.
+        cycle: elapsed cycles. From the cycle of a halting error on, those before the error.
     """
 
     def __init__(self, events: int, errors: int, places: int) -> None:
@@ -146,8 +142,8 @@ class RunControl(wiring.Component):
         return m
 
     def _first(self, m: Module, limit: Signal) -> tuple[Value, Value, int]:
-        """Return cause and index of the error that ended the run, and after how many cycles they are valid.
-        The index of an event of the whole run is the oldest instruction that has not retired."""
+        """Return the error's cause and index, and after how many cycles they are valid. An event of the whole
+        run has the index of the oldest instruction that has not retired."""
         there, errors, places = Signal(), Signal.like(self.errors), Signal.like(self.places)
         events = Signal.like(self.events)
         m.d.sync += [there.eq(limit), errors.eq(self.errors), places.eq(self.places), events.eq(self.events)]
@@ -189,16 +185,12 @@ class RunControl(wiring.Component):
         return late
 
     def _older(self, m: Module, two: list[Value], name: str) -> Signal:
-        """Return the lower of two indices, or the only one, one cycle later."""
         lower = Signal(INDEX_BITS, name=name)
         m.d.sync += lower.eq(Mux(two[-1] < two[0], two[-1], two[0]))
         return lower
 
 
 class _StopReason(NamedTuple):
-    """A possible reason for the end of a run: whether it is there, its cause, and its instruction if it has
-    one."""
-
     there: Any
     cause: Any
     index: Any = 0

@@ -1,8 +1,8 @@
 """The store unit. It writes STOREs in bursts while earlier ones await their responses.
 
-In the cycle of a burst's grant, its first beat is requested from the mirror of the accumulators, and the
-remaining beats in the following cycles. A beat is on the bus two cycles later, or ``2 + post_stages``
-with ``post=1``. If the bus is not ready, the whole pipeline waits.
+A burst's first beat is requested from the mirror of the accumulators in the cycle of its grant, and the
+others in the following cycles. A beat is on the bus two cycles later, or ``2 + post_stages`` with ``post=1``.
+If the bus is not ready, the whole pipeline waits.
 """
 
 from typing import Any
@@ -39,12 +39,12 @@ class Store(wiring.Component):
     scratchpads ``par`` and ``res``.
 
     It reads the accumulators through ``out``. ``grant`` shows that the burst ``granted`` is granted, ``last``
-    that the bus takes the last beat of ``burst``. ``response`` is the instruction whose burst the bus
-    answers, and ``bad`` shows an error response.
+    that the bus takes the last beat of ``burst``. ``response`` is the instruction that the bus answers, and
+    ``bad`` shows an error.
 
     ``sending`` shows that the bus has not taken an address or beat, ``writing`` that it has not answered a
-    burst. ``abandon`` excludes the current bursts from ``writing``. While the bus owes their answers,
-    ``stale`` is set. ``stray`` shows an answer without a burst.
+    burst, except for those before ``abandon``. While it owes their answers, ``stale`` is set. ``stray`` shows
+    an answer without a burst.
     """
 
     def __init__(self, config: Config) -> None:
@@ -236,7 +236,6 @@ class Store(wiring.Component):
         return self.issue.entry.moves.kind if len(self.kinds) > 1 else Const(0)
 
     def _write(self, m: Module, asking: Signal, last: Signal) -> Value:
-        """Put beats on the bus one cycle after they have been read. Return whether there is one."""
         read = Signal()
         read_last = Signal()
         with m.If(self.out.advance):
@@ -249,8 +248,8 @@ class Store(wiring.Component):
         return read
 
     def _places(self, m: Module, begins: Value, asking: Signal) -> tuple[BeatWalker, Value]:
-        """Determine which accumulators each beat holds. Return the walker, and the range of PAR of the next
-        STORE if the machine has PAR."""
+        """Return the walker over each beat's accumulators, and the next STORE's range of PAR if there is
+        PAR."""
         kinds, kind = self.kinds, self._kind
         store = view(StoreInstruction, self.config, self.issue.entry.word)
         post = bool(self.config.post)
@@ -281,5 +280,4 @@ class Store(wiring.Component):
 
 
 def _granted_layout(config: Config) -> data.StructLayout:
-    """Return the layout of the record that is kept for a burst until its response."""
     return data.StructLayout({"last": 1, "slot": range(config.stores_in_flight), "index": INDEX_BITS})

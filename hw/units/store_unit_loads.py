@@ -1,4 +1,4 @@
-"""LOADs of ``par`` and ``res``, and SETs, in the store unit of machines with ``post=1``."""
+"""LOADs and SETs of the store unit with ``post=1``."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,8 +19,7 @@ from accel.hw.units.load_executor import LoadExecutor
 
 
 class KnownLayout(data.StructLayout):
-    """An instruction of the store unit: its class, whether it reads or writes PAR, and whether it is free of
-    faults."""
+    """An instruction's class, its use of PAR, and whether it is free of faults."""
 
     def __init__(self) -> None:
         names = ("is_load", "is_set", "is_store", "of_res", "finished", "adds", "touches_par", "good")
@@ -28,25 +27,22 @@ class KnownLayout(data.StructLayout):
 
 
 class _OrderLayout(data.StructLayout):
-    """An instruction in flight: whether it is a STORE, and the parts that retirement needs."""
-
     def __init__(self) -> None:
         super().__init__({"is_store": 1, "retiring": RetireLayout()})
 
 
 class StoreUnitLoads:
-    """Executes LOADs of ``par`` and ``res`` and SETs, keeps all instructions of the store unit in order, and
-    checks the head of the queue.
+    """Executes LOADs of ``par`` and ``res`` and SETs, keeps the store unit's instructions in order, and
+    checks the head.
 
     Args:
-        m: the unit's module.
         unit: the store unit, whose read channel and retirement this drives.
         can_store: a STORE could start, apart from tokens and LOADs.
 
     Attributes:
         good: the head has no fault of its own.
-        can_start: the head can start, apart from tokens, if it has no fault.
-        can_fail: a fault of the head can be reported, apart from tokens. A fault waits for nothing else.
+        can_start: a head without fault can start, apart from tokens.
+        can_fail: a fault of the head can be reported, apart from tokens.
     """
 
     def __init__(self, m: Module, unit: Any, flight: InFlight, can_store: Value) -> None:
@@ -79,7 +75,6 @@ class StoreUnitLoads:
         self.setting = self._set(m, known.is_set)
 
     def _known(self, m: Module) -> data.View:
-        """Decode the next entry one cycle early."""
         following = self._unit.issue.following
         load, store = (view(cls, self._unit.config, following.word) for cls in (Load, StoreReq))
         known = Signal(KnownLayout(), name="following_known")
@@ -100,7 +95,6 @@ class StoreUnitLoads:
         return known
 
     def _ranges(self, m: Module, flight: InFlight, residuals: ResOccupancy, known: Any) -> None:
-        """Determine the ranges of PAR and the elements of RES that the head accesses."""
         unit, loader = self._unit, self.loader
         issue, config = unit.issue, unit.config
         load, store = view(Load, config, issue.entry.word), view(StoreReq, config, issue.entry.word)
@@ -136,8 +130,8 @@ class StoreUnitLoads:
         ]
 
     def _in_order(self, m: Module, flight: InFlight, known: Any, can_store: Value) -> Value:
-        """Retire instructions in program order. Return whether the head may start, apart from conflicts. SETs
-        pass through the loader as LOADs without data."""
+        """Retire in program order. Return whether the head may start, apart from conflicts. SETs pass through
+        the loader as LOADs without data."""
         unit, loader, config = self._unit, self.loader, self._unit.config
         issue, control = unit.issue, unit.control
         in_flight = config.loads_in_flight + config.stores_in_flight

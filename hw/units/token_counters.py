@@ -1,4 +1,4 @@
-"""The four token counters between load, compute and store, and their interface to the units."""
+"""The four token counters between load, compute and store."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,12 +15,11 @@ from accel.hw.datapath.word_layouts import view
 
 
 class TokenAccess(wiring.Signature):
-    """A unit's access to its token counters, seen from the unit. Bit 0 concerns the previous unit, bit 1 the
-    next.
+    """A unit's access to its token counters. Bit 0 concerns the previous unit, bit 1 the next.
 
-    ``pops`` names the tokens that the instruction at the head of the queue needs. ``there`` shows in the same
-    cycle that all of them are present, and ``take`` removes them. In a cycle with ``give``, an instruction
-    adds the tokens ``pushes``, which are present from the next cycle on.
+    ``pops`` names the tokens that the head of the queue needs. ``there`` shows in the same cycle that all are
+    present, and ``take`` removes them. ``give`` adds the tokens ``pushes``, which are present from the next
+    cycle on.
     """
 
     def __init__(self) -> None:
@@ -28,12 +27,7 @@ class TokenAccess(wiring.Signature):
 
 
 def connect_tokens(m: Module, unit: Any, config: Config) -> None:
-    """Connect a unit so that it takes tokens with each start and gives tokens with each retirement.
-
-    Args:
-        m: the unit's module.
-        config: the configuration, for the positions of an instruction's flags.
-    """
+    """Take tokens with each start of a unit, and give tokens with each retirement."""
     flags = view(Instruction, config, unit.issue.entry.word)
     retired = unit.retirement.retired
     m.d.comb += [
@@ -45,7 +39,7 @@ def connect_tokens(m: Module, unit: Any, config: Config) -> None:
 
 
 def token_counters(unit: Unit) -> tuple[Sequence[Counter | None], Sequence[Counter | None]]:
-    """Return the counters that a unit pops from and pushes to, each for the previous and the next unit."""
+    """Return the counters that a unit pops and pushes, previous unit first."""
     ends = {(counter.source, counter.target): counter for counter in Counter}
     neighbours = (unit.previous, unit.next)
     pops = [None if n is None else ends[n, unit] for n in neighbours]
@@ -54,7 +48,7 @@ def token_counters(unit: Unit) -> tuple[Sequence[Counter | None], Sequence[Count
 
 
 class TokenCounters(wiring.Component):
-    """The counters, with a :class:`TokenAccess` for each unit under the unit's name.
+    """The counters, with a :class:`TokenAccess` under each unit's name.
 
     ``overflow`` shows, in the cycle of the push, that a counter is full. ``count_n`` is the value of counter
     n.
@@ -96,7 +90,7 @@ class TokenCounters(wiring.Component):
         return m
 
     def _meet(self, m: Module, unit: Unit, available: Signal, pushed: Signal, popped: Signal) -> None:
-        """Connect a unit with its counters. Tokens of a missing neighbour are always present."""
+        """Connect a unit. Tokens of a missing neighbour are always present."""
         access = port_of(self, unit)
         pops, pushes = token_counters(unit)
         taken = [(access.pops[n], counter) for n, counter in enumerate(pops) if counter is not None]

@@ -21,8 +21,8 @@ ELSEWHERE = tuple(pad for pad in SCRATCHPADS.values() if pad.filled_by is Unit.L
 class UnitControl(wiring.Signature):
     """Control of a unit with a queue, seen from the core.
 
-    ``flush`` clears the unit in the cycle before a run begins. With ``enable`` the unit may start
-    instructions. ``mem_base`` is the start of the DRAM window and is constant during a run.
+    ``flush`` clears the unit in the cycle before a run begins. With ``enable`` it may start instructions.
+    ``mem_base``, constant during a run, is the start of the DRAM window.
     """
 
     def __init__(self) -> None:
@@ -30,8 +30,8 @@ class UnitControl(wiring.Signature):
 
 
 class Fetched(wiring.Signature):
-    """A dispatched instruction, seen from fetch: in a cycle with ``push``, ``word`` is instruction number
-    ``index`` of the program, for ``unit``."""
+    """A dispatched instruction: in a cycle with ``push``, ``word`` is instruction number ``index`` of the
+    program, for ``unit``."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -46,7 +46,7 @@ class Fetched(wiring.Signature):
 
 class OperandReads(wiring.Signature):
     """Reads of operands that the load unit holds, seen from the compute unit: one
-    :class:`~accel.hw.datapath.scratchpads.ElementRead` for each scratchpad and for each tap."""
+    :class:`~accel.hw.datapath.scratchpads.ElementRead` per scratchpad and tap."""
 
     def __init__(self, config: Config) -> None:
         held = {pad.name: pad for pad in ELSEWHERE} | dict.fromkeys(tap_names(config), INP)
@@ -56,9 +56,9 @@ class OperandReads(wiring.Signature):
 def unit_ports(config: Config) -> dict[str, Member]:
     """Return the ports of each unit with a queue.
 
-    For the instruction at the head, ``lacking`` shows that only a token prevents its start. ``fault`` is its
-    fault, in the cycle in which it would have started, and 0 otherwise. Neither depends on ``enable``.
-    ``busy`` shows that the unit does work in this cycle.
+    ``lacking`` shows that only a token prevents the head's start. ``fault`` is its fault, in the cycle in
+    which it would have started, otherwise 0. Neither depends on ``enable``. ``busy`` shows that the unit
+    works in this cycle.
     """
     return {
         "control": In(UnitControl()),

@@ -1,7 +1,7 @@
 """ALU: ``acc[dst] = op(acc[dst], imm or acc[src])``, in the order of the micro-ops.
 
 An instruction is a few array operations if the order has no effect: no accumulator is read after it was
-written, or the repeated operation is commutative. Otherwise the micro-ops are grouped into levels that depend
+written, or the repeated operation is commutative. Otherwise micro-ops are grouped into levels that depend
 only on earlier levels.
 """
 
@@ -27,7 +27,7 @@ _COMMUTATIVE: dict[AluOp, np.ufunc] = {
 
 
 def shift_right(x: Acc, amount: Acc | np.int32) -> Acc:
-    """Shift right arithmetically; a negative amount shifts left.
+    """Shift right arithmetically, or left if the amount is negative.
 
     Shifting right by 31 or more leaves the sign, shifting left by 32 or more leaves zero.
     """
@@ -62,8 +62,7 @@ class AluBox(NamedTuple):
 
 
 def alu_box(acc: Acc, box: Box, *, immediate: bool) -> AluBox | None:
-    """Return the array operations of an affine box on ``acc``. None if the order of micro-ops may have an
-    effect."""
+    """Return the array operations of a box, or None if the order of micro-ops may matter."""
     moving = [(a.extent, a.strides[0]) for a in box.axes if a.strides[0]]
     fixed = [a for a in box.axes if not a.strides[0]]
     if not is_injective(moving):
@@ -117,7 +116,7 @@ def _apply(op: int, target: Acc, operand: Acc | np.int32) -> None:
 
 
 def alu_general(acc: Acc, instruction: Alu, uops: UopArray, shape: LoopShape, count: int) -> None:
-    """Execute the first ``count`` micro-ops of any instruction. The cost is linear in them."""
+    """Execute the first ``count`` micro-ops in linear time."""
     operation = OPERATIONS[instruction.alu_op]
     for indices in index_chunks(uops, shape, count):
         dst, src = indices[:, 0], indices[:, 1]
@@ -150,8 +149,7 @@ def _occurrences(dst: npt.NDArray[np.int64]) -> list[npt.NDArray[np.intp]]:
 
 
 def _levels(dst: npt.NDArray[np.int64], src: npt.NDArray[np.int64]) -> list[npt.NDArray[np.intp]]:
-    """Group positions into levels: a level reads and overwrites only values that earlier levels have finished
-    with."""
+    """Group positions into levels: a level uses only values that earlier levels have finished with."""
     written: dict[int, int] = {}
     read: dict[int, int] = {}
     levels = np.empty(len(dst), dtype=np.int64)

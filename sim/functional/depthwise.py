@@ -1,7 +1,6 @@
 """Depthwise MAC: ``acc[dst][b][o] += sum over t of inp[src + t * step][b][o] * wgt[wgt][o][t]``.
 
-Each accumulator is the sum of few products. So arrays of all accumulators are multiplied tap by tap, as
-int32. The order does not matter, since sums wrap modulo 2**32.
+All accumulators are computed tap by tap, as int32. The order does not matter, since sums wrap modulo 2**32.
 """
 
 from dataclasses import dataclass
@@ -26,8 +25,8 @@ class DepthwiseBox:
     """An affine box of depthwise micro-ops.
 
     Attributes:
-        firsts: the indices of the micro-ops of the first accumulator.
-        taps, step: number of taps, and inp elements from one to the next.
+        firsts: the micro-ops of the first accumulator.
+        step: inp elements from one tap to the next.
     """
 
     axes: tuple[Axis, ...]
@@ -68,8 +67,7 @@ class TapProducts(NamedTuple):
 
 
 def depthwise_box(box: Box, shape: LoopShape, *, overwrite: bool) -> DepthwiseBox | None:
-    """Return the products of an affine box of micro-ops. With ``overwrite``, only the last micro-op of each
-    dst counts.
+    """Return the products of a box. With ``overwrite``, only the last micro-op of each dst counts.
 
     Returns:
         None if two micro-ops have the same dst on axes that both move it, or if there are too many products.
@@ -98,7 +96,7 @@ def depthwise_box(box: Box, shape: LoopShape, *, overwrite: bool) -> DepthwiseBo
 def depthwise_general(
     pads: Scratchpads, uops: UopArray, shape: LoopShape, count: int, *, overwrite: bool = False
 ) -> None:
-    """Execute the first ``count`` micro-ops of any depthwise MAC. The cost is linear in them."""
+    """Execute the first ``count`` micro-ops in linear time."""
     for chunk in index_chunks(uops, shape, count):
         dst, src, wgt = (last_writers(chunk) if overwrite else chunk).T
         sums = np.zeros((len(dst), *pads.acc.shape[1:]), dtype=np.int32)

@@ -1,8 +1,5 @@
-"""The executable definition of the instruction set: the effect of each instruction on scratchpads and DRAM.
-
-It has no timing. Instructions run one at a time, in program order if the tokens allow it, or in another order
-that they allow.
-"""
+"""The executable definition of the instruction set, without timing. Instructions run one at a time, in an
+order that the tokens allow."""
 
 import random
 from collections.abc import Sequence
@@ -78,9 +75,6 @@ Order = Literal["program", "random"]
 
 
 class _LoopsAnalysis(NamedTuple):
-    """The result of analyzing an instruction that runs micro-ops. Equal instructions with equal micro-ops
-    share it."""
-
     uops: UopArray
     shape: LoopShape
     fault: tuple[int, Fault] | None = None
@@ -114,8 +108,8 @@ class Executor:
         """Execute one instruction completely.
 
         Returns:
-            None, or the fault that stopped it and the number of micro-ops executed before. Nothing has moved
-            unless the fault is in a micro-op.
+            None, or the fault that stopped it and the number of micro-ops executed before. Only a fault in a
+            micro-op lets something move.
         """
         fault = instruction_fault(instruction, self.config)
         fault = fault or residual_fault(instruction, self.state.residual_count, self.config)
@@ -123,7 +117,7 @@ class Executor:
         return (0, fault) if fault is not None else self.execute_checked(instruction)
 
     def execute_checked(self, instruction: Instruction) -> tuple[int, Fault] | None:
-        """Execute an instruction in which its unit finds no fault before the start; see :meth:`execute`."""
+        """Execute an instruction without a fault before the start."""
         copy = self._copies.get(id(instruction))
         if copy is not None and copy.moves == self.dram.moves:
             copy.target[...] = copy.source
@@ -280,8 +274,7 @@ def run_functional(
         order: ``program``: always the earliest instruction that can run. ``random``: any that can run.
         max_uops: the run ends with the fault ``limit`` before the instruction that would exceed it.
         bounded: obey the configured queue depths. Otherwise every order that the tokens allow can occur.
-        overflows: end the run when a token counter overflows in this order.
-        checked: the result of :func:`~accel.core.fault_causes.instruction_faults`, if the caller has it.
+        overflows: end the run when a token counter overflows.
     """
     if order not in ("program", "random"):
         raise AccelError(f"order is {order!r}; it must be 'program' or 'random'")
@@ -382,8 +375,7 @@ def _as_tokens(tokens: Sequence[int]) -> tuple[int, int, int, int]:
 
 
 def _dispatched_count(program: Distinct[Instruction], run: FunctionalRun, config: Config) -> int:
-    """Return the number of instructions that fetch dispatches. A fault that stops fetch is added to
-    ``run``."""
+    """Count instructions that fetch dispatches. Add a fault that stops it to ``run``."""
     if not len(program):
         run.faults[0] = (0, EMPTY_PROGRAM)
     for index, fault in fetch_faults(program, config).items():
@@ -397,8 +389,7 @@ def _overflows(flow: TokenFlow, config: Config) -> bool:
 
 
 def uop_limit_fault(instruction: Instruction, executed: int, max_uops: int) -> tuple[int, Fault] | None:
-    """Return the fault of an instruction with which more than ``max_uops`` micro-ops would be executed. None
-    if the limit holds."""
+    """Return the fault of an instruction that would exceed ``max_uops``, or None."""
     if not isinstance(instruction, Loops) or executed + instruction.uop_count <= max_uops:
         return None
     message = (

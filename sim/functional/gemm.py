@@ -2,7 +2,7 @@
 
 A sum modulo 2**32 does not depend on its order, and a product reads no accumulator. So all micro-ops of an
 instruction are computed at once, as floating-point matrix products where these are exact: in float32 for sums
-up to 2**24, in float64 up to 2**53. A MAC that overwrites keeps only the last micro-op of each dst.
+up to 2**24, in float64 up to 2**53.
 """
 
 from dataclasses import dataclass
@@ -40,11 +40,10 @@ class _View(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class GemmBox:
-    """An affine box of micro-ops as one matrix product, independent of the contents of the scratchpads.
+    """An affine box of micro-ops as one matrix product.
 
-    The axes are sorted by the operands that they move: rows move dst and src, columns dst and wgt, reduce
-    axes src and wgt. The operands are gathered as (batch of products, rows, reduce) and (.., columns,
-    reduce).
+    Rows are the axes that move dst and src, columns dst and wgt, reduce axes src and wgt. The operands are
+    gathered as (batch of products, rows, reduce) and (.., columns, reduce).
     """
 
     inp: _View
@@ -68,7 +67,7 @@ class GemmBox:
 
 
 class Product(NamedTuple):
-    """A matrix product with views of its operands and of the accumulators."""
+    """A matrix product with views of operands and accumulators."""
 
     box: GemmBox
     inp: npt.NDArray[Any]
@@ -96,8 +95,7 @@ def largest_product(config: Config) -> int:
 
 
 def gemm_box(box: Box, config: Config, *, overwrite: bool = False) -> GemmBox | None:
-    """Return the matrix product of an affine box. With ``overwrite``, only the last micro-op of each dst
-    counts.
+    """Return the matrix product of a box. With ``overwrite``, only the last micro-op of each dst counts.
 
     Returns:
         None if two micro-ops have the same dst on axes that both move it, if sums may exceed the exact range
@@ -174,7 +172,7 @@ def _view(
 def gemm_general(
     pads: Scratchpads, uops: UopArray, shape: LoopShape, count: int, *, overwrite: bool = False
 ) -> None:
-    """Execute the first ``count`` micro-ops of any instruction. The cost is linear in them."""
+    """Execute the first ``count`` micro-ops in linear time."""
     for indices in index_chunks(uops, shape, count):
         _accumulate(pads, last_writers(indices) if overwrite else indices, overwrite)
 
@@ -190,7 +188,7 @@ def _accumulate(pads: Scratchpads, indices: UopArray, overwrite: bool) -> None:
     dst, src, wgt = indices[_order(indices[:, 2])].T
     starts = _starts(wgt)
     counts = np.diff(starts, append=len(wgt))
-    x = pads.inp[src].astype(np.float32)  # exact, since block_in is at most 256
+    x = pads.inp[src].astype(np.float32)  # exact: block_in is at most 256
     weights = pads.wgt[wgt[starts]].astype(np.float32).transpose(0, 2, 1)
     if len(starts) * int(counts.max()) <= _MAX_PADDING_FACTOR * len(wgt):
         products = _products_of_groups(x, weights, starts, counts)
@@ -204,7 +202,7 @@ def _accumulate(pads: Scratchpads, indices: UopArray, overwrite: bool) -> None:
 def add_products(
     pads: Scratchpads, dst: npt.NDArray[np.int64], products: npt.NDArray[np.int32], overwrite: bool
 ) -> None:
-    """Add the product of each micro-op [batch, block_out] to its accumulator. With ``overwrite``, replace the
+    """Add each micro-op's product [batch, block_out] to its accumulator. With ``overwrite``, replace the
     accumulator by the sum of its products."""
     by_dst = _order(dst)
     dst = dst[by_dst]
@@ -223,7 +221,7 @@ def _products_of_groups(
     counts: npt.NDArray[np.intp],
 ) -> npt.NDArray[np.int32]:
     """Return ``x[n] @ weights[g]`` for each n in group g, int32[n, batch, block_out]. Groups are padded to
-    the length of the longest one."""
+    equal length."""
     _, batch, block_in = x.shape
     groups, longest = len(starts), int(counts.max())
     places = np.arange(len(x)) + np.repeat(np.arange(groups) * longest - starts, counts)

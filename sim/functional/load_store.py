@@ -1,4 +1,4 @@
-"""LOAD and STORE: rows of elements between DRAM and the scratchpads, with the settings that SETs make."""
+"""LOADs and STOREs."""
 
 from typing import Any, NamedTuple
 
@@ -40,8 +40,7 @@ class Copy(NamedTuple):
 
 
 def copy_of(instruction: Load, config: Config, dram: Dram, pads: Scratchpads) -> Copy | None:
-    """Return the views of a LOAD without a fault. None if it does more than copy, or if there is no such
-    view."""
+    """Return the views of a LOAD without a fault, or None if it does more than copy."""
     route = instruction.route
     if route is None or isinstance(instruction, LoadRes) or not route.copies(config):
         return None
@@ -115,7 +114,7 @@ def execute_load(
     pads: Scratchpads,
     state: ControlState,
 ) -> None:
-    """Fill ``height`` rows of ``width`` elements, with zeros in the pads; or append residuals to RES."""
+    """Fill ``height`` rows of ``width`` elements, with zeros in the pads, or append residuals to RES."""
     route = instruction.route
     if route is None or not instruction.sram_elements:
         return
@@ -151,8 +150,7 @@ def execute_store(
     pads: Scratchpads,
     state: ControlState,
 ) -> None:
-    """Write accumulators to DRAM: their low bytes, all bytes, or requantized values, as the memory id
-    says."""
+    """Write accumulators to DRAM: their low bytes, all bytes, or requantized values."""
     rows = dram_rows(instruction, config)
     if rows is not None:
         dram.write_rows(rows, stored_bytes(instruction, pads, state).reshape(rows.rows, rows.row_bytes))

@@ -1,9 +1,9 @@
 """The iteration space of a GEMM or ALU instruction as a box of axes.
 
-An instruction is two hardware loops around a list of micro-ops, which is usually regular. Then the
-instruction is an *affine box*: each index is a base plus the sum of iteration times stride over some axes. A
-few array operations on strided views execute such an instruction. For example, micro-ops with dst 0, 1, 2,
-10, 11, 12 have the base 0 and the axes (2 iterations, stride 10) and (3 iterations, stride 1).
+An instruction is two hardware loops around a list of micro-ops, which is usually regular: an *affine box*, in
+which each index is a base plus the sum of iteration times stride over some axes. Array operations on strided
+views execute it. For example, micro-ops with dst 0, 1, 2, 10, 11, 12 have the base 0 and the axes (2
+iterations, stride 10) and (3 iterations, stride 1).
 """
 
 from bisect import bisect_left
@@ -35,29 +35,25 @@ class Axis(NamedTuple):
 
 
 class Box(NamedTuple):
-    """All micro-ops of an instruction in order: the indices of the first one, and the axes, outermost
-    first."""
+    """All micro-ops of an instruction in order: the first one's indices, and the axes, outermost first."""
 
     base: Triple
     axes: tuple[Axis, ...]
 
 
 def affine_box(uops: UopArray, shape: LoopShape) -> Box | None:
-    """Return the box that enumerates the same indices in the same order. None if there is none.
-
-    Operands that the instruction does not use have stride zero.
-    """
+    """Return the box that enumerates the same indices in order, or None. Unused operands have stride zero."""
     columns = np.where(np.array(shape.checked), uops, 0)
     inner = _factor_axes(columns)
     return None if inner is None else _box(columns[0], shape, inner)
 
 
 def affine_boxes(uops: UopArray, shape: LoopShape, max_boxes: int) -> list[Box] | None:
-    """Return boxes that enumerate the same indices together, each of them in order. None if there are more
-    than ``max_boxes``."""
+    """Return boxes that enumerate the same indices together, each in order. None if there are more than
+    ``max_boxes``."""
     columns = np.where(np.array(shape.checked), uops, 0)
     if _distinct_steps(columns) >= max_boxes * (len(columns).bit_length() + 1):
-        return None  # a box has at most one step for each axis, and one to the next box
+        return None  # a box has one step per axis, and one to the next box
     firsts = columns
     axes: list[_Axes] = [()] * len(columns)
     count = len(firsts) + 1
@@ -70,7 +66,7 @@ def affine_boxes(uops: UopArray, shape: LoopShape, max_boxes: int) -> list[Box] 
 
 
 def split_axis(box: Box) -> list[Box]:
-    """Split a box into the iterations of one axis that moves dst, if possible one with a negative stride."""
+    """Split a box along one axis that moves dst, if possible one with a negative stride."""
     moving = [n for n, axis in enumerate(box.axes) if axis.strides[0]]
     if not moving:
         return []
@@ -82,11 +78,8 @@ def split_axis(box: Box) -> list[Box]:
 
 
 def are_disjoint(boxes: Sequence[Box], dst_count: int) -> bool:
-    """Whether no dst occurs in two boxes, or twice in one box on axes that move it.
-
-    Args:
-        dst_count: number of different dst in all of them.
-    """
+    """Whether no dst occurs in two boxes, or twice in one box on axes that move it. ``dst_count`` is the
+    number of different dst."""
     steps = (prod(axis.extent for axis in box.axes if axis.strides[0]) for box in boxes)
     return sum(steps) == dst_count
 
@@ -108,8 +101,8 @@ def _distinct_steps(rows: UopArray) -> int:
 
 
 def _merge_neighbours(firsts: UopArray, axes: list[_Axes]) -> tuple[UopArray, list[_Axes]]:
-    """Merge neighbouring boxes that have the same axes and are equally far apart. Boxes are given by first
-    row and axes."""
+    """Merge neighbouring boxes, given by first row and axes, that have the same axes and are equally far
+    apart."""
     steps = np.diff(firsts, axis=0)
     alike = np.array([one == other for one, other in pairwise(axes)], dtype=bool)
     steady = alike[:-1] & alike[1:] & (steps[:-1] == steps[1:]).all(axis=1)
@@ -138,8 +131,6 @@ def _masked(strides: Triple, used: tuple[bool, bool, bool]) -> Triple:
 
 
 def _factor_axes(rows: UopArray) -> list[Axis] | None:
-    """Return the axes, outermost first, whose box enumerates ``rows`` in order. None if the rows are not
-    affine."""
     axes: list[Axis] = []
     while len(rows) > 1:
         step = rows[1] - rows[0]
@@ -174,8 +165,7 @@ def index_chunks(uops: UopArray, shape: LoopShape, count: int) -> Iterator[UopAr
 
 
 def strided(array: npt.NDArray[Scalar], base: int, axes: list[tuple[int, int]]) -> npt.NDArray[Scalar]:
-    """Return a view of the elements of ``array`` (its first axis) at ``base`` plus the box of (extent,
-    stride)."""
+    """Return a view of the elements of ``array`` at ``base`` plus the box of (extent, stride)."""
     extents = tuple(extent for extent, _ in axes)
     steps = tuple(stride * array.strides[0] for _, stride in axes)
     return np.ndarray(
@@ -188,8 +178,7 @@ def strided(array: npt.NDArray[Scalar], base: int, axes: list[tuple[int, int]]) 
 
 
 def is_injective(axes: list[tuple[int, int]]) -> bool:
-    """Whether no two points of the box (extent, stride) are the same element. May return False for some boxes
-    where this holds."""
+    """Whether no two points of the box (extent, stride) are the same element, or False if unclear."""
     reach = 0
     for extent, stride in sorted(axes, key=lambda axis: abs(axis[1])):
         if abs(stride) <= reach:

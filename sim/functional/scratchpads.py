@@ -17,7 +17,7 @@ class Scratchpads:
     """The contents of all scratchpads of a machine.
 
     Attributes:
-        uop: micro-op memory, uint32[depth].
+        uop: uint32[depth].
         inp: int8[depth, batch, block_in]; with ``post=1`` int16, since its values have 9 bits.
         wgt: int8[depth, block_out, block_in].
         acc: int32[depth, batch, block_out]. The scratchpad out is the low byte of these values.

@@ -1,4 +1,4 @@
-"""The two halves of the bus: the read port with its arbiter, and the write port.
+"""The read port with its arbiter, and the write port.
 
 Read burst i::
 
@@ -38,7 +38,7 @@ from accel.sim.timing.periodic_state import (
 
 
 class BurstRecord(NamedTuple):
-    """One burst as it happened; ``instruction`` is its index, and of a fetch burst that of its first one."""
+    """One burst. ``instruction`` is its index, or that of a fetch burst's first one."""
 
     unit: Unit
     writes: bool
@@ -56,12 +56,7 @@ class BurstRecord(NamedTuple):
 
 
 class BurstLog(PeriodicState):
-    """The reads, or the writes, of one unit in the order of their grants: one entry in each column.
-
-    Args:
-        unit: which unit it is.
-        writes: whether these are writes, which have responses, and beats of several cycles.
-    """
+    """One unit's reads, or its writes, in the order of their grants."""
 
     COLUMNS: ClassVar[Mapping[str, str]] = {
         "instructions": INSTRUCTION,
@@ -91,8 +86,7 @@ class BurstLog(PeriodicState):
             self.beat_cycles.update((number + period * count, cycles) for number, cycles in slow)
 
     def state_from(self, cycle: int, base: int, begin: int = 0) -> tuple[int, ...]:
-        """Return last cycles and beats of the bursts from number ``begin`` on that end in ``cycle`` or later,
-        as part of a state."""
+        """Return last cycles and beats of the bursts from ``begin`` on that end in ``cycle`` or later."""
         first = bisect_left(self.lasts, cycle, begin)
         return (*(last - base for last in self.lasts[first:]), *self.beats[first:])
 
@@ -120,7 +114,7 @@ class BurstLog(PeriodicState):
 
 
 def timeout_cycle(logs: Sequence[BurstLog], bus_timeout: int) -> int:
-    """Return the cycle in which a bus timeout ends the run, or NEVER if none does.
+    """Return the cycle in which a bus timeout ends the run, or NEVER.
 
     It is the first cycle after ``bus_timeout`` cycles without a transfer while a burst is under way. An
     address (in the cycle after its grant), a beat and a response are transfers.
@@ -147,7 +141,7 @@ class Requester(PeriodicState):
 
     Attributes:
         log: the unit's reads.
-        request: the cycle of its next request, or NEVER if it has none or the cycle is not known.
+        request: the cycle of its next request, or NEVER if there is none or it is not known.
     """
 
     log: BurstLog
@@ -155,12 +149,11 @@ class Requester(PeriodicState):
 
     def pending_bursts(self) -> tuple[int, Sequence[int]]:
         """Return an instruction's index, and the beats of its bursts, each of which is requested in the cycle
-        after the grant of the previous one."""
+        after the previous grant."""
         raise NotImplementedError
 
     def on_granted(self, count: int) -> None:
-        """Take note that the first ``count`` pending bursts, at least one, are granted, and set
-        :attr:`request` for the next one."""
+        """Note grants of the first ``count`` pending bursts, and set :attr:`request`."""
         raise NotImplementedError
 
 
@@ -188,12 +181,10 @@ class ReadPort(PeriodicState):
         return floor - base, *(relative_cycle(last, floor - 1, base) for last in recent)
 
     def next_grant(self) -> int:
-        """Return the cycle of the next grant according to the known requests, or NEVER if there are none."""
         return max(self._next_grant, min(requester.request for requester in self._requesters))
 
     def grant(self, cycle: int, end: int) -> None:
-        """Grant bursts of one unit from ``cycle`` on, until another unit has priority, at most up to cycle
-        ``end``."""
+        """Grant bursts of one unit from ``cycle`` on, until another has priority, at most up to ``end``."""
         for requester in self._requesters:
             if requester.request <= cycle:
                 requester.on_granted(self._grant_bursts(cycle, end, requester))
@@ -242,13 +233,7 @@ class WritePort(PeriodicState):
         )
 
     def grant(self, request: int, instruction: int, beats: Sequence[int], pace: int, log: BurstLog) -> None:
-        """Grant the bursts of an instruction and log them.
-
-        Args:
-            request: the cycle in which the first one is requested.
-            pace: cycles of each beat.
-            log: the unit's writes.
-        """
+        """Grant an instruction's bursts, with ``pace`` cycles for each beat."""
         grant = max(request, self._next_grant)
         last = log.lasts[-1] if log.lasts else -1
         responses, outstanding, depth = log.responses, self._outstanding, self._depth

@@ -1,8 +1,5 @@
-"""The compute unit: GEMM, MAC and ALU in one pipeline; LOADs of micro-ops and accumulators, SET and FINISH.
-
-A GEMM, MAC or ALU instruction starts while the previous one drains. A LOAD, SET or FINISH runs alone. See
-``docs/reference/timing.md``.
-"""
+"""The compute unit, by ``docs/reference/timing.md``. A GEMM, MAC or ALU instruction starts while the previous
+one drains. Others run alone."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar

@@ -1,18 +1,15 @@
 """Fast-forward over repeated parts of a program.
 
-The instructions of compiled programs repeat with a fixed period. After a few periods the machine usually
-reaches a steady state, in which each period takes the same cycles. The model detects this and skips the
+Compiled programs repeat with a fixed period, and soon each period takes the same cycles. The model skips the
 remaining periods:
 
-1. Find the *repetitions*: ranges of fetch bursts that repeat with a period. Bursts are of one kind if their
-   instructions have equal timings and arrive in equal beats.
-2. At the start of each period, compare the state of the model with earlier ones. The state has everything
-   that later cycles depend on, relative to the current cycle.
-3. If a state recurs, advance all parts of the model (:meth:`PeriodicState.advance`) by the remaining periods
-   except the last one.
+1. Find the *repetitions*: ranges of fetch bursts that repeat with a period: equal timings that arrive in
+   equal beats.
+2. At the start of each period, compare the state (everything that later cycles depend on) with earlier ones.
+3. If a state recurs, advance all parts (:meth:`PeriodicState.advance`) by all remaining periods but the last.
 
-For example, a product of 256 x 256 x 256 on ``gemm8x8`` that copies one block at a time has 100,354
-instructions. The model skips 94,864 of them.
+For example, it skips 94,864 of 100,354 instructions of a product of 256 x 256 x 256 on ``gemm8x8`` that
+copies one block at a time.
 """
 
 from collections import Counter
@@ -50,8 +47,7 @@ _MAX_STATE_CHECKS = 48
 
 
 class Repetition(NamedTuple):
-    """Fetch bursts ``begin`` to ``end``, each of which has the same kind as the one ``period`` bursts before
-    it."""
+    """Fetch bursts ``begin`` to ``end``, each of the same kind as the one ``period`` bursts before."""
 
     begin: int
     end: int
@@ -59,7 +55,7 @@ class Repetition(NamedTuple):
 
 
 def find_repetitions(kinds: npt.NDArray[np.int64]) -> list[Repetition]:
-    """Find the ranges in which a sequence repeats, longest first where ranges overlap; return them in order.
+    """Find the ranges in which a sequence repeats, the longest where they overlap.
 
     For example, in 9 1 2 1 2 1 2 1 2 1 2 the numbers from index 3 on repeat with the period 2.
     """
@@ -90,8 +86,6 @@ def find_repetitions(kinds: npt.NDArray[np.int64]) -> list[Repetition]:
 
 
 class _PeriodStart(NamedTuple):
-    """The start of a period: granted fetch bursts, cycle, and a checkpoint of each part of the model."""
-
     granted: int
     cycle: int
     checkpoints: list[Checkpoint]
@@ -101,7 +95,7 @@ class FastForward:
     """Skips repeated periods of one simulation.
 
     Attributes:
-        next_check: number of granted fetch bursts at which to call :meth:`check` next; -1 for none.
+        next_check: granted fetch bursts at which to call :meth:`check` next; -1 for none.
     """
 
     def __init__(
@@ -151,10 +145,8 @@ class FastForward:
         return np.array(kinds, dtype=np.int64)
 
     def check(self) -> None:
-        """Skip the periods that are known to repeat an earlier one.
-
-        Call it when no unit can proceed and :attr:`next_check` or more fetch bursts have been granted.
-        """
+        """Skip periods that repeat an earlier one. Call it when no unit can proceed and :attr:`next_check` or
+        more fetch bursts have been granted."""
         granted = self._fetch.granted
         repetition = self._repetitions[0]
         if granted == self.next_check and self._kernel.stop is None and self._is_inside(repetition):
@@ -189,8 +181,7 @@ class FastForward:
         return self._fetch.log.grants[-1]
 
     def _is_inside(self, repetition: Repetition) -> bool:
-        """Whether all instructions that later cycles depend on lie in the repetition or in the period
-        before."""
+        """Whether all instructions that later cycles depend on lie in the repetition or the period before."""
         first = self._first_instructions[repetition.begin - repetition.period]
         for unit in self._units:
             position = unit.oldest_relevant(self._fetch.next_dispatch)
@@ -199,7 +190,6 @@ class FastForward:
         return True
 
     def _state(self) -> tuple[object, ...]:
-        """Return everything that later cycles depend on, except the program."""
         fetch, base = self._fetch, self._cycle
         targets = self._compute, self._load, self._store, self._compute
         """The unit that pops the tokens of each counter."""
@@ -214,12 +204,11 @@ class FastForward:
         )
 
     def _skip_periods(self, repetition: Repetition, earlier: _PeriodStart) -> None:
-        """Skip as many periods like the one since ``earlier`` as remain before the horizon."""
         fetch = self._fetch
         bursts, cycles = fetch.granted - earlier.granted, self._cycle - earlier.cycle
         latest = max(self._port.last_beat, *(unit.last_cycle for unit in self._units))
         before_horizon = (self._kernel.horizon - latest) // cycles - 2
-        remaining = (repetition.end - 1 - fetch.granted) // bursts  # the next burst is requested already
+        remaining = (repetition.end - 1 - fetch.granted) // bursts  # the next burst is requested
         periods = min(remaining, before_horizon)
         if periods < 1:
             return

@@ -1,9 +1,5 @@
-"""The fetch unit: reads the program in bursts, while its buffer has room, and dispatches one instruction a
-cycle.
-
-See ``docs/reference/timing.md``. Fetch finds a fault as soon as the instruction could be dispatched, even if
-the queue of its unit is full.
-"""
+"""The fetch unit, by ``docs/reference/timing.md``. It finds a fault as soon as the instruction could be
+dispatched, even if the queue is full."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
@@ -23,8 +19,8 @@ class FetchUnit(Requester):
     """The fetch unit.
 
     Attributes:
-        arrivals, dispatches: by instruction, the cycle in which fetch could dispatch it if nothing held it
-            up, and in which it does.
+        arrivals, dispatches: by instruction, the first cycle in which fetch could dispatch it, and in which
+            it does.
     """
 
     CYCLES: ClassVar[tuple[str, ...]] = ("request", "next_dispatch", "_last_grant")

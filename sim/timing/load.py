@@ -1,7 +1,7 @@
-"""The load unit: LOADs of inp and wgt, several of them in flight, and SETs of inp.
+"""The load unit, by ``docs/reference/timing.md``.
 
-A LOAD waits for the last grant of the previous one, for the limit of LOADs in flight, and for LOADs in flight
-that fill an overlapping range. A SET runs alone. See ``docs/reference/timing.md``.
+A LOAD waits for the last grant of the previous one, for the limit of LOADs in flight, and for those that fill
+an overlapping range. A SET runs alone.
 """
 
 from collections.abc import Mapping, Sequence

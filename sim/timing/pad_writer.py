@@ -1,4 +1,4 @@
-"""The cycles in which a unit writes pad words: one per cycle, in cycles without data, in program order."""
+"""The cycles in which a unit writes pad words."""
 
 from bisect import bisect_left
 from collections import deque
@@ -14,14 +14,14 @@ from accel.sim.timing.periodic_state import CYCLE, NEVER, Checkpoint, PeriodicSt
 
 
 class PadWriter(PeriodicState):
-    """The pad words of one unit's LOADs, one batch for each LOAD.
+    """The pad words of one unit's LOADs, one batch for each LOAD: one word per cycle without data, in program
+    order.
 
-    A word between two known bursts is final. Words after the last known burst become final when no later
-    grant can put data before them (:meth:`complete_first`).
+    A word between two known bursts is final, a later one when no later grant can put data before it
+    (:meth:`complete_first`).
 
     Args:
         log: the unit's reads, which are written ``WRITE_DELAY`` cycles after they are on the bus.
-        on_complete: called when :meth:`complete_first` has completed a batch.
     """
 
     CYCLES: ClassVar[tuple[str, ...]] = ("completion", "_next_free")
@@ -47,7 +47,7 @@ class PadWriter(PeriodicState):
         """Intervals in which words were written."""
 
     def add(self, words: int, earliest: int) -> None:
-        """Append the batch of the next LOAD: ``words`` words, none of them before cycle ``earliest``."""
+        """Append the batch of the next LOAD, not written before ``earliest``."""
         if not words and not self._batches:
             self._completions.append(0)
             return
@@ -56,8 +56,7 @@ class PadWriter(PeriodicState):
             self.fill_gaps()
 
     def last_write(self, number: int) -> int | None:
-        """Return the cycle of the last pad word of the unit's LOAD ``number``, or 0 if it has none, None if
-        the cycle is not known yet."""
+        """Return the cycle of LOAD ``number``'s last pad word, 0 without pads, None if not known."""
         return self._completions[number] if number < len(self._completions) else None
 
     def writes(self) -> IntervalArray:
@@ -89,8 +88,7 @@ class PadWriter(PeriodicState):
         self.completion = NEVER
 
     def complete_first(self) -> None:
-        """Complete the first batch in cycle :attr:`completion`: no later grant puts data before that
-        cycle."""
+        """Complete the first batch in cycle :attr:`completion`: no later grant puts data before it."""
         self._complete(self._begin(), self._batches[0][0])
         self.fill_gaps()
         self._on_complete()

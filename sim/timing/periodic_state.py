@@ -1,8 +1,8 @@
 """State of the timing model that can be moved forward by whole periods of a loop.
 
-Every part of the model has a few numbers, and columns that only grow, for example the start cycles of
-instructions. If the state recurs after a period, each column receives the entries of the last period again,
-shifted. For example, cycles 100, 140 of a period of 80 cycles become 180, 220, then 260, 300.
+Every part has a few numbers, and columns that only grow, such as start cycles. If the state recurs after a
+period, each column repeats the last period's entries, shifted. For example, cycles 100, 140 of a period of 80
+cycles become 180, 220, then 260, 300.
 """
 
 from array import array
@@ -27,7 +27,7 @@ Checkpoint = dict[str, int]
 
 
 def column(numbers: Iterable[int] = ()) -> Column:
-    """A column that holds these numbers."""
+    """Return a column of these numbers."""
     return array("q", numbers)
 
 
@@ -50,11 +50,8 @@ class PeriodicState:
         }
 
     def advance(self, since: Checkpoint, periods: int, shifts: Mapping[str, int]) -> None:
-        """Repeat ``periods`` times what has happened since a checkpoint.
-
-        Args:
-            shifts: what one period adds to a number, by its meaning.
-        """
+        """Repeat ``periods`` times what has happened since a checkpoint. ``shifts`` are a period's, by
+        meaning."""
         for name in self.CYCLES:
             cycle = getattr(self, name)
             setattr(self, name, cycle if cycle >= NEVER else cycle + periods * shifts[CYCLE])
@@ -82,9 +79,6 @@ def repeat_tail(
 
 
 def relative_cycle(cycle: int, floor: int, base: int) -> int:
-    """Return a cycle as part of a state: counted from ``base``.
-
-    Cycles before ``floor`` have the same effect as ``floor``, so that states that differ only in them are
-    equal.
-    """
+    """Return a cycle as part of a state, counted from ``base``. Cycles before ``floor`` count as ``floor``,
+    since they have the same effect."""
     return NEVER if cycle >= NEVER else max(cycle, floor) - base

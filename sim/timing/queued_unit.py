@@ -1,5 +1,4 @@
-"""The common part of the load, compute and store units: a queue that fetch fills, and the cycles of what
-ran."""
+"""The common part of the load, compute and store units."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -15,14 +14,13 @@ from accel.sim.timing.timing_kernel import TimingKernel
 
 
 class QueuedUnit(Requester):
-    """A unit that executes instructions. A *position* is the number of an instruction among the unit's, from
-    0.
+    """A unit that executes instructions from a queue. A *position* is the number of an instruction among the
+    unit's, from 0.
 
     Attributes:
-        UNIT: which unit it is.
         indices, timings: by position, the instruction's index in the program, and its timing.
-        dispatches, readies, starts, retires: by position, the cycles in which an instruction is dispatched,
-            the unit could accept it, it starts and it retires, as far as they are known.
+        dispatches, readies, starts, retires: by position, the known cycles; ready is when the unit could
+            accept it.
         ready: the cycle in which the unit can accept the next instruction to start, or NEVER.
     """
 
@@ -57,7 +55,7 @@ class QueuedUnit(Requester):
         raise NotImplementedError
 
     def _has_fault(self, position: int, cycle: int) -> bool:
-        """Whether the unit finds a fault in the instruction that would start in ``cycle``; reports it."""
+        """Return whether there is a fault, which is reported."""
         if not self._faults:
             return False
         fault = self._faults.get(self.indices[position])
@@ -72,7 +70,7 @@ class QueuedUnit(Requester):
     # --- state -----------------------------------------------------------------------------------
 
     def earliest_start(self, next_dispatch: int) -> int:
-        """Return a cycle before which no more instructions start, if fetch dispatches none before
+        """Return a cycle before which no more instructions start, if the next dispatch is
         ``next_dispatch``."""
         position = len(self.starts)
         dispatch = self.dispatches[position] if position < len(self.dispatches) else next_dispatch

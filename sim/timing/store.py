@@ -1,8 +1,7 @@
-"""The store unit: STOREs, LOADs of requantization parameters and residuals, and SETs of output settings.
+"""The store unit, by ``docs/reference/timing.md``.
 
-``docs/reference/timing.md`` has its rules. LOADs and STOREs form two streams, each with its own limit of
-transfers in flight. Instructions start and retire in order, and wait for each other only because of two
-shared memories:
+LOADs and STOREs form two streams, each with its own limit in flight. Instructions start and retire in order,
+and wait for each other only because of two memories:
 
 - PAR: a LOAD waits until every user of its range has retired, a STORE until its range is written.
 - RES: a LOAD waits for room, which STOREs make when they retire, a STORE until its residuals are written.
@@ -31,8 +30,6 @@ from accel.sim.timing.timing_kernel import TimingKernel
 
 
 class _TransferStream(PeriodicState):
-    """The unit's LOADs, or its STOREs, that have started."""
-
     CYCLES: ClassVar[tuple[str, ...]] = ("next_start",)
     COLUMNS: ClassVar[Mapping[str, str]] = {"positions": POSITION}
 
@@ -44,7 +41,7 @@ class _TransferStream(PeriodicState):
 
 
 class _ResidualSums(PeriodicState):
-    """Running sums of the RES elements that instructions load, or consume: one entry for each instruction.
+    """Running sums of the RES elements that instructions load, or consume.
 
     For example, LOADs of 3 and 5 elements at positions 2 and 4 give ``sums`` 3, 8 and ``positions`` 2, 4.
     """
@@ -161,8 +158,7 @@ class StoreUnit(QueuedUnit):
         return ready
 
     def _par_ready(self, timing: InstructionTiming, use: StoreUnitUse, ready: int) -> int:
-        """Return the first cycle, at least ``ready``, in which the instruction's PAR range can be filled or
-        read."""
+        """Return the first cycle, at least ``ready``, in which the PAR range can be filled or read."""
         if use.par_begin == use.par_end:
             return ready
         for position in reversed(self._par_users):
@@ -238,7 +234,7 @@ class StoreUnit(QueuedUnit):
         completions, count = self._completions, len(self._completions) - since["_completions"]
         is_pending = range(len(self.retires), len(completions))
         pending = [position for position in is_pending if completions[position] >= NEVER]
-        for position in pending:  # after the skipped periods these are known: as those one period ago are now
+        for position in pending:  # after the skipped periods these are known, as those one period ago are now
             completions[position] = completions[position - count] + shifts[CYCLE]
         super().advance(since, periods, shifts)
         for position in pending:
@@ -253,8 +249,7 @@ class StoreUnit(QueuedUnit):
         return found[::-1]
 
     def _dependencies(self, floor: int) -> tuple[list[int], ...]:
-        """Return the positions of instructions that later ones may wait for: LOADs and STOREs in flight,
-        users of PAR, and those that consume or load RES elements."""
+        """Return the positions of instructions that later ones may wait for."""
         in_flight = [self._unretired(one.positions[-one.limit :], floor) for one in (self.loads, self.stores)]
         making_room = self.consumed.first_after(self.loaded.total - self._res_depth)
         present = self.loaded.first_after(self.consumed.total)

@@ -1,4 +1,4 @@
-"""A program as the timing model sees it: for each instruction, the facts that determine its duration."""
+"""A program as the timing model sees it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ about 100 bytes."""
 
 
 class StoreUnitUse(NamedTuple):
-    """How an instruction uses the memories that only the store unit accesses."""
+    """An instruction's use of the memories that only the store unit accesses."""
 
     par_begin: int
     par_end: int
@@ -35,7 +35,7 @@ class StoreUnitUse(NamedTuple):
 
 
 class InstructionTiming(NamedTuple):
-    """Facts that determine the duration of an instruction. Equal instructions share one."""
+    """Facts that determine an instruction's duration. Equal instructions share one."""
 
     unit: Unit
     pops: tuple[Counter, ...]
@@ -64,13 +64,13 @@ class InstructionTiming(NamedTuple):
 
     @property
     def bus_intervals(self) -> int:
-        """Separate intervals in which data is on the bus: bursts, or beats if each takes several cycles."""
+        """Separate intervals with data on the bus: bursts, or beats if each takes several cycles."""
         return len(self.bursts) if self.beat_cycles == 1 else sum(self.bursts)
 
 
 @dataclass(slots=True)
 class InstructionRun:
-    """The cycles of one instruction in a run, or None where a cycle is not known.
+    """The cycles of one instruction in a run, or None where not known.
 
     ``arrival``: fetch could dispatch it if the queue had room. ``ready``: it headed its queue and its unit
     could accept it. From there to ``start`` it waited for tokens.
@@ -114,12 +114,10 @@ class TimedProgram:
 
     Args:
         faults: by instruction, the micro-op and fault that functional execution found.
-        checked: for each instruction, the fault that shows in the instruction by itself.
 
     Attributes:
         numbers: the index in ``timings`` of each instruction's timing, intp[instructions].
         units: the unit of each instruction, int8[instructions].
-        members: by unit, the indices of its instructions.
         fetch_faults, start_faults, uop_faults: faults by instruction, found by fetch, before the start, or at
             a micro-op.
     """
@@ -137,7 +135,7 @@ class TimedProgram:
         self.uop_faults = {n: found for n, found in faults.items() if found[1].cause in _UOP_CAUSES}
         known: dict[InstructionTiming, int] = {}
         self.numbers = self._number_timings(program, config, known)
-        for index in self.start_faults:  # equal instructions may differ in this: RES has room for one of them
+        for index in self.start_faults:  # equal instructions may differ: RES has room for one
             timing = _timing_of(instructions[index], config, is_faulty=True)
             self.numbers[index] = known.setdefault(timing, len(known))
         self.timings = list(known)
@@ -157,7 +155,7 @@ class TimedProgram:
             timing = _timing_of(one, config, is_faulty=not sound)
             numbers.append(known.setdefault(timing, len(known)))
             intervals += timing.bus_intervals
-            if intervals > MAX_BUS_INTERVALS:  # each of these instructions occurs at least once
+            if intervals > MAX_BUS_INTERVALS:  # each occurs at least once
                 raise _limit_error(one, int(np.argmax(program.places == number)))
         return np.array(numbers, dtype=np.intp)[program.places]
 
@@ -183,7 +181,6 @@ _UOP_CAUSES = (Cause.DST_INDEX, Cause.SRC_INDEX, Cause.WGT_INDEX)
 
 
 def _timing_of(instruction: Instruction, config: Config, *, is_faulty: bool) -> InstructionTiming:
-    """Return an instruction's timing; ``is_faulty``: its unit finds a fault in it, so that nothing moves."""
     uops = slots = pads = 0
     bursts: tuple[int, ...] = ()
     sram = None

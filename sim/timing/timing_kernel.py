@@ -1,9 +1,8 @@
-"""The part of the timing model that connects the units: token counters, the earliest error, and wake-ups.
+"""Connects the units: token counters, the earliest error, and wake-ups.
 
-The cycle of an event follows from cycles of earlier events. So a unit computes an event as soon as those are
-known, whatever cycle the other units have reached. Two decisions depend on the order of cycles: grants of the
-read port, and pad words between data. :mod:`accel.sim.timing.timing_model` takes the earliest of them when no
-unit can proceed.
+An event's cycle follows from earlier events. So a unit computes an event as soon as those are known, whatever
+cycle the other units have reached. Only grants of the read port, and pad words between data, depend on the
+order of cycles. :mod:`accel.sim.timing.timing_model` takes the earliest of them when no unit can proceed.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,8 +23,7 @@ _TARGETS = tuple(counter.target for counter in Counter)
 
 @dataclass(order=True)
 class Stop:
-    """The error that ends a run early. The lowest one counts: by cycle, then fetch, load, compute, store,
-    then by instruction."""
+    """The error that ends a run early. The lowest counts: by cycle, unit, instruction."""
 
     cycle: int
     unit: Unit
@@ -34,7 +32,7 @@ class Stop:
 
 
 class TokenCounter(PeriodicState):
-    """The cycles of all known pushes and pops of a counter. The k-th pop takes the token of the k-th push."""
+    """The cycles of a counter's known pushes and pops. The k-th pop takes the token of the k-th push."""
 
     COLUMNS: ClassVar[Mapping[str, str]] = {"pushes": CYCLE, "pops": CYCLE}
 
@@ -43,12 +41,11 @@ class TokenCounter(PeriodicState):
         self.pops: list[int] = []
 
     def state(self, floor: int, base: int) -> tuple[int, ...]:
-        """Return the part of the state that later cycles depend on: pushes that are not popped yet."""
         return tuple(relative_cycle(push, floor - 1, base) for push in self.pushes[len(self.pops) :])
 
     def first_overflow(self, limit: int, initial: int) -> int | None:
-        """Return the number of the first push, counting the ``initial`` tokens, that leaves more than
-        ``limit`` tokens. Pops in the cycle of the push count."""
+        """Return the first push that leaves more than ``limit`` tokens, counting the ``initial`` ones and
+        pops in its cycle."""
         first = max(limit, initial)
         pushes = np.array(self.pushes[first:], dtype=np.int64)
         pops = np.array(self.pops[first - limit :][: len(pushes)], dtype=np.int64)
@@ -59,7 +56,7 @@ class TokenCounter(PeriodicState):
 
 
 class TimingKernel:
-    """Token counters, the earliest error, and the units that can proceed."""
+    """The part of the model that all units share."""
 
     def __init__(self, config: Config, tokens: tuple[int, int, int, int], horizon: int) -> None:
         self.config = config
@@ -79,7 +76,7 @@ class TimingKernel:
         self._callbacks[unit] = proceed
 
     def wake(self, unit: Unit) -> None:
-        """Note that ``unit`` may be able to proceed. An unnecessary call does no harm."""
+        """Note that ``unit`` may proceed. An unnecessary call does no harm."""
         self._is_awake[unit] = True
 
     def run_units(self) -> None:
@@ -97,8 +94,7 @@ class TimingKernel:
         return False
 
     def fail(self, cycle: int, unit: Unit, index: int, fault: Fault) -> None:
-        """Report an error in ``cycle``. The units need not have reached that cycle; the earliest error
-        counts."""
+        """Report an error in ``cycle``, which the units need not have reached. The earliest counts."""
         stop = Stop(cycle, unit, index, fault)
         if self.stop is None or stop < self.stop:
             self.stop = stop
@@ -107,8 +103,8 @@ class TimingKernel:
     # --- tokens ----------------------------------------------------------------------------------
 
     def tokens_ready(self, timing: InstructionTiming, cycle: int) -> int:
-        """Return the first cycle, at least ``cycle``, in which all tokens that an instruction pops are
-        present, or NEVER if a push is not known yet."""
+        """Return the first cycle, at least ``cycle``, in which all popped tokens are present, or NEVER if a
+        push is not known."""
         for counter in timing.pops:
             tokens = self.counters[counter]
             number = len(tokens.pops)
@@ -118,15 +114,14 @@ class TimingKernel:
         return cycle
 
     def start(self, timing: InstructionTiming, cycle: int) -> None:
-        """Pop the tokens of an instruction that starts in ``cycle``; calls of a unit are in program order."""
+        """Pop tokens, in program order."""
         for counter in timing.pops:
             self.counters[counter].pops.append(cycle)
         if timing.unit is self.full_queue:
             self._is_awake[Unit.FETCH] = True
 
     def retire(self, timing: InstructionTiming, cycle: int) -> None:
-        """Push the tokens of an instruction that retires in ``cycle``; calls of a unit are in program
-        order."""
+        """Push tokens, in program order."""
         for counter in timing.pushes:
             self.counters[counter].pushes.append(cycle)
             self._is_awake[_TARGETS[counter]] = True

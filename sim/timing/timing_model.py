@@ -1,4 +1,4 @@
-"""The cycle-level simulation of a program: fetch, load, compute, store, and the two halves of the bus."""
+"""The cycle-level simulation of a program."""
 
 from collections.abc import Mapping, Sequence
 
@@ -43,15 +43,14 @@ def simulate_timing(
         address: of the first instruction in DRAM, a multiple of 16.
         faults: by instruction, the micro-op and fault that functional execution found.
         max_cycles: a longer run ends in this cycle with the cause ``limit``.
-        stop_at: the cycle in which software stops the run, if it has not ended.
+        stop_at: the cycle in which software stops the run.
         bus_timeout: cycles without a transfer, while a burst is under way, that end the run; 0: no timeout.
-        checked: for each instruction, the fault that shows in the instruction by itself, if the caller knows.
     """
     if checked is None:
         checked = instruction_faults(instructions, config)
     program = TimedProgram(instructions, config, faults or {}, checked)
     horizon = max_cycles if stop_at is None else min(max_cycles, stop_at)
-    if 2 * horizon > MAX_BUS_INTERVALS:  # at most one read and one write are granted per cycle
+    if 2 * horizon > MAX_BUS_INTERVALS:  # at most one read and one write per cycle
         program.check_bus_intervals(instructions)
     kernel = TimingKernel(config, tokens, horizon)
     load, compute, store = LoadUnit(kernel, program), ComputeUnit(kernel, program), StoreUnit(kernel, program)
@@ -87,7 +86,7 @@ def _run(
     """Simulate to the end or the horizon.
 
     When no unit can proceed, take the earliest pending decision: a grant of the read port, or the completion
-    of pad words. Every event that is not known yet follows from this decision or a later one, so it is later.
+    of pad words. All unknown events are later.
     """
     while True:
         kernel.run_units()

@@ -1,4 +1,4 @@
-"""The result of a timing simulation: the cycles of all instructions, bursts and pad words of one run."""
+"""The result of a timing simulation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,10 +56,9 @@ class TimingRun:
     """The cycles of a run, up to its end or the first error. Cycles and bursts after an error are not valid.
 
     Attributes:
-        cycles: length of the run, or the number of cycles before the error was found.
-        columns: their cycles.
-        logs: the bursts, reads and writes of each unit in separate logs.
-        pad_writes: by unit, the cycles in which it writes pad words into a scratchpad.
+        cycles: length of the run, or the cycles before the error.
+        logs: for each unit, one of reads and one of writes.
+        pad_writes: by unit, the cycles in which it writes pad words.
         stop: the error that ended the run, or None.
     """
 
@@ -73,8 +72,7 @@ class TimingRun:
 
     @cached_property
     def instruction_runs(self) -> list[InstructionRun]:
-        """The instructions with their cycles; cycles after an error are not valid (:meth:`events` omits
-        them)."""
+        """The instructions with their cycles; :meth:`events` omits invalid ones."""
         timings = map(self.program.timings.__getitem__, self.program.numbers.tolist())
         cycles = [[None if c == UNKNOWN else c for c in column.tolist()] for column in self.columns]
         return [
@@ -84,7 +82,7 @@ class TimingRun:
 
     @property
     def bursts(self) -> list[BurstRecord]:
-        """All bursts that were granted up to the end: the reads and the writes of each unit in order."""
+        """All bursts granted up to the end, by unit in order."""
         found = [burst for log in self.logs for burst in log.records()]
         return found if self.stop is None else [b for b in found if b.grant <= self.stop.cycle]
 
@@ -100,7 +98,7 @@ class TimingRun:
         return 2 * bursts + sum(int((column != UNKNOWN).sum()) for column in columns)
 
     def events(self) -> list[Event] | None:
-        """Return all events up to the end, sorted, or None if they are too many to be listed."""
+        """Return all sorted events up to the end, or None if they are too many."""
         if self.record_count > MAX_RECORDS:
             return None
         found: list[Event] = []
@@ -125,8 +123,6 @@ class TimingRun:
 
     @cached_property
     def unit_cycles(self) -> dict[Unit, UnitCycles]:
-        """The states of each unit, in cycles: busy, otherwise in flight, otherwise waiting, otherwise
-        idle."""
         return {unit: _unit_cycles(self, unit) for unit in Unit}
 
 
@@ -144,7 +140,7 @@ def _add_instruction_events(one: InstructionRun, found: list[Event]) -> None:
 
 
 def _unit_cycles(run: TimingRun, unit: Unit) -> UnitCycles:
-    """Count the cycles in each state of a unit. Cycles in several states count as the first of them."""
+    """Count a unit's cycles in each state. Several states count as the first."""
     intervals = _fetch_intervals(run) if unit is Unit.FETCH else _worker_intervals(run, unit)
     busy, in_flight, waiting = intervals
     end = run.cycles
