@@ -1,7 +1,4 @@
-"""Functions with the names of commands: ``accel.check`` does what ``accel check`` does, and so on.
-
-Hardware, pictures and files of networks are imported by the function that needs them.
-"""
+"""Functions with the names of commands: ``accel.check`` does what ``accel check`` does, and so on."""
 
 import os
 from collections.abc import Mapping

@@ -1,7 +1,4 @@
-"""Checks and conversions of arguments.
-
-Integers (but not booleans) and flags may be numpy's. They are returned as Python's types, for JSON.
-"""
+"""Checks and conversions of arguments."""
 
 import operator
 import os

@@ -1,8 +1,4 @@
-"""The items of a long sequence, each object once.
-
-A decoded program has one object for equal words. A property is computed once for each object, and indexing
-turns it into an array for the whole sequence.
-"""
+"""The items of a long sequence, each object once."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar

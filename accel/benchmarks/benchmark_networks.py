@@ -159,10 +159,7 @@ def _separable(number: str, H: int, IC: int, OC: int, stride: int, repeats: int 
 
 
 def _bottlenecks(number: int, H: int, IC: int, width: int, stride: int, count: int) -> Iterator[Layer]:
-    """Yield a stage of ResNet-50: 1x1 down, 3x3, 1x1 up to four times the width, and a shortcut.
-
-    The 3x3 of the first block has the stride.
-    """
+    """Yield a stage of ResNet-50: 1x1 down, 3x3, 1x1 up to four times the width, and a shortcut."""
     out, inner = 4 * width, H // stride
     yield _conv(f"s{number} first", H, IC, width, 1, 1, 1)
     yield _conv(f"s{number} down", inner, out, width, 1, 1, count - 1)

@@ -151,8 +151,6 @@ def index_fault(
 ) -> tuple[int, Fault] | None:
     """Return the first micro-op in order of execution with an index out of range.
 
-    Of several taps, the last is reported. Unused operands are not checked.
-
     Returns:
         The micro-op's number in order of execution and the fault, or None.
     """

@@ -1,7 +1,4 @@
-"""The steps of a package: pack, run, unpack, and the host's computations.
-
-Manifest, C tables and files are generated from a deployment.
-"""
+"""The steps of a package: pack, run, unpack, and the host's computations."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace

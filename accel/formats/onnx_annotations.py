@@ -33,9 +33,6 @@ class Note:
 def annotated(content: bytes, notes: Sequence[Note], whole: Mapping[str, str]) -> bytes:
     """Return a model with annotations.
 
-    A node whose output is not in any note, for example a float operator between Dequantize and Quantize, gets
-    the layers of the nodes that read its output.
-
     Args:
         whole: the model's own entries by key, without :data:`PREFIX`.
 

@@ -14,11 +14,7 @@ from accel.graph.pooling_operators import MaxPool
 
 
 class Builder:
-    """A graph under construction.
-
-    Operators determine the shapes. The node that computes a tensor determines its quantization, or the first
-    reader if that node only moves values.
-    """
+    """A graph under construction."""
 
     def __init__(self) -> None:
         self.tensors: dict[str, Tensor] = {}

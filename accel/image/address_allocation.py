@@ -17,8 +17,6 @@ def free_address(
 ) -> int:
     """Return the offset for instructions: the first page after all used bytes.
 
-    Bytes that the program only reads also count, since they must stay zero.
-
     Args:
         used: start and stop of other ranges, in the window.
     """

@@ -1,7 +1,4 @@
-"""Mappings of layers whose data the host packs.
-
-The host can pack data for the fastest mapping. All other layers read data as another layer has written it.
-"""
+"""Mappings of layers whose data the host packs."""
 
 from accel.compiler.mappings.mapping import AUTO, PLAIN
 from accel.compiler.mappings.mapping_choice import MappingChoice, choose_mapping

@@ -32,10 +32,7 @@ class MemoryPlan:
 
 
 def plan_memory(live_ranges: Sequence[LiveRange], alignment: int) -> MemoryPlan:
-    """Place each tensor in the smallest gap that is free during its live range.
-
-    Tries largest tensors first and earliest tensors first.
-    """
+    """Place each tensor in the smallest gap that is free during its live range."""
     sizes = {one.name: -(-one.nbytes // alignment) * alignment for one in live_ranges}
     orders = (
         sorted(live_ranges, key=lambda one: (-sizes[one.name], one.first, one.name)),

@@ -30,8 +30,6 @@ def advise_network(
 ) -> AdviceReport:
     """Find the limits of a network's run, and single changes of the machine that would make it faster.
 
-    Geometry fields are tried only for networks compiled with default options.
-
     Args:
         result: of ``run(record=True)``.
     """

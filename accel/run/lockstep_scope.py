@@ -35,10 +35,7 @@ class Scope(Enum):
 
 
 def scope_of(program: Image) -> Scope:
-    """Return the scope that the token check proves.
-
-    Faulty instructions do nothing, except for the micro-ops before a bad index.
-    """
+    """Return the scope that the token check proves."""
     instructions: Sequence[Instruction] = program.instructions
     while True:
         report = check_program(program, instructions)
@@ -76,11 +73,7 @@ _CARRIERS: dict[Unit, Transfer] = {
 def _without(
     instructions: Sequence[Instruction], faults: Sequence[tuple[int, Fault]], config: Config
 ) -> list[Instruction]:
-    """Return the program without faulty instructions, with their tokens.
-
-    Fetch dispatches nothing from its first fault on. The micro-ops before a bad index may have written any
-    accumulator.
-    """
+    """Return the program without faulty instructions, with their tokens."""
     remaining = list(instructions)
     for index, fault in faults:
         if fault.cause in _FETCH_CAUSES:

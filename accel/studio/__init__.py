@@ -1,4 +1,1 @@
-"""A page on which one changes workload, machine or schedule and sees the resulting run.
-
-``accel studio`` serves it (:mod:`accel.studio.studio_server`).
-"""
+"""A page on which one changes workload, machine or schedule and sees the resulting run."""

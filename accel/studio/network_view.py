@@ -102,10 +102,7 @@ def _shown_programs(state: StudioState, result: NetworkResult, limits: Limits) -
 
 
 def _compiled(path: str, state: StudioState) -> tuple[NetworkProgram, _Runner]:
-    """Return a network for the state's machine, and a function that runs it.
-
-    A compiled network keeps its machine, except for timing.
-    """
+    """Return a network for the state's machine, and a function that runs it."""
     config = None if is_network(path) else state.config()
     fields = state.settings if config is None else config.to_dict()
     key = f"{path} {json.dumps({name: value for name, value in fields.items() if name != 'name'})}"

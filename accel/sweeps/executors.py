@@ -1,7 +1,4 @@
-"""Executors of tasks: this process, several processes, or a Dask cluster.
-
-Each yields ``(index, outcome)`` as outcomes arrive.
-"""
+"""Executors of tasks: this process, several processes, or a Dask cluster."""
 
 import os
 import signal

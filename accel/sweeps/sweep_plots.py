@@ -139,10 +139,7 @@ def check_matplotlib() -> None:
 
 
 def draw(plot: Plot, rows: Rows) -> Any:
-    """Return a :class:`matplotlib.figure.Figure`.
-
-    Rows in which ``x`` or ``y`` is None are left out.
-    """
+    """Return a :class:`matplotlib.figure.Figure`."""
     check_matplotlib()
     from matplotlib import rc_context  # noqa: PLC0415
 

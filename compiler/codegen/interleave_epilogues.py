@@ -17,9 +17,6 @@ For a tile of 16 rows of accumulators whose accumulators the next tile reuses::
 Before, the reset waits until the whole tile is stored. After, the store unit stores rows 0..3 while the ALU
 works on rows 4..7, and the reset of rows 0..3 waits for the first STORE only. LOADs of the next tile move in
 front of the pieces, because they do not touch accumulators.
-
-The last tile of a program has no successor: see :mod:`accel.compiler.codegen.split_last_steps`. Machines
-whose store unit computes the epilogue need no ALU passes.
 """
 
 from __future__ import annotations

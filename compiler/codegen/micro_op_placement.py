@@ -1,8 +1,4 @@
-"""Micro-ops: equal lists are held once, and loaded once where all of them fit.
-
-The micro-op memory is filled from the start; when a list does not fit any more, filling starts over with
-all that is needed from there on. Each filling is one LOAD.
-"""
+"""Micro-ops: equal lists are held once, and loaded once where all of them fit."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

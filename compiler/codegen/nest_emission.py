@@ -1,9 +1,4 @@
-"""From a tensorized nest to instructions: loops run at compile time, in program order.
-
-A perfect nest of loops around one call becomes as few instructions as the hardware can express
-(:mod:`accel.compiler.codegen.perfect_nests`). All other loops, and unrolled ones, run one iteration at a
-time.
-"""
+"""From a tensorized nest to instructions: loops run at compile time, in program order."""
 
 from collections.abc import Sequence
 

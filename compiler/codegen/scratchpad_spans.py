@@ -25,11 +25,7 @@ class Span(NamedTuple):
 
 
 class Spans:
-    """The spans of instructions, cached by instruction.
-
-    A computation's span is the smallest range that holds all elements of an operand. It may hold elements
-    that the instruction does not use.
-    """
+    """The spans of instructions, cached by instruction."""
 
     def __init__(self, config: Config) -> None:
         self.depths = {memory: memory.depth(config) for memory in (INP, WGT)}

@@ -1,9 +1,4 @@
-"""Approximate times at which the units are free, from emitted instructions without tokens.
-
-Reorder passes use them to decide where an instruction goes. Two other models of time exist:
-:mod:`accel.compiler.plans.pipeline_model` predicts the cycles of plans, and :mod:`accel.sim.timing` simulates
-programs exactly.
-"""
+"""Approximate times at which the units are free, from emitted instructions without tokens."""
 
 from __future__ import annotations
 

@@ -141,8 +141,6 @@ def first_steps(
     """Return the part of a box in which no margin is negative, with the first step of some sums in separate
     boxes.
 
-    Steps that are common to many sums come first, so that there are few boxes.
-
     Args:
         wanted: the sums whose first steps are separated, as disjoint boxes over the loops over sums.
             All other loops run over the steps of a sum.

@@ -48,11 +48,7 @@ def least_cycles(workload: Workload, config: Config) -> float:
 
 
 def _pool_work(shape: PoolShape, config: Config) -> _Work:
-    """Return the work of max pooling.
-
-    Each input element that a window needs is either loaded by the compute unit, or copied by a product, which
-    needs a reset before it unless products overwrite. The first resets need no data.
-    """
+    """Return the work of max pooling."""
     slide = shape.slide
     elements = shape.batches * shape.channels
     for axis in range(2):

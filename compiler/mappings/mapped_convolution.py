@@ -106,10 +106,7 @@ def _data_view(workload: Workload, splits: Splits) -> View:
 
 
 def _weight_view(workload: Workload, splits: Splits) -> View:
-    """Return the view of the weights. Positions within a block take the place of strips.
-
-    The window of each further output of a block starts one stride later, so that its taps come earlier.
-    """
+    """Return the view of the weights. Positions within a block take the place of strips."""
     down, across = splits
     sizes = workload.parameters
     columns = sizes["IC"] // sizes["groups"]

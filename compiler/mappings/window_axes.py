@@ -60,10 +60,7 @@ class AxisSplit:
 
     @property
     def is_single_product(self) -> bool:
-        """Whether one output of a strip is left, which reads the one input position that is left.
-
-        If all axes are like that, the rest of a convolution is a matrix product.
-        """
+        """Whether one output of a strip is left, which reads the one input position that is left."""
         return self.size == self.taps == self.length == 1 and self.padding[0] == 0
 
     @property

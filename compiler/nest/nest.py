@@ -253,10 +253,7 @@ class AppliedOp:
 
 @dataclass(frozen=True)
 class BlockEpilogue(Node):
-    """Epilogue operators on one block of accumulators, in order.
-
-    ``dims`` is as in :class:`Call`, for the target.
-    """
+    """Epilogue operators on one block of accumulators, in order."""
 
     intrin: Intrinsic
     target: Region
@@ -280,10 +277,7 @@ class StoreEpilogue(Node):
 
 @dataclass(frozen=True)
 class TileEpilogue(Node):
-    """The epilogue of a tile: loops and conditions around one :class:`BlockEpilogue`.
-
-    Each epilogue operator is applied to all blocks before the next one is.
-    """
+    """The epilogue of a tile: loops and conditions around one :class:`BlockEpilogue`."""
 
     body: tuple[Node, ...]
 

@@ -1,8 +1,4 @@
-"""Executes loop nests with numpy, at every stage of the compiler.
-
-Perfect nests around one scalar statement run for all iterations at once, everything else loop by loop. The
-call of an intrinsic computes its declaration. Blocks are filled with zeros beyond the end of a tensor.
-"""
+"""Executes loop nests with numpy, at every stage of the compiler."""
 
 from collections.abc import Mapping, Sequence
 from math import prod

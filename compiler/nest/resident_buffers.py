@@ -8,8 +8,6 @@
 
 If iterations of the outer loops alternate between two sets, the number of sets doubles. Iterations of several
 outer loops are counted in order.
-
-Emission skips a LOAD if the set already holds its data.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The loop inside which each stage is computed, and the part of its tensor that it computes there.
-
-Consumers are visited first: the loops around a stage determine the part of its tensor that is needed, and so
-the extents of its own loops.
-"""
+"""The loop inside which each stage is computed, and the part of its tensor that it computes there."""
 
 from __future__ import annotations
 

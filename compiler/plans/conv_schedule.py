@@ -146,10 +146,7 @@ def _tile_sums(stage: Stage, workload: Workload, plan: ConvPlan, machine: Machin
 
 
 def _tile_phases(stage: Stage, plan: ConvPlan, machine: Machine, stride: tuple[int, ...]) -> IterVar:
-    """Split the sums of a transposed convolution by the stride.
-
-    A phase of the output meets either all taps of a phase of the kernel, or none.
-    """
+    """Split the sums of a transposed convolution by the stride."""
     _, _, y, x = stage.axis
     c, dy, dx = stage.reduce_axis
     blocks, inside = split_blocks(stage, machine.config)

@@ -95,10 +95,7 @@ def smallest_conv_needs(shape: ConvShape, config: Config) -> dict[str, int]:
 
 
 def _has_single_channel_tiles(shape: ConvShape) -> bool:
-    """Return whether tiles have one block of channels, as those of depthwise MACs do.
-
-    Each block has a LOAD of its own, and the zeros of a block would wait for the data of the blocks after it.
-    """
+    """Return whether tiles have one block of channels, as those of depthwise MACs do."""
     return shape.loads_padding and shape.is_diagonal
 
 

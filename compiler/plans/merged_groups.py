@@ -25,10 +25,7 @@ class MergedGroups:
     inputs: int
 
     def is_diagonal(self, config: Config) -> bool:
-        """Return whether each of several groups is one block of outputs and one block of inputs.
-
-        Then groups are like channels: a tile may contain any number of them.
-        """
+        """Return whether each of several groups is one block of outputs and one block of inputs."""
         return self.count > 1 and (self.outputs, self.inputs) == (config.block_out, config.block_in)
 
 
