@@ -1,0 +1,371 @@
+"""The rules that import TensorFlow Lite's operators."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from accel.base.errors import GraphError
+from accel.formats.onnx_constant_folding import axis_of, integers
+from accel.formats.tflite_file import FileOperator
+from accel.formats.tflite_importer import FIRST, TfliteImporter, clip_of
+from accel.graph.elementwise_operators import (
+    Add,
+    Binary,
+    Clip,
+    Dequantize,
+    Function,
+    Mean,
+    Mul,
+    Quantize,
+    Requantize,
+    Softmax,
+)
+from accel.graph.graph_operator import Operator
+from accel.graph.graph_tensor import Shape
+from accel.graph.movement_operators import Concat, Pad, Reshape, Transpose
+from accel.graph.pooling_operators import AveragePool, GlobalAveragePool, MaxPool
+from accel.graph.product_operators import Conv, MatMul
+from accel.graph.window_geometry import Windows
+
+_SAME, _VALID = 0, 1
+"""Paddings in the schema."""
+
+_Rule = Callable[[TfliteImporter, FileOperator], None]
+RULES: dict[str, tuple[int, _Rule]] = {}
+"""Least number of inputs, and the importing function, for each operator name."""
+
+
+def _rule(least: int, *kinds: str) -> Callable[[_Rule], _Rule]:
+    def register(rule: _Rule) -> _Rule:
+        for kind in kinds:
+            RULES[kind] = (least, rule)
+        return rule
+
+    return register
+
+
+def _windows(operator: FileOperator, sizes: Shape, kernel: Shape) -> Windows:
+    strides = operator.options["strides"]
+    dilations = operator.options.get("dilations", (1, 1))
+    padding = operator.options["padding"]
+    if padding not in {_SAME, _VALID}:
+        raise GraphError(f"its padding is {padding}; it must be {_SAME} or {_VALID}")
+    plain = Windows(kernel=kernel, strides=strides, dilations=dilations, begin=(0, 0), end=(0, 0))
+    if padding == _VALID:
+        return plain
+    needs = [
+        max(0, (-(-n // s) - 1) * s + extent - n)
+        for n, s, extent in zip(sizes, strides, plain.extents, strict=True)
+    ]
+    return Windows(
+        kernel=kernel,
+        strides=strides,
+        dilations=dilations,
+        begin=tuple(need // 2 for need in needs),
+        end=tuple(need - need // 2 for need in needs),
+    )
+
+
+@_rule(2, "CONV_2D", "DEPTHWISE_CONV_2D")
+def _conv(importer: TfliteImporter, operator: FileOperator) -> None:
+    tensor = importer.file.tensors[operator.inputs[1]]
+    values = importer.constant(operator.inputs[1])
+    data = importer.first(operator.inputs[0])
+    sizes = importer.builder.tensors[data].shape
+    if values.ndim != 4 or len(sizes) != 4:
+        raise GraphError(f"its data is {sizes} and its weights are {values.shape}; both need four axes")
+    deep = operator.kind == "DEPTHWISE_CONV_2D"
+    # (1, height, width, channels) or (channels, height, width, inputs) to (channels, inputs, height, width)
+    turned = values.transpose((3, 0, 1, 2) if deep else FIRST)
+    name = importer.builder.fresh(f"{tensor.name}/weights")
+    importer.builder.constant(name, np.ascontiguousarray(turned), importer.quantization(tensor, 0))
+    name = _as_data(importer, name, data)
+    what = Conv(
+        windows=_windows(operator, sizes[2:], turned.shape[2:]),
+        groups=sizes[1] if deep else sizes[1] // max(1, turned.shape[1]),
+    )
+    importer.emit(operator, what, [data, name, *_bias(importer, operator)], first=True)
+
+
+def _as_data(importer: TfliteImporter, weights: str, data: str) -> str:
+    """Return int8 weights as float32 if the data is float32, as after dynamic-range quantization."""
+    tensors = importer.builder.tensors
+    if tensors[data].dtype != "float32" or tensors[weights].dtype == "float32":
+        return weights
+    name = importer.builder.fresh(f"{weights}/numbers")
+    return importer.builder.emit(Dequantize(), [weights], name, dtype="float32")
+
+
+def _bias(importer: TfliteImporter, operator: FileOperator) -> list[str]:
+    if len(operator.inputs) < 3 or operator.inputs[2] < 0:
+        return []
+    return [importer.plain(operator.inputs[2])]
+
+
+@_rule(2, "FULLY_CONNECTED")
+def _fully_connected(importer: TfliteImporter, operator: FileOperator) -> None:
+    if operator.options["format"]:
+        raise GraphError(f"the format of its weights is {operator.options['format']}; it must be 0")
+    tensor = importer.file.tensors[operator.inputs[1]]
+    values = importer.constant(operator.inputs[1])
+    if values.ndim != 2:
+        raise GraphError(f"its weights are {values.shape}; they must be a matrix")
+    name = importer.builder.fresh(f"{tensor.name}/weights")
+    importer.builder.constant(name, np.ascontiguousarray(values.T), importer.quantization(tensor, 1))
+    data = importer.plain(operator.inputs[0])
+    name = _as_data(importer, name, data)
+    found = importer.builder.tensors[data]
+    out = len(importer.file.tensors[operator.outputs[0]].shape)
+    if len(found.shape) != 2 and out == 2:
+        if found.size % values.shape[1]:
+            raise GraphError(f"its data is {found.shape} and its weights are {values.shape}; they do not fit")
+        flat = Reshape(sizes=(found.size // values.shape[1], values.shape[1]))
+        data = importer.builder.emit(flat, [data], importer.builder.fresh(f"{data}/flat"))
+    importer.emit(operator, MatMul(), [data, name, *_bias(importer, operator)])
+
+
+@_rule(2, "ADD", "MUL")
+def _sides(importer: TfliteImporter, operator: FileOperator) -> None:
+    shapes = [importer.file.tensors[place].shape for place in operator.inputs[:2]]
+    four = all(len(shape) == 4 for shape in shapes)
+    names = [importer.first(place) if four else importer.plain(place) for place in operator.inputs[:2]]
+    importer.emit(operator, Add() if operator.kind == "ADD" else Mul(), names, first=four)
+
+
+_BINARY = {"SUB": "Sub", "DIV": "Div", "MAXIMUM": "Max", "MINIMUM": "Min"}
+
+
+@_rule(2, *_BINARY)
+def _binary(importer: TfliteImporter, operator: FileOperator) -> None:
+    """Integers are compared if they stand for equal numbers, and computed in float32 otherwise."""
+    what = Binary(function=_BINARY[operator.kind])
+    names = [importer.plain(place) for place in operator.inputs[:2]]
+    tensor = importer.file.tensors[operator.outputs[0]]
+    quantization = importer.quantization(tensor)
+    operands = [importer.builder.tensors[name] for name in names]
+    compares = what.function in Binary.COMPARING
+    if quantization is None or (compares and all(one.quantization == quantization for one in operands)):
+        importer.emit(operator, what, names)
+        return
+    fresh = importer.builder.fresh
+    numbers = [
+        importer.builder.emit(Dequantize(), [one.name], fresh(f"{one.name}/numbers"), dtype="float32")
+        for one in operands
+    ]
+    result = importer.builder.emit(what, numbers, fresh(f"{tensor.name}/numbers"))
+    importer.emit(operator, Quantize(), [result])
+
+
+@_rule(2, "REDUCE_MAX")
+def _reduce_max(importer: TfliteImporter, operator: FileOperator) -> None:
+    """A max pool whose window is the reduced axes."""
+    name = importer.plain(operator.inputs[0])
+    sizes = importer.builder.tensors[name].shape
+    reduced = sorted({axis_of(axis, len(sizes)) for axis in integers(importer.constant(operator.inputs[1]))})
+    kept = [axis for axis in range(len(sizes)) if axis not in reduced]
+    length = math.prod(sizes[axis] for axis in reduced)
+    emit, fresh = importer.builder.emit, importer.builder.fresh
+    turned = emit(Transpose(permutation=(*kept, *reduced)), [name], fresh(f"{name}/turned"))
+    count = math.prod(sizes[axis] for axis in kept)
+    picture = emit(Reshape(sizes=(1, count, length, 1)), [turned], fresh(f"{name}/picture"))
+    windows = Windows(kernel=(length, 1), strides=(1, 1), dilations=(1, 1), begin=(0, 0), end=(0, 0))
+    largest = emit(MaxPool(windows=windows), [picture], fresh(f"{name}/largest"))
+    importer.emit(operator, Reshape(sizes=importer.file.tensors[operator.outputs[0]].shape), [largest])
+
+
+@_rule(1, "AVERAGE_POOL_2D", "MAX_POOL_2D")
+def _pool(importer: TfliteImporter, operator: FileOperator) -> None:
+    data = importer.first(operator.inputs[0])
+    sizes = importer.builder.tensors[data].shape
+    if len(sizes) != 4:
+        raise GraphError(f"its data is {sizes}; it needs four axes")
+    windows = _windows(operator, sizes[2:], operator.options["kernel"])
+    what: Operator = MaxPool(windows=windows)
+    if operator.kind == "AVERAGE_POOL_2D":
+        what = AveragePool(windows=windows)
+        if what.has_single_window(sizes[2:]):
+            what = GlobalAveragePool()
+    importer.emit(operator, what, [data], first=True)
+
+
+def _mean_of_numbers(importer: TfliteImporter, operator: FileOperator, axes: tuple[int, ...]) -> None:
+    """Add a mean along any axes, in float32."""
+    tensor = importer.file.tensors[operator.outputs[0]]
+    emit, fresh = importer.builder.emit, importer.builder.fresh
+    data = importer.plain(operator.inputs[0])
+    if importer.builder.tensors[data].dtype != "float32":
+        data = emit(Dequantize(), [data], fresh(f"{data}/numbers"), dtype="float32")
+    mean = emit(Mean(axes=axes), [data], fresh(f"{tensor.name}/mean"))
+    shaped = Reshape(sizes=tensor.shape)
+    if tensor.dtype == "float32":
+        importer.emit(operator, shaped, [mean])
+        return
+    importer.emit(operator, Quantize(), [emit(shaped, [mean], fresh(f"{tensor.name}/numbers"))])
+
+
+@_rule(2, "BATCH_MATMUL")
+def _batch_matmul(importer: TfliteImporter, operator: FileOperator) -> None:
+    names = [importer.plain(place) for place in operator.inputs[:2]]
+    for place, adjoint in enumerate(("adj_left", "adj_right")):
+        if operator.options.get(adjoint):
+            sizes = importer.builder.tensors[names[place]].shape
+            axes = (*range(len(sizes) - 2), len(sizes) - 1, len(sizes) - 2)
+            turned = importer.builder.fresh(f"{names[place]}/turned")
+            names[place] = importer.builder.emit(Transpose(permutation=axes), [names[place]], turned)
+    importer.emit(operator, MatMul(), names)
+
+
+@_rule(2, "MEAN")
+def _mean(importer: TfliteImporter, operator: FileOperator) -> None:
+    data = importer.first(operator.inputs[0])
+    sizes = importer.builder.tensors[data].shape
+    axes = {axis_of(axis, len(sizes)) for axis in integers(importer.constant(operator.inputs[1]))}
+    if len(sizes) != 4 or axes != {1, 2}:
+        _mean_of_numbers(importer, operator, tuple(sorted(axes)))
+        return
+    if operator.options["keep"]:
+        importer.emit(operator, GlobalAveragePool(), [data], first=True)
+        return
+    tensor = importer.file.tensors[operator.outputs[0]]
+    kept = importer.builder.emit(
+        GlobalAveragePool(),
+        [data],
+        importer.builder.fresh(f"{tensor.name}/kept"),
+        dtype=tensor.dtype,
+        quantization=importer.quantization(tensor),
+    )
+    importer.emit(operator, Reshape(sizes=sizes[:2]), [kept])
+
+
+@_rule(1, "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+def _reshape(importer: TfliteImporter, operator: FileOperator) -> None:
+    data = importer.plain(operator.inputs[0])
+    size, sizes = importer.builder.tensors[data].size, importer.file.tensors[operator.outputs[0]].shape
+    if math.prod(sizes) and sizes and size % math.prod(sizes) == 0:  # the file has the sizes of one input
+        sizes = (sizes[0] * (size // math.prod(sizes)), *sizes[1:])
+    importer.emit(operator, Reshape(sizes=sizes), [data])
+
+
+@_rule(2, "TRANSPOSE")
+def _transpose(importer: TfliteImporter, operator: FileOperator) -> None:
+    permutation = tuple(integers(importer.constant(operator.inputs[1])))
+    importer.emit(operator, Transpose(permutation=permutation), [importer.plain(operator.inputs[0])])
+
+
+@_rule(2, "PAD", "PADV2")
+def _pad(importer: TfliteImporter, operator: FileOperator) -> None:
+    tensor = importer.file.tensors[operator.inputs[0]]
+    pads = importer.constant(operator.inputs[1])
+    if pads.shape != (len(tensor.shape), 2) or pads.dtype.kind != "i":
+        raise GraphError(f"its pads are {pads.shape}; they must be two for each of {len(tensor.shape)} axes")
+    quantization = importer.quantization(tensor)
+    value = 0.0 if quantization is None else float(quantization.zero[0])
+    if len(operator.inputs) > 2 and operator.inputs[2] >= 0:
+        given = importer.constant(operator.inputs[2])
+        if given.size != 1:
+            raise GraphError(f"its value is of shape {given.shape}; it must be one number")
+        value = float(given.reshape(-1)[0])
+    four = len(tensor.shape) == 4
+    order = FIRST if four else range(len(tensor.shape))
+    begin, end = (tuple(int(pads[axis, side]) for axis in order) for side in (0, 1))
+    what = Pad(begin=begin, end=end, value=value)
+    data = importer.first(operator.inputs[0]) if four else importer.plain(operator.inputs[0])
+    importer.emit(operator, what, [data], first=four)
+
+
+@_rule(1, "CONCATENATION")
+def _concat(importer: TfliteImporter, operator: FileOperator) -> None:
+    tensor = importer.file.tensors[operator.outputs[0]]
+    rank = len(tensor.shape)
+    axis = axis_of(operator.options["axis"], rank)
+    four = rank == 4
+    quantization = importer.quantization(tensor)
+    names = []
+    for place in operator.inputs:
+        name = importer.first(place) if four else importer.plain(place)
+        found = importer.builder.tensors[name]
+        if (found.dtype, found.quantization) != (tensor.dtype, quantization):
+            name = importer.builder.emit(
+                Requantize(),
+                [name],
+                importer.builder.fresh(f"{name}/requantized"),
+                dtype=tensor.dtype,
+                quantization=quantization,
+            )
+        names.append(name)
+    importer.emit(operator, Concat(axis=FIRST.index(axis) if four else axis), names, first=four)
+
+
+@_rule(1, "QUANTIZE")
+def _quantize(importer: TfliteImporter, operator: FileOperator) -> None:
+    floats = importer.file.tensors[operator.inputs[0]].dtype == "float32"
+    _single(importer, operator, Quantize() if floats else Requantize())
+
+
+@_rule(1, "DEQUANTIZE")
+def _dequantize(importer: TfliteImporter, operator: FileOperator) -> None:
+    _single(importer, operator, Dequantize())
+
+
+def _single(importer: TfliteImporter, operator: FileOperator, what: Operator) -> None:
+    place = operator.inputs[0]
+    four = len(importer.file.tensors[place].shape) == 4 and place not in importer.file.inputs
+    name = importer.first(place) if four else importer.plain(place)
+    importer.emit(operator, what, [name], first=four)
+
+
+_FUNCTIONS = {
+    "ABS": "Abs",
+    "CEIL": "Ceil",
+    "ELU": "Elu",
+    "EXP": "Exp",
+    "FLOOR": "Floor",
+    "HARD_SWISH": "HardSwish",
+    "LEAKY_RELU": "LeakyRelu",
+    "LOG": "Log",
+    "LOGISTIC": "Sigmoid",
+    "NEG": "Neg",
+    "ROUND": "Round",
+    "RSQRT": "Rsqrt",
+    "SQRT": "Sqrt",
+    "TANH": "Tanh",
+}
+
+
+@_rule(1, *_FUNCTIONS)
+def _function(importer: TfliteImporter, operator: FileOperator) -> None:
+    alpha = operator.options.get("alpha")
+    parameters = () if alpha is None else (("alpha", float(alpha)),)
+    _single(importer, operator, Function(function=_FUNCTIONS[operator.kind], parameters=parameters))
+
+
+@_rule(1, "RELU", "RELU6", "RELU_N1_TO_1")
+def _relu(importer: TfliteImporter, operator: FileOperator) -> None:
+    low, high = {"RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}[operator.kind]
+    source, tensor = (importer.file.tensors[place] for place in (operator.inputs[0], operator.outputs[0]))
+    quantization = importer.quantization(tensor)
+    if quantization is None:
+        _single(importer, operator, Clip(low=low, high=high))
+        return
+    name = importer.first(operator.inputs[0])
+    if (source.dtype, importer.quantization(source)) != (tensor.dtype, quantization):
+        name = importer.builder.emit(
+            Requantize(),
+            [name],
+            importer.builder.fresh(f"{name}/requantized"),
+            dtype=tensor.dtype,
+            quantization=quantization,
+        )
+    limits = np.iinfo(tensor.dtype)
+    bounds = clip_of(low, high, importer.builder.tensors[name])
+    importer.emit(operator, bounds or Clip(low=limits.min), [name], first=True)
+
+
+@_rule(1, "SOFTMAX")
+def _softmax(importer: TfliteImporter, operator: FileOperator) -> None:
+    if operator.options["beta"] != 1:
+        raise GraphError(f"its beta is {operator.options['beta']}; it must be 1")
+    name = importer.plain(operator.inputs[0])
+    axis = len(importer.builder.tensors[name].shape) - 1
+    importer.emit(operator, Softmax(axes=(axis,)), [name])
