@@ -1,7 +1,8 @@
-"""Measure how close layers come to their lower bounds on many machines.
+"""Measure how close layers come to their lower bounds on many machines: geometric means, and the weakest
+layers.
 
-python bench/roofline.py
-python bench/roofline.py --networks resnet18 mobilenet --machines vta vta-int8 --json points.json
+    python bench/roofline.py
+    python bench/roofline.py --networks resnet18 mobilenet --machines vta vta-int8 --json points.json
 """
 
 import argparse

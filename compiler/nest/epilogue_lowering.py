@@ -1,11 +1,13 @@
 """Epilogues as passes of the ALU, or of the GEMM core where it adds a residual.
 
-for y in range(4):              for y in range(4):
-    for x in range(4):              for x in range(4):
-        add(S[y][x], bias)              add(S[y][x], bias)
-        shr(S[y][x], 8)         for y in range(4):
-                                    for x in range(4):
-                                        shr(S[y][x], 8)
+    for y in range(4):              for y in range(4):
+        for x in range(4):              for x in range(4):
+            add(S[y][x], bias)              add(S[y][x], bias)
+            shr(S[y][x], 8)         for y in range(4):
+                                        for x in range(4):
+                                            shr(S[y][x], 8)
+
+A pass over all blocks of a tile is one ALU instruction.
 """
 
 from collections.abc import Sequence

@@ -43,11 +43,15 @@ class PlacedLoops(Loops):
     def compute_at(self, consumer: Self | Tensor, axis: IterVar | str) -> None:
         """Compute, inside a loop of ``consumer``, only the part that the loop's body reads.
 
-        for y in range(64):         for yo in range(8):
-            B[y] = A[y]                 for y in range(8):
-        for yo in range(8):                 B[y] = A[yo*8+y]
-            for yi in range(8):         for yi in range(8):
-                C[yo*8+yi] = B[yo*8+yi]     C[yo*8+yi] = B[yi]
+            for y in range(64):         for yo in range(8):
+                B[y] = A[y]                 for y in range(8):
+            for yo in range(8):                 B[y] = A[yo*8+y]
+                for yi in range(8):         for yi in range(8):
+                    C[yo*8+yi] = B[yo*8+yi]     C[yo*8+yi] = B[yi]
+
+        Raises:
+            ScheduleError: the axis is not a loop of the consumer, or the consumer does not need this
+                stage.
         """
         stage = self._stage_of(consumer)
         self._check_reader(stage)

@@ -90,9 +90,13 @@ class Loops(ABC):
     ) -> tuple[IterVar, IterVar]:
         """Split a loop into two. The inner loop has ``factor`` iterations, fewer in the last tile.
 
-        for x in range(10):         for xo in range(3):
-            ...                         for xi in range(min(4, 10-xo*4)):
-                                            ...
+            for x in range(10):         for xo in range(3):
+                ...                         for xi in range(min(4, 10-xo*4)):
+                                                ...
+
+        Raises:
+            ScheduleError: the axis is not a loop of this stage, compute_at, tensorize or unroll has named
+                it, or the factor is not positive.
         """
         parent = self._free_loop(axis)
         factor = self._check_factor(parent, factor)
@@ -143,9 +147,13 @@ class Loops(ABC):
     def fuse(self, outer: IterVar | str, inner: IterVar | str, *, name: str | None = None) -> IterVar:
         """Fuse two adjacent loops into one.
 
-        for y in range(4):          for yx in range(32):
-            for x in range(8):          ... with y = yx//8, x = yx%8
-                ...
+            for y in range(4):          for yx in range(32):
+                for x in range(8):          ... with y = yx//8, x = yx%8
+                    ...
+
+        Raises:
+            ScheduleError: they are not adjacent, only one is a reduce axis, or :meth:`split` would refuse
+                one.
         """
         a, b = self._free_loop(outer), self._free_loop(inner)
         position = self.leaves.index(a)
@@ -164,9 +172,12 @@ class Loops(ABC):
     def reorder(self, *axes: IterVar | str) -> None:
         """Permute loops into the order given. Other loops keep their positions.
 
-        for y in range(4):          for x in range(8):
-            for x in range(8):          for y in range(4):
-                ...                         ...
+            for y in range(4):          for x in range(8):
+                for x in range(8):          for y in range(4):
+                    ...                         ...
+
+        Raises:
+            ScheduleError: an axis is not a loop of this stage, or is named twice.
         """
         loops = tuple(self._find_loop(axis) for axis in axes)
         if len(set(loops)) != len(loops):
@@ -177,8 +188,11 @@ class Loops(ABC):
     def unroll(self, axis: IterVar | str) -> None:
         """Repeat a loop's body once per iteration.
 
-        for x in range(2):          ... with x = 0
-            ...                     ... with x = 1
+            for x in range(2):          ... with x = 0
+                ...                     ... with x = 1
+
+        Raises:
+            ScheduleError: the axis is not a loop of this stage.
         """
         loop = self._find_loop(axis)
         self.unrolled.add(loop)
