@@ -1,6 +1,7 @@
 """Import and export of nodes that the graph does not know, see :mod:`accel.graph.foreign_operator`."""
 
 import base64
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from accel.formats.onnx_importer import Importer
 from accel.formats.onnx_schemas import has_schema
 from accel.graph.foreign_operator import Foreign, run_foreign
 from accel.graph.graph import Node
-from accel.graph.graph_tensor import DTYPES, Array
+from accel.graph.graph_tensor import DTYPES, Array, Shape
 
 _IR_VERSION = 8
 _DOMAINS = {"", MICROSOFT, "ai.onnx.ml"}
@@ -76,22 +77,50 @@ def _model(importer: Importer, node: FileNode, varying: list[str], dtypes: list[
         **attributes,
     )
     outer = [helper.make_node("Identity", [names[name]], [name]) for name in node.captured]
-    graph = helper.make_graph(
-        [*outer, made],
-        "foreign",
-        [
-            helper.make_tensor_value_info(
-                names[name], helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), importer.tensor(name).shape
-            )
-            for name, dtype in zip(varying, dtypes, strict=True)
-        ],
-        [helper.make_empty_tensor_value_info("y")],
-        [to_array(np.asarray(values), name) for name, values in constants.items()],
+    tensors = [(dtype, importer.tensor(name).shape) for name, dtype in zip(varying, dtypes, strict=True)]
+    opsets = {node.domain: node.opset} | ({"": OPSET} if node.domain else {})
+    return _encoded(
+        [*outer, made], [to_array(np.asarray(values), name) for name, values in constants.items()], tensors, opsets
     )
-    opsets = [helper.make_opsetid(node.domain, node.opset)]
-    opsets += [helper.make_opsetid("", OPSET)] if node.domain else []
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=_IR_VERSION)
+
+
+def _encoded(
+    nodes: list[Any], constants: list[Any], operands: list[tuple[str, Shape]], opsets: Mapping[str, int]
+) -> str:
+    """Return a model from ``x0``, ``x1`` and so on to ``y``, in base64."""
+    helper = onnx().helper
+    inputs = [
+        helper.make_tensor_value_info(f"x{n}", helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
+        for n, (dtype, shape) in enumerate(operands)
+    ]
+    graph = helper.make_graph(
+        nodes, "foreign", inputs, [helper.make_empty_tensor_value_info("y")], constants
+    )
+    imports = [helper.make_opsetid(*one) for one in opsets.items()]
+    model = helper.make_model(graph, opset_imports=imports, ir_version=_IR_VERSION)
     return base64.b64encode(model.SerializeToString()).decode()
+
+
+def emit_foreign(
+    importer: Importer,
+    node: FileNode,
+    title: str,
+    nodes: list[Any],
+    constants: list[Any],
+    operands: list[str],
+    output: str,
+) -> None:
+    """Add ONNX nodes of opset ``OPSET`` as one node of the graph.
+
+    Args:
+        nodes, constants: from the operands, named ``x0``, ``x1`` and so on, to ``y``.
+        operands: tensors of the graph.
+    """
+    tensors = [importer.builder.tensors[name] for name in operands]
+    model = _encoded(nodes, constants, [(one.dtype, one.shape) for one in tensors], {"": OPSET})
+    found = run_foreign(model, [np.zeros(one.shape, one.dtype) for one in tensors])
+    operator = Foreign(title=title, model=model, sizes=found.shape, dtype=found.dtype.name)
+    importer.emit(node, operator, operands, output, dtype=found.dtype.name)
 
 
 @writer(Foreign)

@@ -13,8 +13,10 @@ from accel.formats.onnx_importer import Importer
 from accel.formats.onnx_operator_rules import RULES
 from accel.formats.onnx_tables import with_runtime_tables
 from accel.graph.constant_folding import fold_constants
+from accel.graph.equal_quantizes import merge_equal_quantizes
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import Tensor
+from accel.graph.integer_sums import sum_integers
 from accel.graph.qdq_regions import match_regions
 
 MAX_BATCH = 1 << 16
@@ -56,7 +58,8 @@ def import_file(file: File, *, batch: int | None = None, shapes: Shapes | None =
     """Import a model that :func:`~accel.formats.onnx_file.read_file` has read."""
     graph = _as_written(file, batch, shapes or {})
     opaque = {output for node in file.nodes if _is_opaque(node) for output in node.outputs}
-    return with_runtime_tables(fold_constants(match_regions(graph, opaque)))
+    matched = match_regions(merge_equal_quantizes(graph), opaque)
+    return with_runtime_tables(fold_constants(sum_integers(matched)))
 
 
 def _is_opaque(node: FileNode) -> bool:

@@ -9,12 +9,14 @@ from accel.formats.onnx_file import MICROSOFT, FileNode
 from accel.formats.onnx_foreign import import_foreign
 from accel.formats.onnx_importer import Importer
 from accel.formats.onnx_rules import rule
+from accel.formats.onnx_varying_zero import import_varying_zero
 from accel.formats.onnx_windows import windows_of
 from accel.graph.elementwise_operators import (
     Add,
     Cast,
     Mul,
 )
+from accel.graph.graph_tensor import Quantization
 from accel.graph.movement_operators import Transpose
 from accel.graph.product_operators import Conv, MatMul
 
@@ -54,28 +56,43 @@ def _shifted(importer: Importer, node: FileNode, place: int, zero: int, axis: in
     return importer.builder.require_quantization(tensor.name, found)
 
 
-def _has_varying_zero(importer: Importer, node: FileNode) -> bool:
-    """Whether a zero point is only known at run time, as after DynamicQuantizeLinear."""
-    return any(name and importer.array(name) is None for name in node.inputs[2:4])
-
-
 @rule("ConvInteger")
 def _conv_integer(importer: Importer, node: FileNode) -> None:
-    if _has_varying_zero(importer, node):
+    if not _zero_is_constant(importer, node, 3):
         import_foreign(importer, node)
         return
-    data, weights = _shifted(importer, node, 0, 2), _shifted(importer, node, 1, 3, 0)
-    importer.emit(node, _conv_of(importer, node, data, weights), [data, weights], dtype="int32")
+    data, weights = _data(importer, node), _shifted(importer, node, 1, 3, 0)
+    conv = _conv_of(importer, node, data, weights)
+    if _zero_is_constant(importer, node, 2):
+        importer.emit(node, conv, [data, weights], dtype="int32")
+    else:
+        import_varying_zero(importer, node, conv, data, weights)
 
 
 @rule("MatMulInteger")
 def _matmul_integer(importer: Importer, node: FileNode) -> None:
-    if _has_varying_zero(importer, node):
+    is_varying = not _zero_is_constant(importer, node, 2)
+    if not _zero_is_constant(importer, node, 3) or (is_varying and importer.array(node.inputs[1]) is None):
         import_foreign(importer, node)
         return
     columns = len(importer.tensor(node.inputs[1]).shape) - 1
-    data, weights = _shifted(importer, node, 0, 2), _shifted(importer, node, 1, 3, columns)
-    importer.emit(node, MatMul(), [data, weights], dtype="int32")
+    data, weights = _data(importer, node), _shifted(importer, node, 1, 3, columns)
+    if is_varying:
+        import_varying_zero(importer, node, MatMul(), data, weights)
+    else:
+        importer.emit(node, MatMul(), [data, weights], dtype="int32")
+
+
+def _zero_is_constant(importer: Importer, node: FileNode, place: int) -> bool:
+    """Whether a zero point is known, which it is not after DynamicQuantizeLinear."""
+    return place >= len(node.inputs) or not node.inputs[place] or importer.array(node.inputs[place]) is not None
+
+
+def _data(importer: Importer, node: FileNode) -> str:
+    """Return the left factor with its zero point, or with 0 if that is only known at run time."""
+    if _zero_is_constant(importer, node, 2):
+        return _shifted(importer, node, 0, 2)
+    return importer.builder.require_quantization(importer.operand(node.inputs[0]), Quantization.of(1.0))
 
 
 @rule("QLinearMatMul")

@@ -68,6 +68,21 @@ class Windows:
             for n, extent, stride in zip(padded, self.extents, self.strides, strict=True)
         )
 
+    def taps_inside(self, axis: int, size: int) -> Array:
+        """Return which taps of which window along an axis lie in the unpadded tensor: bool (windows, taps).
+
+        For example, kernel 3 with padding 1 on 4 values: the first tap of the first window is outside.
+        """
+        count = self.outputs_along(axis, size)
+        starts = np.arange(count) * self.strides[axis] - self.begin[axis]
+        places = starts[:, None] + np.arange(self.kernel[axis]) * self.dilations[axis]
+        return np.asarray((places >= 0) & (places < size))
+
+    def outputs_along(self, axis: int, size: int) -> int:
+        """Return the number of windows along one axis."""
+        extent = self.extents[axis]
+        return (size + self.begin[axis] + self.end[axis] - extent) // self.strides[axis] + 1
+
     def padded(self, values: Array, fill: float | int) -> Array:
         around = [(0, 0)] * (values.ndim - self.rank) + list(zip(self.begin, self.end, strict=True))
         return np.pad(values, around, constant_values=fill) if any(map(any, around)) else values

@@ -104,7 +104,7 @@ class DramMap:
 def transfer_memory(dram: Buffer, local: Buffer, *, store: bool) -> IntEnum:
     """The memory id of a transfer between a tensor and a scratchpad buffer."""
     if store:
-        return Memory.OUT
+        return Memory.OUT if dram.dtype in BYTES else Memory.ACC
     assert local.scope is not None
     memory = local.scope.memory
     return Memory.ACC_8BIT if memory is Memory.ACC and dram.dtype in BYTES else memory

@@ -66,10 +66,11 @@ def _check_dtypes(stage: Stage, source: Buffer, target: Buffer, zero: int | None
                 f"{stage.name} copies {source.name} from {source.scope.name} to DRAM; "
                 f"STORE reads acc_buffer only"
             )
-        if target.dtype not in BYTES:
+        if target.dtype not in BYTES and not (source.scope.config.post and target.dtype == "int32"):
             raise TensorizeError(
                 f"{stage.name} copies {source.name} to DRAM as {target.dtype}; STORE writes the low bytes of "
-                f"acc_buffer as int8: give the output dtype='int8', or clip it"
+                f"acc_buffer as int8: give the output dtype='int8', or clip it. Machines with post=1 also "
+                f"store int32"
             )
         return
     scope = target.scope

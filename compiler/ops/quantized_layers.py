@@ -86,7 +86,8 @@ class Quantized:
         scale: float32, positive: ``x_scale * w_scale / y_scale``, as one number or one for each
             output channel.
         input_zero, input_dtype: zero point and type of the input, ``int8`` or ``uint8``.
-        output_zero, output_dtype: those of the result.
+        output_zero, output_dtype: those of the result. ``int32`` keeps the sums themselves, for a host that
+            scales them. Then scale is 1, and there is no bias.
         clip: bounds of the result, in values of its type. None means the bounds of the type.
         residual: another layer's result to add, or None.
 
@@ -107,6 +108,9 @@ class Quantized:
         found = check_scales(self.scale)
         _set_field(self, "scale", found[0] if len(found) == 1 else found)
         _set_field(self, "input_zero", _check_zero("input_zero", self.input_zero, self.input_dtype))
+        if self.output_dtype == "int32":
+            self._check_sums()
+            return
         _set_field(self, "output_zero", _check_zero("output_zero", self.output_zero, self.output_dtype))
         _set_field(self, "clip", _check_clip("clip", self.clip, self.output_dtype))
         if self.residual is not None and not isinstance(self.residual, QuantizedResidual):
@@ -118,6 +122,14 @@ class Quantized:
                     f"the sum with the residual differs from float32 for {differences} of 65536 pairs of "
                     f"values, with the best integers that were found; approximate=True allows that"
                 )
+
+    def _check_sums(self) -> None:
+        others = (self.scale, self.output_zero, self.clip, self.residual)
+        if others != (1.0, 0, None, None):
+            raise ShapeError(
+                "output_dtype is 'int32', which keeps the sums: scale must be 1 and output_zero 0, "
+                "without clip and residual"
+            )
 
     @cached_property
     def scales(self) -> tuple[float, ...]:
@@ -153,7 +165,8 @@ class Quantized:
 
     @property
     def is_empty(self) -> bool:
-        return False
+        """Whether the result is the sums."""
+        return self.output_dtype == "int32"
 
     def operators(self, channel: Expr, bias: Expr | None, residual: Expr | None) -> tuple[PostOp, ...]:
         low, high = self.bounds

@@ -194,6 +194,8 @@ def epilogue_of(quantized: object, *, bias: bool, channels: int, **others: Any) 
                 f"{name} is {value!r} and quantized is given; put scale, clip and residual into quantized"
             )
     quantized.check_channels(channels)
+    if bias and quantized.is_empty:
+        raise ShapeError("output_dtype is 'int32', which keeps the sums; they have no bias")
     return quantized
 
 

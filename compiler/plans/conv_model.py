@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from accel.compiler.ops.workload import Workload
-from accel.compiler.plans.epilogue_cost import can_add_by_product, epilogue_cost
+from accel.compiler.plans.epilogue_cost import can_add_by_product, epilogue_cost, stored_element_bytes
 from accel.compiler.plans.merged_groups import merged_groups, taps_at_once
 from accel.compiler.plans.part_sizes import spread_part_sizes
 from accel.compiler.plans.plan_arrays import BoolArray, IntArray, ceil_div
@@ -128,7 +128,7 @@ class ConvShape(SumShape):
         self, config: Config, channels: IntArray, rows: IntArray, columns: IntArray
     ) -> Transfer:
         boxes, lines = (channels, self.rows * self.columns), (rows, self.columns)
-        return box_transfer(config, config.out_element_bytes, boxes, lines, columns)
+        return box_transfer(config, self.stored_bytes, boxes, lines, columns)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,6 +217,7 @@ def conv_shape(workload: Workload, config: Config) -> ConvShape:
         epilogue_in_store=cost.in_store,
         shares_parameters=cost.shares_parameters,
         can_add_by_product=can_add_by_product(config),
+        stored_bytes=stored_element_bytes(workload, config),
         **_windows(workload),
     )
     if not extra_taps:

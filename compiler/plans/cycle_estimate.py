@@ -26,7 +26,7 @@ def estimate_cycles(sizes: TileSizes) -> FloatArray:
     latency = config.read_latency + compute_depth(config) + _ISSUE_CYCLES
     traffic = OperandTraffic(sizes)
     load, fetched = _read_beats(sizes, traffic)
-    store = sizes.tile_accumulators * (config.out_element_bytes / bus) * shape.store_pace(config)
+    store = sizes.tile_accumulators * (shape.stored_bytes / bus) * shape.store_pace(config)
     sums = shape.slots + shape.residual_in_accumulators * sizes.tiles * (latency + store)
     tile_biases = np.where(sizes.pixels_outer, sizes.tiles, sizes.channel_tiles)
     if shape.has_bias and not shape.epilogue_in_store:

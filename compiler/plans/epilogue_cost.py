@@ -63,6 +63,11 @@ def has_store_epilogue(workload: Workload, config: Config) -> bool:
     return bool(config.post) and workload.sums is not workload.output and workload.epilogue.stored(sum_length)
 
 
+def stored_element_bytes(workload: Workload, config: Config) -> int:
+    """Return the bytes of an element of the output in DRAM."""
+    return config.acc_element_bytes if workload.output.dtype == "int32" else config.out_element_bytes
+
+
 def shared_parameter_block(workload: Workload, config: Config) -> int | None:
     """Return the channels of one block of requantization parameters that all other blocks repeat.
 

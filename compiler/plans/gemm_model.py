@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from accel.compiler.ops.workload import Workload
-from accel.compiler.plans.epilogue_cost import can_add_by_product, epilogue_cost
+from accel.compiler.plans.epilogue_cost import can_add_by_product, epilogue_cost, stored_element_bytes
 from accel.compiler.plans.part_sizes import spread_part_sizes
 from accel.compiler.plans.plan_arrays import BoolArray, IntArray
 from accel.compiler.plans.sum_shape import SumShape
@@ -51,7 +51,7 @@ class GemmShape(SumShape):
     def output_transfer(
         self, config: Config, channels: IntArray, rows: IntArray, columns: IntArray
     ) -> Transfer:
-        return box_transfer(config, config.out_element_bytes, (1, 1), (rows, self.channels), channels)
+        return box_transfer(config, self.stored_bytes, (1, 1), (rows, self.channels), channels)
 
     def bias_is_resident(self, pixels_outer: BoolArray, fits: BoolArray) -> BoolArray:
         """Return whether rows are the outer loop: each of its iterations needs the bias of all columns."""
@@ -84,4 +84,5 @@ def gemm_shape(workload: Workload, config: Config) -> GemmShape:
         epilogue_in_store=cost.in_store,
         shares_parameters=cost.shares_parameters,
         can_add_by_product=can_add_by_product(config),
+        stored_bytes=stored_element_bytes(workload, config),
     )

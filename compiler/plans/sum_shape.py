@@ -36,6 +36,7 @@ class SumShape(ABC):
             depthwise convolution. Then ``depth`` is 1.
         has_bias, has_residual: whether the epilogue adds a bias, or a second tensor.
         can_add_by_product: whether the GEMM core can add a residual.
+        stored_bytes: bytes of an element of the output, and of the residual.
         residual_product: whether the GEMM core adds the residual. Then the load unit loads it like an
             operand, and the GEMM core multiplies it by an identity matrix.
     """
@@ -57,6 +58,7 @@ class SumShape(ABC):
     epilogue_in_store: bool
     shares_parameters: bool
     can_add_by_product: bool
+    stored_bytes: int
     residual_product: bool = False
     is_diagonal: bool = False
     loads_padding: ClassVar[bool] = False

@@ -30,6 +30,7 @@ from accel.core.isa import (
     Memory,
     OwnMemory,
     Store,
+    StoreAcc,
     UopArray,
     class_slots,
     without_tokens,
@@ -239,7 +240,9 @@ def dma_copy2d(target: Target, to: AccessPtr, source: AccessPtr) -> list[Emitted
         return []
     if not all(d.extent for d in dims):
         return _zeros(target, sram.base, prod(d.size for d in dims))
-    kind = Store if to.scope == "dram" else LoadPar if target.memory == OwnMemory.PAR else Load
+    kind: type[Load] | type[Store] = LoadPar if target.memory == OwnMemory.PAR else Load
+    if to.scope == "dram":
+        kind = StoreAcc if target.memory == Memory.ACC else Store
     return list(_transfers(kind, target, dram.base, sram.base, _merged_dims(dims)))
 
 

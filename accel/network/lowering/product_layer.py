@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from accel.compiler.ops.quantized_layers import Quantized
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import QUANTIZED, Shape, Tensor
 from accel.graph.product_operators import Product
@@ -27,8 +28,10 @@ def product_layer(
     """Complete a product by bias, residual and epilogue."""
     tensors, result = graph.operands(fused.main), graph.tensors[fused.main.output]
     assert isinstance(fused.main.operator, Product)
+    if result.dtype == "int32":
+        return _sums(graph, fused, operator, parameters, operands)
     if result.dtype not in QUANTIZED:
-        raise NotOnMachine(f"its result is {result.dtype}; the machine's products are int8 or uint8")
+        raise NotOnMachine(f"its result is {result.dtype}; the machine's products are int8, uint8 or int32")
     scales = fused.main.operator.scales(tensors, result)
     has_bias = len(tensors) > 2
     if has_bias:
@@ -52,6 +55,24 @@ def product_layer(
         operands=tuple(operands),
         output="C" if operator == "gemm" else "out",
         differences=differences,
+    )
+
+
+def _sums(
+    graph: Graph, fused: FusedNodes, operator: str, parameters: dict[str, Any], operands: list[Operand]
+) -> LoweredLayer:
+    """Complete a product that returns its int32 sums."""
+    data, _, *bias = graph.operands(fused.main)
+    if bias or fused.clips or fused.addition is not None:
+        raise NotOnMachine("its sums are int32; the machine adds a bias only to what it requantizes")
+    quantized = Quantized(
+        scale=1.0, input_zero=int(data.scale_and_zero[1]), input_dtype=data.dtype, output_dtype="int32"
+    )
+    return LoweredLayer(
+        operator=operator,
+        parameters=parameters | {"bias": False, "quantized": quantized},
+        operands=tuple(operands),
+        output="C" if operator == "gemm" else "out",
     )
 
 

@@ -1,0 +1,69 @@
+"""Integer products whose left zero point is only known at run time, as after DynamicQuantizeLinear.
+
+The machine multiplies with a zero point of 0, and the host corrects the sums:
+
+    sum of (x - z) * w  =  sum of x * w  -  z * (sum of w)
+
+For example, with z = 3 and weights 2 and 5, every sum is 21 less. The sum of weights is constant. Padding stands
+for z, so only taps inside the picture count, and windows at the border have other sums of weights.
+"""
+
+import numpy as np
+
+from accel.formats.onnx_file import FileNode, onnx
+from accel.formats.onnx_foreign import emit_foreign
+from accel.formats.onnx_importer import Importer
+from accel.graph.graph_tensor import Array
+from accel.graph.product_operators import Conv, MatMul, Product
+
+
+def import_varying_zero(importer: Importer, node: FileNode, operator: Product, data: str, weights: str) -> None:
+    """Import a product of data, whose zero point counts as 0, and the correction of its sums.
+
+    Args:
+        weights: constant integers with a constant zero point.
+    """
+    sums = importer.emit(node, operator, [data, weights], importer.between(node, "sums"), dtype="int32")
+    tensor = importer.builder.tensors[weights]
+    values = importer.builder.constants[weights].astype(np.int64)
+    values = values - tensor.required_quantization.zeros_along(values.ndim)
+    rank = len(importer.builder.tensors[sums].shape)
+    positions: list[Array] = []
+    if isinstance(operator, Conv):
+        totals, positions = _window_totals(operator, values, importer.builder.tensors[data].shape[2:])
+    else:
+        assert isinstance(operator, MatMul)
+        totals = values.sum(axis=-2, keepdims=True)
+    helper, to_array = onnx().helper, onnx().numpy_helper.from_array
+    make = helper.make_node
+    constants = [to_array(totals.astype(np.int32), "totals")]
+    nodes, name = [], "totals"
+    for number, places in enumerate(positions):
+        constants.append(to_array(places.astype(np.int64), f"places{number}"))
+        axis = rank - len(positions) + number
+        nodes.append(make("Gather", [name, f"places{number}"], [f"totals{number}"], axis=axis))
+        name = f"totals{number}"
+    int32 = helper.np_dtype_to_tensor_dtype(np.dtype(np.int32))
+    nodes += [
+        make("Cast", ["x1"], ["zero"], to=int32),
+        make("Mul", ["zero", name], ["excess"]),
+        make("Sub", ["x0", "excess"], ["y"]),
+    ]
+    zero = importer.operand(node.inputs[2])
+    emit_foreign(importer, node, "ZeroPoint", nodes, constants, [sums, zero], node.outputs[0])
+
+
+def _window_totals(conv: Conv, weights: Array, sizes: tuple[int, ...]) -> tuple[Array, list[Array]]:
+    """Return the sums of weights inside the picture, and where each window finds its own.
+
+    Returns:
+        The sums (1, O, ...) with one index along an axis for all windows with the same taps inside, and for
+        each axis the index of each window.
+    """
+    totals = weights.sum(axis=1)
+    positions = []
+    for axis, size in enumerate(sizes):
+        inside, places = np.unique(conv.windows.taps_inside(axis, size), axis=0, return_inverse=True)
+        totals = np.moveaxis(np.tensordot(totals, inside.astype(np.int64), (axis + 1, 1)), -1, axis + 1)
+        positions.append(places.reshape(-1))
+    return totals[None], positions
