@@ -10,7 +10,7 @@ from accel.formats.onnx_foreign import import_foreign
 from accel.formats.onnx_importer import Importer
 from accel.formats.onnx_rules import rule
 from accel.formats.onnx_varying_zero import import_varying_zero
-from accel.formats.onnx_windows import windows_of
+from accel.formats.onnx_windows import transposed_windows_of, windows_of
 from accel.graph.elementwise_operators import (
     Add,
     Cast,
@@ -18,7 +18,7 @@ from accel.graph.elementwise_operators import (
 )
 from accel.graph.graph_tensor import Quantization
 from accel.graph.movement_operators import Transpose
-from accel.graph.product_operators import Conv, MatMul
+from accel.graph.product_operators import Conv, ConvTranspose, MatMul
 
 
 def _conv_of(importer: Importer, node: FileNode, data: str, weights: str) -> Conv:
@@ -43,6 +43,21 @@ def _qlinear_conv(importer: Importer, node: FileNode) -> None:
 def _conv(importer: Importer, node: FileNode) -> None:
     operands = [importer.operand(one) for one in node.inputs if one]
     importer.emit(node, _conv_of(importer, node, *operands[:2]), operands)
+
+
+@rule("ConvTranspose")
+def _conv_transpose(importer: Importer, node: FileNode) -> None:
+    operands = [importer.operand(one) for one in node.inputs if one]
+    sizes, kernel = (importer.builder.tensors[one].shape[2:] for one in operands[:2])
+    declared = tuple(node.attributes.get("kernel_shape") or kernel)
+    if declared != kernel or not kernel:
+        raise GraphError(f"its kernel_shape is {declared}; its weights have {kernel}")
+    windows, added = transposed_windows_of(node, sizes, kernel)
+    if windows is None:
+        import_foreign(importer, node)
+        return
+    groups = int(node.attributes.get("group", 1))
+    importer.emit(node, ConvTranspose(windows=windows, added=added, groups=groups), operands)
 
 
 def _shifted(importer: Importer, node: FileNode, place: int, zero: int, axis: int | None = None) -> str:

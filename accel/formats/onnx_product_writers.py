@@ -10,7 +10,7 @@ from accel.formats.onnx_exporter import BYTE_OFFSET, Exporter, window_attributes
 from accel.formats.onnx_file import MICROSOFT
 from accel.graph.graph import Node
 from accel.graph.graph_tensor import QUANTIZED, Tensor
-from accel.graph.product_operators import Conv, MatMul
+from accel.graph.product_operators import Conv, ConvTranspose, MatMul
 
 
 def _weights_type(weights: Tensor, data: str) -> str:
@@ -49,6 +49,71 @@ def _conv(exporter: Exporter, node: Node) -> None:
     exporter.write(
         "QLinearConv", [*left, *right, *exporter.pair(out), *node.inputs[2:]], node.output, **attributes
     )
+
+
+@writer(ConvTranspose)
+def _conv_transpose(exporter: Exporter, node: Node) -> None:
+    """Write a convolution of the data with zeros between its values where the result is integer, since ONNX
+    has no integer ConvTranspose."""
+    operator, out = node.operator, exporter.tensor(node.output)
+    assert isinstance(operator, ConvTranspose)
+    windows, rank = operator.windows, operator.windows.rank
+    if out.dtype == "float32":
+        attributes = {**window_attributes(windows), "group": operator.groups}
+        exporter.write("ConvTranspose", node.inputs, node.output, output_padding=operator.added, **attributes)
+        return
+    dtype = out.dtype if out.dtype in QUANTIZED else exporter.tensor(node.inputs[0]).dtype
+    left = exporter.as_type(node.inputs[0], dtype)
+    weights = exporter.tensor(node.inputs[1])
+    right = exporter.as_type(node.inputs[1], _weights_type(weights, dtype))
+    kernel, scales, zeros = exporter.values(right[0]), operator.weight_scales(weights), exporter.values(right[2])
+    if kernel is None or zeros is None or len(np.unique(zeros)) > 1:
+        raise GraphError(f"node {node.name!r}: weights must be constants with one zero point")
+    groups, taps = operator.groups, kernel.shape[2:]
+    turned = kernel.reshape(groups, -1, kernel.shape[1], *taps).swapaxes(1, 2)
+    turned = np.flip(turned.reshape(-1, turned.shape[2], *taps), tuple(range(2, rank + 2)))
+    right = [
+        exporter.constant(np.ascontiguousarray(turned), kernel.dtype.name),
+        exporter.constant(scales if scales.size > 1 else scales[0], "float32"),
+        exporter.constant(zeros.reshape(-1)[0], zeros.dtype.name),
+    ]
+    left[0] = _spread(exporter, left[0], left[2], exporter.tensor(node.inputs[0]).shape, windows.strides)
+    whole = [extent - 1 for extent in windows.extents]
+    pads = [n - cut for n, cut in zip(whole, windows.begin, strict=True)]
+    pads += [n + more - cut for n, more, cut in zip(whole, operator.added, windows.end, strict=True)]
+    if min(pads) < 0:
+        axes = [[0, 0, *(max(0, -n) for n in pads[:rank])], [0, 0, *(max(0, -n) for n in pads[rank:])]]
+        sizes = [(n - 1) * s + 1 for n, s in zip(exporter.tensor(node.inputs[0]).shape[2:], windows.strides)]
+        ends = [n - cut for n, cut in zip(sizes, axes[1][2:], strict=True)]
+        bounds = [exporter.constant(one, "int64") for one in (axes[0][2:], ends, range(2, rank + 2))]
+        left[0] = exporter.write("Slice", [left[0], *bounds])
+        pads = [max(0, n) for n in pads]
+    attributes = {"kernel_shape": taps, "dilations": windows.dilations, "pads": pads, "group": groups}
+    if out.dtype == "int32":
+        has_bias = len(node.inputs) > 2
+        operands = [left[0], right[0], left[2], right[2]]
+        sums = exporter.write("ConvInteger", operands, None if has_bias else node.output, **attributes)
+        if has_bias:
+            _add_bias(exporter, node, sums, rank)
+        return
+    operands = [*left, *right, *exporter.pair(out), *node.inputs[2:]]
+    exporter.write("QLinearConv", operands, node.output, **attributes)
+
+
+def _spread(exporter: Exporter, name: str, zero: str, shape: Sequence[int], strides: Sequence[int]) -> str:
+    """Write zero points between the values along each spatial axis, ``stride - 1`` of them."""
+    if max(strides) == 1:
+        return name
+    split = [*shape[:2], *(one for n in shape[2:] for one in (n, 1))]
+    pads = [0] * len(split) + [0, 0, *(one for s in strides for one in (0, s - 1))]
+    joined = [*shape[:2], *(n * s for n, s in zip(shape[2:], strides, strict=True))]
+    parts = exporter.write("Reshape", [name, exporter.constant(split, "int64")])
+    padded = exporter.write("Pad", [parts, exporter.constant(pads, "int64"), zero])
+    whole = exporter.write("Reshape", [padded, exporter.constant(joined, "int64")])
+    ends = [(n - 1) * s + 1 for n, s in zip(shape[2:], strides, strict=True)]
+    rank = len(strides)
+    bounds = [exporter.constant(one, "int64") for one in ([0] * rank, ends, range(2, rank + 2))]
+    return exporter.write("Slice", [whole, *bounds])
 
 
 def _add_bias(exporter: Exporter, node: Node, sums: str, rank: int) -> None:

@@ -42,3 +42,39 @@ def windows_of(node: FileNode, sizes: Shape, kernel: Shape, *, ceiling: bool = F
                 count -= 1
             end[axis] = max(end[axis], (count - 1) * s + extent - n - begin[axis])
     return Windows(kernel=kernel, strides=strides, dilations=dilations, begin=tuple(begin), end=tuple(end))
+
+
+def transposed_windows_of(node: FileNode, sizes: Shape, kernel: Shape) -> tuple[Windows | None, Shape]:
+    """Return the windows of a ConvTranspose, and the values that it adds at the end of the result.
+
+    Returns:
+        None instead of windows with negative pads, which nodes with an ``output_shape`` can have.
+    """
+    rank = len(kernel)
+    attributes = node.attributes
+    strides, dilations = (tuple(attributes.get(key) or [1] * rank) for key in ("strides", "dilations"))
+    added = tuple(attributes.get("output_padding") or [0] * rank)
+    pads = list(attributes.get("pads") or [0] * 2 * rank)
+    if any(len(one) != rank for one in (sizes, strides, dilations, added)) or len(pads) != 2 * rank:
+        raise GraphError(f"its kernel is {kernel} and its pads are {pads}; the data has {len(sizes)} axes")
+    wanted = list(attributes.get("output_shape") or [])[-rank:]
+    auto = attributes.get("auto_pad", "NOTSET") or "NOTSET"
+    begin, end = pads[:rank], pads[rank:]
+    if auto == "VALID":
+        begin, end = [0] * rank, [0] * rank
+    elif auto != "NOTSET" and not wanted:
+        wanted = [n * stride for n, stride in zip(sizes, strides, strict=True)]
+    if wanted:
+        whole = [
+            (n - 1) * s + (k - 1) * d + 1 + more
+            for n, s, k, d, more in zip(sizes, strides, kernel, dilations, added, strict=True)
+        ]
+        cut = [n - size for n, size in zip(whole, wanted, strict=True)]
+        less, more = [n // 2 for n in cut], [n - n // 2 for n in cut]
+        begin, end = (less, more) if auto == "SAME_UPPER" else (more, less)
+    if min(*begin, *end) < 0:
+        return None, added
+    return (
+        Windows(kernel=kernel, strides=strides, dilations=dilations, begin=tuple(begin), end=tuple(end)),
+        added,
+    )

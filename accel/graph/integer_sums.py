@@ -13,7 +13,7 @@ from accel.graph.graph import Graph, Node
 from accel.graph.graph_builder import Builder
 from accel.graph.graph_tensor import QUANTIZED, Quantization, Tensor
 from accel.graph.movement_operators import Reshape
-from accel.graph.product_operators import Conv, Product
+from accel.graph.product_operators import Product
 from accel.graph.quantize_values import dequantize
 
 
@@ -57,7 +57,7 @@ def _integers(graph: Graph, node: Node) -> tuple[Tensor, Tensor] | None:
         sources.append(graph.tensors[producer.inputs[0]])
     data, weights = sources
     is_constant = weights.name in graph.constants and data.name not in graph.constants
-    if not is_constant or not {data.dtype, weights.dtype} <= QUANTIZED:
+    if not is_constant or not {data.dtype, weights.dtype} <= {*QUANTIZED}:
         return None
     axis = weights.required_quantization.axis
     channel_axis = operator.channel_axis(weights) % len(weights.shape)
@@ -70,7 +70,7 @@ def _integers(graph: Graph, node: Node) -> tuple[Tensor, Tensor] | None:
 def _scales(operator: Product, data: Tensor, weights: Tensor) -> npt.NDArray[np.float32]:
     with np.errstate(over="ignore", under="ignore"):
         factor = operator.factor() * data.scale_and_zero[0]
-        return factor * np.array(weights.required_quantization.scale, np.float32)
+        return factor * operator.weight_scales(weights)
 
 
 def _emit(builder: Builder, graph: Graph, node: Node, data: Tensor, weights: Tensor) -> None:
@@ -78,7 +78,7 @@ def _emit(builder: Builder, graph: Graph, node: Node, data: Tensor, weights: Ten
     assert isinstance(operator, Product)
     scales = _scales(operator, data, weights)
     out = graph.tensors[node.output]
-    axis = 1 if isinstance(operator, Conv) else len(out.shape) - 1
+    axis = operator.result_axis(len(out.shape))
     quantization = Quantization.of(scales, 0, axis if scales.size > 1 else None)
     sums = builder.emit(
         operator,

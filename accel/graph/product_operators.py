@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 from typing import Any, ClassVar
 
@@ -35,7 +36,20 @@ class Product(Operator):
     COUNT: ClassVar[tuple[int, int]] = (2, 3)
 
     def channel_axis(self, weights: Tensor) -> int:
+        """Return the axis of the weights along which scales go."""
         raise NotImplementedError
+
+    def channels(self, weights: Tensor) -> int:
+        """Return the number of output channels."""
+        return weights.shape[self.channel_axis(weights)]
+
+    def result_axis(self, rank: int) -> int:
+        """Return the axis of output channels in a result of ``rank`` axes."""
+        raise NotImplementedError
+
+    def weight_scales(self, weights: Tensor) -> npt.NDArray[np.float32]:
+        """Return float32 (1,) or (output channels,)."""
+        return np.array(weights.required_quantization.scale, dtype=np.float32)
 
     def factor(self) -> np.float32:
         """A factor of sums, in addition to scales."""
@@ -71,9 +85,8 @@ class Product(Operator):
     def scales(self, operands: Sequence[Tensor], out: Tensor) -> npt.NDArray[np.float32]:
         """Return ``(sx * sw) / sy``: float32 (1,) or (output channels,)."""
         data = operands[0].scale_and_zero[0]
-        weights = np.array(operands[1].required_quantization.scale, dtype=np.float32)
         with np.errstate(over="ignore", under="ignore"):
-            return ((self.factor() * data) * weights) / out.scale_and_zero[0]
+            return ((self.factor() * data) * self.weight_scales(operands[1])) / out.scale_and_zero[0]
 
     def sums(self, data: npt.NDArray[Any], weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Multiply floating-point arrays."""
@@ -84,7 +97,9 @@ class Product(Operator):
 
     def along_channels(self, values: npt.NDArray[Any], rank: int) -> npt.NDArray[Any]:
         """Broadcast a number for each output channel."""
-        raise NotImplementedError
+        sizes = [1] * rank
+        sizes[self.result_axis(rank)] = -1
+        return values.reshape(sizes)
 
     def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
         data, weights = arrays[:2]
@@ -147,8 +162,8 @@ class Conv(Product):
     def depth(self, weights: Tensor) -> int:
         return prod(weights.shape[1:])
 
-    def along_channels(self, values: npt.NDArray[Any], rank: int) -> npt.NDArray[Any]:
-        return values.reshape(1, -1, *[1] * (rank - 2))
+    def result_axis(self, rank: int) -> int:
+        return 1
 
     def sums(self, data: npt.NDArray[Any], weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
         padded: Any = self.windows.padded(data, 0)
@@ -166,6 +181,103 @@ class Conv(Product):
 
     def macs(self, operands: Sequence[Tensor], out: Tensor) -> int:
         return out.size * self.depth(operands[1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvTranspose(Product):
+    """A transposed convolution: data (N, C, sizes...), weights (C, O / groups, kernel...), bias (O,).
+
+    Each input value adds its multiple of the kernel to the result, whose windows start ``strides`` apart. For
+    example, 4 values with kernel 2 and stride 2 give 8.
+
+    Attributes:
+        windows: ``begin`` and ``end`` are values that are cut off the result.
+        added: values added at the end of the result, along each axis.
+    """
+
+    windows: Windows
+    added: Shape
+    groups: int = 1
+
+    def shape(self, operands: Sequence[Tensor]) -> Shape:
+        data, weights = operands[0].shape, operands[1].shape
+        rank = self.windows.rank
+        if (
+            len(data) != rank + 2
+            or len(weights) != rank + 2
+            or weights[2:] != self.windows.kernel
+            or len(self.added) != rank
+            or self.groups < 1
+            or data[1] != weights[0]
+            or data[1] % self.groups
+        ):
+            raise operator_error(
+                self,
+                f"data is {data} and weights are {weights} in {self.groups} groups; for a kernel of "
+                f"{self.windows.kernel} the weights must be (channels of data, outputs of a group, kernel)",
+            )
+        outputs = weights[1] * self.groups
+        for bias in operands[2:]:
+            if bias.shape != (outputs,):
+                raise operator_error(self, f"the bias is {bias.shape}; it must be {(outputs,)}")
+        sizes = tuple(
+            whole - begin - end
+            for whole, begin, end in zip(
+                self._whole(data[2:]), self.windows.begin, self.windows.end, strict=True
+            )
+        )
+        if min(sizes) < 1:
+            raise operator_error(self, f"its pads leave a result of {sizes}; every size must be 1 or more")
+        return (data[0], outputs, *sizes)
+
+    def _whole(self, sizes: Shape) -> Shape:
+        """Return the sizes of the result before its ends are cut off."""
+        windows = self.windows
+        return tuple(
+            (n - 1) * stride + extent + more
+            for n, stride, extent, more in zip(
+                sizes, windows.strides, windows.extents, self.added, strict=True
+            )
+        )
+
+    def channel_axis(self, weights: Tensor) -> int:
+        return 1
+
+    def channels(self, weights: Tensor) -> int:
+        return weights.shape[1] * self.groups
+
+    def result_axis(self, rank: int) -> int:
+        return 1
+
+    def weight_scales(self, weights: Tensor) -> npt.NDArray[np.float32]:
+        scales = super().weight_scales(weights)
+        return np.tile(scales, self.groups) if scales.size > 1 else scales
+
+    def depth(self, weights: Tensor) -> int:
+        return weights.shape[0] // self.groups * prod(weights.shape[2:])
+
+    def sums(self, data: npt.NDArray[Any], weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        batch, channels, sizes, windows = data.shape[0], data.shape[1], data.shape[2:], self.windows
+        inner, outer = channels // self.groups, weights.shape[1]
+        whole = self._whole(sizes)
+        total = np.zeros((batch, self.groups * outer, *whole), dtype=data.dtype)
+        columns = data.reshape(batch, self.groups, inner, -1)
+        for tap in product(*map(range, windows.kernel)):
+            index: list[Any] = [..., *tap]
+            kernel = weights[tuple(index)].reshape(self.groups, inner, outer).swapaxes(1, 2)
+            places = [slice(None)] * 2
+            places += [
+                slice(t * d, t * d + (n - 1) * s + 1, s)
+                for t, d, s, n in zip(tap, windows.dilations, windows.strides, sizes, strict=True)
+            ]
+            total[tuple(places)] += (kernel @ columns).reshape(batch, self.groups * outer, *sizes)
+        kept = (
+            slice(begin, n - end) for n, begin, end in zip(whole, windows.begin, windows.end, strict=True)
+        )
+        return np.ascontiguousarray(total[(slice(None), slice(None), *kept)])
+
+    def macs(self, operands: Sequence[Tensor], out: Tensor) -> int:
+        return operands[0].size * prod(operands[1].shape[1:])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,8 +317,8 @@ class MatMul(Product):
     def depth(self, weights: Tensor) -> int:
         return weights.shape[-2]
 
-    def along_channels(self, values: npt.NDArray[Any], rank: int) -> npt.NDArray[Any]:
-        return values.reshape(*[1] * (rank - 1), -1)
+    def result_axis(self, rank: int) -> int:
+        return rank - 1
 
     def sums(self, data: npt.NDArray[Any], weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return np.asarray(data @ weights)

@@ -7,7 +7,7 @@ import numpy as np
 from accel.graph.elementwise_operators import Add
 from accel.graph.graph import Node
 from accel.graph.graph_tensor import QUANTIZED, Tensor
-from accel.graph.product_operators import Conv, MatMul, Product
+from accel.graph.product_operators import MatMul, Product
 from accel.graph.qdq_rewriting import Emitter, QdqRewriting
 
 _BIAS_SCALE_TOLERANCE = 1e-4
@@ -20,7 +20,7 @@ def product_emitter(
 ) -> Emitter | None:
     """Return an emitter of a quantized product, or None without integers."""
     operator = node.operator
-    assert isinstance(operator, Conv | MatMul)
+    assert isinstance(operator, Product)
     data, weights = rewriting.byte_source(inputs[0]), rewriting.source(inputs[1])
     if data is None or weights is None or weights.dtype not in QUANTIZED:
         return None
@@ -63,9 +63,8 @@ def _int32_bias(
 
     The unit is the product of the operands' scales: with 0.1 and 0.02, a bias of 0.05 is 25.
     """
-    channels = weights.shape[operator.channel_axis(weights)]
-    weight_scales = np.array(weights.required_quantization.scale, dtype=np.float32)
-    unit = (operator.factor() * data.scale_and_zero[0]) * weight_scales
+    channels = operator.channels(weights)
+    unit = (operator.factor() * data.scale_and_zero[0]) * operator.weight_scales(weights)
     source = rewriting.source(name)
     if source is not None and source.dtype == "int32" and source.shape == (channels,):
         quantization = source.required_quantization

@@ -14,7 +14,7 @@ from accel.graph.graph import Graph, Node
 from accel.graph.graph_tensor import QUANTIZED
 from accel.graph.movement_operators import Pad
 from accel.graph.pooling_operators import GlobalAveragePool
-from accel.graph.product_operators import Conv, MatMul
+from accel.graph.product_operators import Conv, Product
 from accel.network.fused_nodes import FusedNodes
 
 
@@ -122,7 +122,7 @@ def _alternatives(
 
 def _is_anchor(graph: Graph, node: Node) -> bool:
     """Whether the machine requantizes the node's sums."""
-    return isinstance(node.operator, Conv | MatMul | GlobalAveragePool) and (
+    return isinstance(node.operator, Product | GlobalAveragePool) and (
         graph.tensors[node.output].dtype in QUANTIZED
     )
 
@@ -130,7 +130,7 @@ def _is_anchor(graph: Graph, node: Node) -> bool:
 def _anchor(graph: Graph, node: Node, consumers: Mapping[str, Sequence[Node]]) -> _Anchor:
     clips = _clips(graph, node.output, consumers)
     bounded = clips[-1].output if clips else node.output
-    adds = isinstance(node.operator, Conv | MatMul)
+    adds = isinstance(node.operator, Product)
     return _Anchor(
         main=node,
         pad=_pad(graph, node, consumers),

@@ -74,7 +74,7 @@ CONV2D_TRANSPOSE = Operator(
             metavar="PY[xPX]",
             text="Added to the output, below and on the right.",
         ),
-        *epilogue("OC")[:-1],
+        *epilogue("OC"),
     ),
     joint_parameters=(SIZE,),
     planner=CONV_PLANNER,

@@ -3,9 +3,16 @@
 from accel.base.errors import ShapeError
 from accel.compiler.expr.scalar_expressions import Condition, Const, Expr, Guarded, IterVar
 from accel.compiler.expr.tensor_expressions import Tensor, compute, placeholder, reduce_axis, sum
-from accel.compiler.ops.epilogue import Epilogue
+from accel.compiler.ops.quantized_layers import Quantized
 from accel.compiler.ops.sliding_window import pair, sides
-from accel.compiler.ops.workload import Workload, check_sizes, with_epilogue
+from accel.compiler.ops.workload import (
+    Workload,
+    check_sizes,
+    epilogue_of,
+    input_of,
+    parameters_of,
+    with_epilogue,
+)
 
 
 def conv2d_transpose(
@@ -24,6 +31,7 @@ def conv2d_transpose(
     relu: bool = False,
     shift: int | None = None,
     clip: tuple[int, int] | None = None,
+    quantized: Quantized | None = None,
 ) -> Workload:
     """Return a transposed two-dimensional convolution: each input element adds its multiple of the kernel to
     the output. The kernels of adjacent inputs start ``stride`` apart.
@@ -39,7 +47,7 @@ def conv2d_transpose(
             left, bottom, right).
         output_padding: rows added at the bottom and columns added on the right of the output, fewer
             than the stride.
-        bias, residual, relu, shift, clip: as in :func:`accel.conv2d`.
+        bias, residual, relu, shift, clip, quantized: as in :func:`accel.conv2d`.
 
     Raises:
         ShapeError: an argument is out of range, the output is empty, or sums are too long for int32.
@@ -55,8 +63,10 @@ def conv2d_transpose(
     OW = (W - 1) * SX + KW + right_side - left - right
     if min(OH, OW) < 1:
         raise ShapeError(f"padding is {[top, left, bottom, right]}; it leaves an output of {OH} x {OW}")
-    epilogue = Epilogue(bias=bias, shift=shift, residual=residual, relu=relu, clip=clip)
-    data, weight = placeholder((N, IC, H, W), name="data"), placeholder((IC, OC, KH, KW), name="weight")
+    epilogue = epilogue_of(
+        quantized, bias=bias, shift=shift, residual=residual, relu=relu, clip=clip, channels=OC
+    )
+    data, weight = input_of(epilogue, (N, IC, H, W), "data"), placeholder((IC, OC, KH, KW), name="weight")
     c, dy, dx = (reduce_axis((0, n), name=name) for n, name in ((IC, "c"), (KH, "dy"), (KW, "dx")))
     spread = _spread_input(data, (OH + KH - 1, OW + KW - 1), (KH - 1 - top, KW - 1 - left), (SY, SX))
     parameters = {
@@ -69,7 +79,7 @@ def conv2d_transpose(
         "stride": [SY, SX],
         "padding": [top, left, bottom, right],
         "output_padding": [below, right_side],
-        **epilogue.to_dict(),
+        **parameters_of(epilogue, bias),
     }
     return with_epilogue(
         "conv2d_transpose",
@@ -79,7 +89,7 @@ def conv2d_transpose(
         ),
         epilogue,
         parameters,
-        bias=epilogue.bias,
+        bias=bias,
     )
 
 

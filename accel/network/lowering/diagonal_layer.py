@@ -8,7 +8,7 @@ from accel.compiler.ops.quantized_layers import Quantized
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import Shape, Tensor
 from accel.graph.pooling_operators import GlobalAveragePool, MaxPool
-from accel.graph.product_operators import Conv, MatMul
+from accel.graph.product_operators import Conv, ConvTranspose, MatMul
 from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine, Operand
 from accel.network.lowering.window_parameters import with_two_axes
 
@@ -52,7 +52,7 @@ def _channel_sizes(graph: Graph, data: Tensor) -> tuple[Shape, bool]:
         if len(shape) > 4:
             raise NotOnMachine(f"the machine's tensors have four axes at most; this one has {len(shape)}")
         return with_two_axes(shape, len(shape) - 2), False
-    rows, channels = prod(shape[:-1]), shape[-1]
+    rows, channels = prod(shape[:-1]), prod(shape[-1:])
     # multiplications of blocks of 16 x 16, and loading the matrix
     product_cycles = rows * (-(-channels // 16)) ** 2 + channels**2 // 8
     is_product = product_cycles < rows * _CONVOLUTION_CYCLES_PER_ROW
@@ -67,7 +67,7 @@ def is_matrix(graph: Graph, tensor: Tensor) -> bool:
     name: str | None = tensor.name
     while name is not None and len(tensor.shape) > 2:
         node = graph.producers.get(name)
-        if node is None or isinstance(node.operator, Conv | MaxPool | GlobalAveragePool):
+        if node is None or isinstance(node.operator, Conv | ConvTranspose | MaxPool | GlobalAveragePool):
             return False
         if isinstance(node.operator, MatMul):
             return True

@@ -7,7 +7,7 @@ from accel.graph.elementwise_operators import Add, Clip, Function, Mul, Requanti
 from accel.graph.graph import Graph
 from accel.graph.graph_operator import Operator
 from accel.graph.pooling_operators import AveragePool, GlobalAveragePool, MaxPool
-from accel.graph.product_operators import Conv, MatMul
+from accel.graph.product_operators import Conv, ConvTranspose, MatMul
 from accel.network.fused_nodes import FusedNodes
 from accel.network.lowering.addition_lowering import lower_addition
 from accel.network.lowering.average_lowering import lower_average, lower_global_average
@@ -16,6 +16,7 @@ from accel.network.lowering.elementwise_lowering import lower_elementwise
 from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine
 from accel.network.lowering.matrix_product_lowering import lower_matrix_product
 from accel.network.lowering.max_pool_lowering import lower_max_pool
+from accel.network.lowering.transposed_convolution_lowering import lower_transposed_convolution
 from accel.network.lowering.unsupported_reasons import unsupported_reason
 
 Lowering = Callable[[Graph, FusedNodes, bool], LoweredLayer]
@@ -25,6 +26,7 @@ size."""
 
 LOWERINGS: Mapping[type[Operator], Lowering] = {
     Conv: lower_convolution,
+    ConvTranspose: lower_transposed_convolution,
     MatMul: lower_matrix_product,
     GlobalAveragePool: lower_global_average,
     AveragePool: lower_average,
