@@ -18,6 +18,7 @@ from accel.graph.graph import Graph
 from accel.graph.graph_tensor import Tensor
 from accel.graph.integer_sums import sum_integers
 from accel.graph.qdq_regions import match_regions
+from accel.graph.transpose_cancellation import cancel_transposes
 
 MAX_BATCH = 1 << 16
 """Largest batch size."""
@@ -59,7 +60,7 @@ def import_file(file: File, *, batch: int | None = None, shapes: Shapes | None =
     graph = _as_written(file, batch, shapes or {})
     opaque = {output for node in file.nodes if _is_opaque(node) for output in node.outputs}
     matched = match_regions(merge_equal_quantizes(graph), opaque)
-    return with_runtime_tables(fold_constants(sum_integers(matched)))
+    return with_runtime_tables(cancel_transposes(fold_constants(sum_integers(matched))))
 
 
 def _is_opaque(node: FileNode) -> bool:
@@ -68,7 +69,7 @@ def _is_opaque(node: FileNode) -> bool:
     For example, Flatten is a Reshape in the graph. ONNX Runtime moves a Quantize through Reshape, but not
     through Flatten.
     """
-    return node.kind in {"Flatten", "GlobalMaxPool", "Split", "Sum"} or (
+    return node.kind in {"Flatten", "GlobalMaxPool", "ReduceMax", "Split", "Sum"} or (
         node.kind == "MaxPool" and node.opset < 12
     )
 

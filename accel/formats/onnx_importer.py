@@ -15,7 +15,7 @@ from accel.graph.graph import Graph
 from accel.graph.graph_builder import Builder
 from accel.graph.graph_operator import Operator
 from accel.graph.graph_tensor import INDICES, Array, Quantization, Tensor
-from accel.graph.movement_operators import Identity
+from accel.graph.movement_operators import Identity, Movement
 from accel.graph.quantize_values import dequantize
 
 _MOVES = {"Concat", "Flatten", "Identity", "Pad", "Reshape", "Shape", "Size", "Slice", "Split", "Squeeze"}
@@ -223,6 +223,13 @@ class Importer:
     def between(self, node: FileNode, what: str) -> str:
         """Return a fresh name for an intermediate tensor that is not in the file."""
         return self.builder.fresh(f"{node.outputs[0]}/{what}")
+
+    def is_dequantized(self, name: str) -> bool:
+        """Whether moves alone lie between a Dequantize and a tensor of the graph."""
+        node = self.builder.nodes.get(name)
+        while node is not None and isinstance(node.operator, Movement):
+            node = self.builder.nodes.get(node.inputs[0])
+        return node is not None and isinstance(node.operator, Dequantize)
 
     def alias(self, node: FileNode, name: str) -> None:
         """Make the node's first output another name of a tensor, or a copy of it if it is a model output."""

@@ -1,4 +1,7 @@
-"""Import rules for pools and means."""
+"""Import rules for pools, maxima and means."""
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 from accel.base.errors import GraphError
 from accel.formats.onnx_constant_folding import (
@@ -7,16 +10,16 @@ from accel.formats.onnx_constant_folding import (
     squeezed,
 )
 from accel.formats.onnx_file import MICROSOFT, FileNode
+from accel.formats.onnx_foreign import import_foreign
 from accel.formats.onnx_importer import Importer, check_single_output
 from accel.formats.onnx_rules import rule
 from accel.formats.onnx_windows import windows_of
-from accel.graph.elementwise_operators import (
-    Mean,
-)
-from accel.graph.graph_tensor import Shape, Tensor
+from accel.graph.axis_maxima import maximum_operators
+from accel.graph.elementwise_operators import Mean
+from accel.graph.graph_operator import Operator
+from accel.graph.graph_tensor import QUANTIZED, Shape, Tensor
 from accel.graph.movement_operators import Reshape, Transpose
 from accel.graph.pooling_operators import AveragePool, GlobalAveragePool, MaxPool
-from accel.graph.window_geometry import Windows
 
 
 def _kernel(node: FileNode) -> Shape:
@@ -38,11 +41,42 @@ def _max_pool(importer: Importer, node: FileNode) -> None:
 @rule("GlobalMaxPool")
 def _global_max_pool(importer: Importer, node: FileNode) -> None:
     tensor = importer.tensor(node.inputs[0])
-    kernel = tensor.shape[2:]
-    none = (0,) * len(kernel)
-    ones = (1,) * len(kernel)
-    windows = Windows(kernel=kernel, strides=ones, dilations=ones, begin=none, end=none)
-    importer.emit(node, MaxPool(windows=windows), [tensor.name])
+    axes = range(2, len(tensor.shape))
+    _emit_maximum(importer, node, tensor, axes, (*tensor.shape[:2], *[1] * len(axes)))
+
+
+def _emit_maximum(
+    importer: Importer, node: FileNode, tensor: Tensor, axes: Sequence[int], result: Shape
+) -> None:
+    *steps, last = maximum_operators(tensor.shape, axes, result)
+    name = tensor.name
+    for step in steps:
+        name = importer.emit(node, step, [name], importer.between(node, step.kind))
+    importer.emit(node, last, [name])
+
+
+@rule("ReduceMax")
+def _reduce_max(importer: Importer, node: FileNode) -> None:
+    tensor = importer.tensor(node.inputs[0])
+    axes = _axes(importer, node, len(tensor.shape))
+    if axes is None:
+        importer.alias(node, tensor.name)
+    elif tensor.dtype not in {*QUANTIZED, "float32"} or 0 in tensor.shape:
+        import_foreign(importer, node)
+    else:
+        sizes = tuple(1 if axis in axes else size for axis, size in enumerate(tensor.shape))
+        _emit_maximum(
+            importer, node, tensor, axes, sizes if node.attributes.get("keepdims", 1) else squeezed(sizes, axes)
+        )
+
+
+def _axes(importer: Importer, node: FileNode, rank: int) -> tuple[int, ...] | None:
+    """Return the ascending axes of a reduction, or None if it reduces nothing."""
+    axes = node.attributes.get("axes") if node.opset < 18 else importer.constant(node, 1, "the axes")
+    wanted = [] if axes is None else integers(axes)
+    if not wanted:
+        return None if node.attributes.get("noop_with_empty_axes", 0) or not rank else tuple(range(rank))
+    return tuple(sorted({axis_of(axis, rank) for axis in wanted}))
 
 
 def _average(node: FileNode, tensor: Tensor) -> AveragePool:
@@ -89,19 +123,23 @@ def _qlinear_average_pool(importer: Importer, node: FileNode) -> None:
 def _reduce_mean(importer: Importer, node: FileNode) -> None:
     tensor = importer.tensor(node.inputs[0])
     rank = len(tensor.shape)
-    axes = node.attributes.get("axes") if node.opset < 18 else importer.constant(node, 1, "the axes")
-    wanted = [] if axes is None else integers(axes)
-    if not wanted:
-        if node.attributes.get("noop_with_empty_axes", 0):
-            importer.alias(node, tensor.name)
-            return
-        wanted = list(range(rank))
-    chosen = tuple(sorted({axis_of(axis, rank) for axis in wanted}))
-    spatial = rank > 2 and chosen == tuple(range(2, rank))
-    operator = GlobalAveragePool() if spatial else Mean(axes=chosen)
-    if node.attributes.get("keepdims", 1):
-        importer.emit(node, operator, [tensor.name])
+    chosen = _axes(importer, node, rank)
+    if chosen is None:
+        importer.alias(node, tensor.name)
         return
-    kept = importer.emit(node, operator, [tensor.name], importer.between(node, "kept"))
-    sizes = squeezed(importer.builder.tensors[kept].shape, chosen)
-    importer.emit(node, Reshape(sizes=sizes), [kept])
+    name = tensor.name
+    result = tuple(1 if axis in chosen else size for axis, size in enumerate(tensor.shape))
+    if not node.attributes.get("keepdims", 1):
+        result = squeezed(result, chosen)
+    steps: list[Operator] = [Mean(axes=chosen)]
+    if rank > 2 and chosen == tuple(range(2, rank)):
+        steps = [GlobalAveragePool()]
+    elif rank > 2 and chosen == tuple(range(1, rank - 1)) and importer.is_dequantized(name):
+        steps = [Transpose(permutation=(0, rank - 1, *chosen)), GlobalAveragePool()]
+    sizes = tensor.shape
+    for number, step in enumerate(steps):
+        sizes = step.shape([replace(tensor, shape=sizes)])
+        is_last = number == len(steps) - 1 and sizes == result
+        name = importer.emit(node, step, [name], None if is_last else importer.between(node, step.kind))
+    if sizes != result:
+        importer.emit(node, Reshape(sizes=result), [name])

@@ -9,6 +9,7 @@ from accel.base.errors import GraphError
 from accel.formats.onnx_constant_folding import axis_of, integers
 from accel.formats.tflite_file import FileOperator
 from accel.formats.tflite_importer import FIRST, TfliteImporter, clip_of
+from accel.graph.axis_maxima import maximum_operators
 from accel.graph.elementwise_operators import (
     Add,
     Binary,
@@ -159,19 +160,13 @@ def _binary(importer: TfliteImporter, operator: FileOperator) -> None:
 
 @_rule(2, "REDUCE_MAX")
 def _reduce_max(importer: TfliteImporter, operator: FileOperator) -> None:
-    """A max pool whose window is the reduced axes."""
     name = importer.plain(operator.inputs[0])
     sizes = importer.builder.tensors[name].shape
     reduced = sorted({axis_of(axis, len(sizes)) for axis in integers(importer.constant(operator.inputs[1]))})
-    kept = [axis for axis in range(len(sizes)) if axis not in reduced]
-    length = math.prod(sizes[axis] for axis in reduced)
-    emit, fresh = importer.builder.emit, importer.builder.fresh
-    turned = emit(Transpose(permutation=(*kept, *reduced)), [name], fresh(f"{name}/turned"))
-    count = math.prod(sizes[axis] for axis in kept)
-    picture = emit(Reshape(sizes=(1, count, length, 1)), [turned], fresh(f"{name}/picture"))
-    windows = Windows(kernel=(length, 1), strides=(1, 1), dilations=(1, 1), begin=(0, 0), end=(0, 0))
-    largest = emit(MaxPool(windows=windows), [picture], fresh(f"{name}/largest"))
-    importer.emit(operator, Reshape(sizes=importer.file.tensors[operator.outputs[0]].shape), [largest])
+    *steps, last = maximum_operators(sizes, reduced, importer.file.tensors[operator.outputs[0]].shape)
+    for step in steps:
+        name = importer.builder.emit(step, [name], importer.builder.fresh(f"{name}/{step.kind}"))
+    importer.emit(operator, last, [name])
 
 
 @_rule(1, "AVERAGE_POOL_2D", "MAX_POOL_2D")
