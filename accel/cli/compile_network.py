@@ -1,5 +1,6 @@
 """Compile, run and show networks on the command line."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,16 @@ from accel.network.fusion_choice import total_savings
 from accel.network.model_files import DEFAULT_MACHINE, is_tflite
 from accel.network.network import read_network
 from accel.network.network_annotations import annotated_model
+from accel.network.network_cuts import network_cuts
 from accel.network.network_file import load_network, save_network
 from accel.network.network_program import NetworkProgram
 from accel.network.network_text import STAGES, choices_text, network_text
 from accel.network.placement import QUANTIZE_HINT, multiplies_float32
 from accel.run.result import SCHEMA_VERSION
 from accel.run.stage_listing import STAGES as PROGRAM_STAGES
+
+_SHOWN_CUTS = 3
+"""Kinds of host nodes that are named in a summary."""
 
 
 @click.command("onnx")
@@ -152,6 +157,7 @@ def _compiled(program: NetworkProgram, output: Path | None) -> dict[str, Any]:
         "activation_bound": [chain.memory.bound for chain in program.chains],
         "compile_seconds": program.compile_seconds,
         "savings": total_savings(program.choices).to_dict(),
+        "cuts": [asdict(cut) for cut in network_cuts(program)],
         "choices": [choice.to_dict() for choice in program.choices],
         "arrangements": [one.to_dict() for one in program.arrangements],
         "layers": [
@@ -178,11 +184,18 @@ def _compiled_rows(program: NetworkProgram) -> list[tuple[str, str]]:
         ("layers", f"{len(program.parts) - on_host} on the machine, {on_host} on the host"),
         ("MACs", f"{program.macs:,}, {program.machine_share:.2%} of them on the machine"),
         ("programs", f"{figures['programs']} of {figures['instructions']:,} instructions"),
+        *_cut_rows(program),
         ("activations", f"{activations:,} bytes; no plan needs less than {bound:,}"),
         ("fusion saves", f"{total_savings(program.choices)}, predicted"),
         ("compiled in", f"{program.compile_seconds or 0:.2f} s"),
         *([("hint", QUANTIZE_HINT)] if multiplies_float32(program.graph, program.parts) else []),
     ]
+
+
+def _cut_rows(program: NetworkProgram) -> list[tuple[str, str]]:
+    """Return rows with the host nodes that most often end a program."""
+    cuts = network_cuts(program)[:_SHOWN_CUTS] if len(program.chains) > 1 else ()
+    return [("" if number else "cut by", cut.describe()) for number, cut in enumerate(cuts)]
 
 
 def show_network(file: Path, stage: str) -> str:

@@ -57,6 +57,10 @@ class FileNode:
         return found if found.isprintable() else repr(found)
 
 
+_UNPACKED = {"int4": "int8", "uint4": "uint8"}
+"""Dtypes that become wider ones, with the same values."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class FileInput:
     """A declared input.
@@ -297,6 +301,8 @@ class _Reader:
             dtype = np.dtype(self._package.helper.tensor_dtype_to_np_dtype(proto.data_type))
         except (KeyError, ValueError, TypeError):
             raise GraphError(f"{what} has the type {proto.data_type}, which ONNX does not have") from None
+        if dtype.name in _UNPACKED:
+            return self._unpacked(proto, _UNPACKED[dtype.name], what)
         if dtype.kind not in "fiub" or dtype.itemsize > 8:
             raise GraphError(f"{what} is {dtype.name}; it must hold numbers that numpy has")
         if proto.HasField("segment"):
@@ -317,6 +323,19 @@ class _Reader:
         if len(raw) != size:
             raise GraphError(f"{what} of shape {shape} has {len(raw)} bytes; it must have {size}")
         return np.frombuffer(raw, dtype=dtype.newbyteorder("<")).astype(dtype).reshape(shape)
+
+    def _unpacked(self, proto: Any, dtype: str, what: str) -> Array:
+        """Return 4-bit values in bytes."""
+        size = math.prod(proto.dims)
+        self._bytes += size
+        if size > MAX_TENSOR_BYTES or self._bytes > MAX_BYTES:
+            raise GraphError(f"{what} has {size} values; it may have {MAX_TENSOR_BYTES}")
+        if proto.data_location == self._package.TensorProto.EXTERNAL:
+            raise GraphError(f"{what} has 4-bit values in another file; they must be in the model")
+        try:
+            return np.asarray(self._package.numpy_helper.to_array(proto)).astype(dtype)
+        except (ValueError, TypeError) as error:
+            raise GraphError(f"{what} cannot be read: {error}") from None
 
     def _typed(self, proto: Any, shape: tuple[int, ...], dtype: Any, what: str) -> Array:
         """Return values that are stored in the field of their type instead of as raw bytes."""

@@ -14,7 +14,7 @@ from accel.graph.elementwise_operators import Dequantize
 from accel.graph.graph import Graph
 from accel.graph.graph_builder import Builder
 from accel.graph.graph_operator import Operator
-from accel.graph.graph_tensor import INDICES, Array, Quantization, Tensor
+from accel.graph.graph_tensor import FOREIGN_DTYPES, Array, Quantization, Tensor
 from accel.graph.movement_operators import Identity, Movement
 from accel.graph.quantize_values import dequantize
 
@@ -51,20 +51,35 @@ class Importer:
             if (node.domain, node.kind) in rules or not node.domain:
                 check_node(node)
             if not self._fold(node):
-                take = other if self._computes_indices(node) else rules.get((node.domain, node.kind), other)
-                take(self, node)
+                rule = None if self._has_foreign_dtype(node) else rules.get((node.domain, node.kind))
+                self._import(node, rule, other)
         except GraphError as error:
             message = str(error)
             is_named = message.startswith("node ")
             raise GraphError(message if is_named else f"node {node.name!r}: {message}") from None
 
-    def _computes_indices(self, node: FileNode) -> bool:
-        """Whether a node computes with int64 or bool, which no rule does. Moves only pass them on."""
+    def _import(self, node: FileNode, rule: Any, other: Any) -> None:
+        """Import a node by its rule. What the rule refuses, ONNX Runtime may still compute."""
+        if rule is None:
+            other(self, node)
+            return
+        try:
+            rule(self, node)
+        except GraphError as error:
+            if node.kind.startswith("Q") or node.kind == "DequantizeLinear":
+                raise  # ONNX Runtime accepts scales that are not positive
+            try:
+                other(self, node)
+            except GraphError:
+                raise error from None
+
+    def _has_foreign_dtype(self, node: FileNode) -> bool:
+        """Whether a node computes with a dtype that no rule takes. Moves only pass values on."""
         if node.domain or node.kind in _MOVES:
             return False
         names = (self.aliases.get(name, name) for name in node.inputs)
         return any(
-            name in self.builder.tensors and self.builder.tensors[name].dtype in INDICES for name in names
+            name in self.builder.tensors and self.builder.tensors[name].dtype in FOREIGN_DTYPES for name in names
         )
 
     def _fold(self, node: FileNode) -> bool:

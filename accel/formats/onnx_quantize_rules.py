@@ -2,6 +2,7 @@
 
 from accel.base.errors import GraphError
 from accel.formats.onnx_file import MICROSOFT, FileNode, onnx
+from accel.formats.onnx_foreign import import_foreign
 from accel.formats.onnx_importer import Importer
 from accel.formats.onnx_rules import rule
 from accel.graph.elementwise_operators import (
@@ -9,13 +10,6 @@ from accel.graph.elementwise_operators import (
     Quantize,
 )
 from accel.graph.graph_tensor import Tensor
-
-
-def _unblocked(node: FileNode) -> None:
-    if node.attributes.get("block_size", 0):
-        raise GraphError(
-            f"its block_size is {node.attributes['block_size']}; scales must be per tensor or per channel"
-        )
 
 
 def _channel_axis(node: FileNode, tensor: Tensor) -> int | None:
@@ -27,14 +21,18 @@ def _channel_axis(node: FileNode, tensor: Tensor) -> int | None:
 @rule("QuantizeLinear")
 @rule("QuantizeLinear", domain=MICROSOFT)
 def _quantize(importer: Importer, node: FileNode) -> None:
-    _unblocked(node)
     tensor = importer.tensor(node.inputs[0])
+    if node.attributes.get("block_size", 0):
+        import_foreign(importer, node)
+        return
     zeros = importer.constant(node, 2, "the zero point")
     if zeros is not None:
         dtype = zeros.dtype.name
     else:
         wanted = node.attributes.get("output_dtype", 0)
         dtype = onnx().helper.tensor_dtype_to_np_dtype(wanted).name if wanted else "uint8"
+    if dtype in {"int16", "uint16"}:
+        raise GraphError(f"it quantizes to {dtype}; machines have 8 bits, so quantize activations to int8 or uint8")
     scales = importer.needed(node, 1, "the scale")
     quantization = importer.pair(scales, zeros, dtype, _channel_axis(node, tensor))
     importer.emit(node, Quantize(), [tensor.name], dtype=dtype, quantization=quantization)
@@ -43,7 +41,9 @@ def _quantize(importer: Importer, node: FileNode) -> None:
 @rule("DequantizeLinear")
 @rule("DequantizeLinear", domain=MICROSOFT)
 def _dequantize(importer: Importer, node: FileNode) -> None:
-    _unblocked(node)
+    if node.attributes.get("block_size", 0):
+        import_foreign(importer, node)
+        return
     axis = _channel_axis(node, importer.tensor(node.inputs[0]))
     name = importer.quantized(node, 0, 1, 2, axis)
     importer.emit(node, Dequantize(), [name], dtype="float32")

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from accel.base.errors import GraphError
 
-DTYPES = ("float32", "int8", "uint8", "int32", "int64", "bool")
+DTYPES = ("float32", "int8", "uint8", "int32", "int64", "bool", "float16", "float64")
 """Dtypes of tensors in a graph."""
-INDICES = frozenset({"int64", "bool"})
-"""Dtypes of indices and masks, with which only foreign operators compute."""
+FOREIGN_DTYPES = frozenset({"int64", "bool", "float16", "float64"})
+"""Dtypes with which only foreign operators compute."""
 QUANTIZED = ("int8", "uint8")
 """Dtypes of tensors that have a scale and a zero point."""
 MAX_TENSOR_BYTES = 1 << 30
@@ -176,8 +176,11 @@ def check_shape(name: str, shape: Sequence[int], dtype: str) -> None:
 
 
 def random_integers(rng: np.random.Generator, tensor: Tensor) -> Array:
-    """Return random values of their full range. int64 and bool are indices and masks, so they are 0 or 1."""
-    if tensor.dtype in INDICES:
+    """Return random values of their full range. int64 and bool are indices and masks, so they are 0 or 1, and
+    other floats than float32 lie between -1 and 1."""
+    if tensor.dtype in {"float16", "float64"}:
+        return rng.uniform(-1, 1, tensor.shape).astype(tensor.dtype)
+    if tensor.dtype in FOREIGN_DTYPES:
         return rng.integers(0, 2, tensor.shape).astype(tensor.dtype)
     bounds = np.iinfo(tensor.dtype)
     return rng.integers(bounds.min, bounds.max, tensor.shape, tensor.dtype, endpoint=True)

@@ -6,6 +6,7 @@ A region begins at Dequantize nodes and ends at a Quantize:
 - An operator whose operands are dequantized and whose result is quantized becomes its quantized form. Bounds,
   moves and maxima may follow, since they commute with rounding.
 - A region of functions of one tensor becomes a table (:mod:`accel.graph.qdq_tables`).
+- A max pool behind any other float operator follows the Quantize instead.
 
 For example, Dequantize, Conv, Clip(0, 6), Quantize become a Conv and a Clip of integers. Other regions remain
 in float32.
@@ -93,8 +94,12 @@ class _Matcher:
         steps, name = self._steps_before(node)
         in_float32 = ends_in_float32(steps, out, self._rewriting.opaque)
         emitter = self._core_emitter(name, out, in_float32=in_float32)
+        if emitter is None and emit_table(self._rewriting, node, out):
+            return True
+        if emitter is None and any(isinstance(step.operator, MaxPool) for step in steps):
+            emitter = self._rewriting.emitter(Quantize(), [name], out, node.name)
         if emitter is None:
-            return emit_table(self._rewriting, node, out)
+            return False
         self._emit_region(emitter, name, steps, node, out)
         return True
 

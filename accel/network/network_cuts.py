@@ -1,0 +1,54 @@
+"""Which nodes of the host cut a network into several programs."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from accel.network.network_program import NetworkProgram
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cut:
+    """Host nodes of one kind between layers of the machine.
+
+    Attributes:
+        operator: for example ``Mul``.
+        nodes: how many of them lie behind one layer of the machine and before another.
+        reason: why the machine does not execute them, for most of them.
+    """
+
+    operator: str
+    nodes: int
+    reason: str
+
+    def describe(self) -> str:
+        return f"{self.nodes} {self.operator}: {self.reason}"
+
+
+def network_cuts(program: NetworkProgram) -> tuple[Cut, ...]:
+    """Return the kinds of host nodes that lie between layers of the machine, the most frequent first.
+
+    Each of them makes the machine wait for the host. For example, ``57 Mul: the machine has no Mul``.
+    """
+    parts = program.parts
+    behind: set[str] = set()
+    for part in parts:
+        if part.on_machine or not behind.isdisjoint(part.fused.inputs):
+            behind.add(part.fused.output)
+    before: set[str] = set()
+    for part in reversed(parts):
+        if part.on_machine or part.fused.output in before:
+            before.update(part.fused.inputs)
+    cutting = [
+        part
+        for part in parts
+        if not part.on_machine
+        and not part.moves_nothing
+        and part.fused.output in before
+        and not behind.isdisjoint(part.fused.inputs)
+    ]
+    counts = Counter(part.fused.main.operator.kind for part in cutting)
+    found = []
+    for operator, nodes in counts.most_common():
+        reasons = Counter(part.reason for part in cutting if part.fused.main.operator.kind == operator)
+        found.append(Cut(operator=operator, nodes=nodes, reason=reasons.most_common(1)[0][0]))
+    return tuple(found)
