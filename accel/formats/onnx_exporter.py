@@ -30,8 +30,12 @@ class Exporter:
         self._constants: dict[str, Array] = dict(graph.constants)
         self._names = Names(graph.tensors)
 
-    def model(self) -> bytes:
-        """Write all nodes of the graph, and return the serialized model."""
+    def model(self, outputs: Sequence[str] | None = None) -> bytes:
+        """Write all nodes of the graph, and return the serialized model.
+
+        Args:
+            outputs: of the model, by default all computed tensors.
+        """
         helper = self._onnx.helper
         for node in self._graph.nodes:
             WRITERS[type(node.operator)](self, node)
@@ -40,7 +44,7 @@ class Exporter:
             self._nodes,
             self._graph.name or "graph",
             [self._info(name) for name in self._graph.inputs],
-            [self._info(name) for name in self._graph.tensors if name in made],
+            [self._info(name) for name in outputs or [one for one in self._graph.tensors if one in made]],
             [self._onnx.numpy_helper.from_array(values, name) for name, values in self._constants.items()],
         )
         domains = (("", OPSET), (MICROSOFT, 1))

@@ -10,10 +10,11 @@ from accel.base.errors import GraphError
 from accel.formats.onnx_exporter import OPSET, Exporter, writer
 from accel.formats.onnx_file import MICROSOFT, FileNode, onnx
 from accel.formats.onnx_importer import Importer
+from accel.formats.onnx_macs import node_macs
 from accel.formats.onnx_schemas import has_schema
 from accel.graph.foreign_operator import Foreign, run_foreign
 from accel.graph.graph import Node
-from accel.graph.graph_tensor import DTYPES, Array, Shape
+from accel.graph.graph_tensor import DTYPES, QUANTIZED, Array, Quantization, Shape
 
 _IR_VERSION = 8
 _DOMAINS = {"", MICROSOFT, "ai.onnx.ml"}
@@ -38,7 +39,7 @@ def import_foreign(importer: Importer, node: FileNode) -> None:
     operands = [importer.operand(name) for name in varying]
     tensors = [importer.builder.tensors[name] for name in operands]
     zeros = [np.zeros(one.shape, one.dtype) for one in tensors]
-    used = importer.used()
+    used, is_counted = importer.used(), False
     for place, output in enumerate(node.outputs):
         if not output or output not in used:
             continue
@@ -49,8 +50,30 @@ def import_foreign(importer: Importer, node: FileNode) -> None:
             continue
         if found.dtype.name not in DTYPES:
             raise GraphError(f"its output {output!r} is {found.dtype.name}; it must be {' or '.join(DTYPES)}")
-        operator = Foreign(title=node.title, model=model, sizes=found.shape, dtype=found.dtype.name)
-        importer.emit(node, operator, operands, output if place else None, dtype=found.dtype.name)
+        shapes = [_shape(importer, name) for name in node.inputs]
+        operator = Foreign(
+            title=node.title,
+            model=model,
+            sizes=found.shape,
+            dtype=found.dtype.name,
+            multiplications=0 if is_counted else node_macs(node, shapes, found.shape),
+        )
+        is_counted = True
+        importer.emit(
+            node,
+            operator,
+            operands,
+            output if place else None,
+            dtype=found.dtype.name,
+            quantization=Quantization.of(1.0) if found.dtype.name in QUANTIZED else None,
+        )
+
+
+def _shape(importer: Importer, name: str) -> Shape | None:
+    if not name:
+        return None
+    array = importer.array(name)
+    return importer.tensor(name).shape if array is None else array.shape
 
 
 def _model(importer: Importer, node: FileNode, varying: list[str], dtypes: list[str], output: str) -> str:
@@ -80,7 +103,10 @@ def _model(importer: Importer, node: FileNode, varying: list[str], dtypes: list[
     tensors = [(dtype, importer.tensor(name).shape) for name, dtype in zip(varying, dtypes, strict=True)]
     opsets = {node.domain: node.opset} | ({"": OPSET} if node.domain else {})
     return _encoded(
-        [*outer, made], [to_array(np.asarray(values), name) for name, values in constants.items()], tensors, opsets
+        [*outer, made],
+        [to_array(np.asarray(values), name) for name, values in constants.items()],
+        tensors,
+        opsets,
     )
 
 
@@ -93,9 +119,7 @@ def _encoded(
         helper.make_tensor_value_info(f"x{n}", helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
         for n, (dtype, shape) in enumerate(operands)
     ]
-    graph = helper.make_graph(
-        nodes, "foreign", inputs, [helper.make_empty_tensor_value_info("y")], constants
-    )
+    graph = helper.make_graph(nodes, "foreign", inputs, [helper.make_empty_tensor_value_info("y")], constants)
     imports = [helper.make_opsetid(*one) for one in opsets.items()]
     model = helper.make_model(graph, opset_imports=imports, ir_version=_IR_VERSION)
     return base64.b64encode(model.SerializeToString()).decode()

@@ -79,7 +79,8 @@ class Importer:
             return False
         names = (self.aliases.get(name, name) for name in node.inputs)
         return any(
-            name in self.builder.tensors and self.builder.tensors[name].dtype in FOREIGN_DTYPES for name in names
+            name in self.builder.tensors and self.builder.tensors[name].dtype in FOREIGN_DTYPES
+            for name in names
         )
 
     def _fold(self, node: FileNode) -> bool:

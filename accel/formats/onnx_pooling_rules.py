@@ -66,7 +66,11 @@ def _reduce_max(importer: Importer, node: FileNode) -> None:
     else:
         sizes = tuple(1 if axis in axes else size for axis, size in enumerate(tensor.shape))
         _emit_maximum(
-            importer, node, tensor, axes, sizes if node.attributes.get("keepdims", 1) else squeezed(sizes, axes)
+            importer,
+            node,
+            tensor,
+            axes,
+            sizes if node.attributes.get("keepdims", 1) else squeezed(sizes, axes),
         )
 
 

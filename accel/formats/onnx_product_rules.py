@@ -100,7 +100,9 @@ def _matmul_integer(importer: Importer, node: FileNode) -> None:
 
 def _zero_is_constant(importer: Importer, node: FileNode, place: int) -> bool:
     """Whether a zero point is known, which it is not after DynamicQuantizeLinear."""
-    return place >= len(node.inputs) or not node.inputs[place] or importer.array(node.inputs[place]) is not None
+    return (
+        place >= len(node.inputs) or not node.inputs[place] or importer.array(node.inputs[place]) is not None
+    )
 
 
 def _data(importer: Importer, node: FileNode) -> str:

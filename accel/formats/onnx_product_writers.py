@@ -66,7 +66,11 @@ def _conv_transpose(exporter: Exporter, node: Node) -> None:
     left = exporter.as_type(node.inputs[0], dtype)
     weights = exporter.tensor(node.inputs[1])
     right = exporter.as_type(node.inputs[1], _weights_type(weights, dtype))
-    kernel, scales, zeros = exporter.values(right[0]), operator.weight_scales(weights), exporter.values(right[2])
+    kernel, scales, zeros = (
+        exporter.values(right[0]),
+        operator.weight_scales(weights),
+        exporter.values(right[2]),
+    )
     if kernel is None or zeros is None or len(np.unique(zeros)) > 1:
         raise GraphError(f"node {node.name!r}: weights must be constants with one zero point")
     groups, taps = operator.groups, kernel.shape[2:]
@@ -82,10 +86,11 @@ def _conv_transpose(exporter: Exporter, node: Node) -> None:
     pads = [n - cut for n, cut in zip(whole, windows.begin, strict=True)]
     pads += [n + more - cut for n, more, cut in zip(whole, operator.added, windows.end, strict=True)]
     if min(pads) < 0:
-        axes = [[0, 0, *(max(0, -n) for n in pads[:rank])], [0, 0, *(max(0, -n) for n in pads[rank:])]]
-        sizes = [(n - 1) * s + 1 for n, s in zip(exporter.tensor(node.inputs[0]).shape[2:], windows.strides)]
-        ends = [n - cut for n, cut in zip(sizes, axes[1][2:], strict=True)]
-        bounds = [exporter.constant(one, "int64") for one in (axes[0][2:], ends, range(2, rank + 2))]
+        sizes = exporter.tensor(node.inputs[0]).shape[2:]
+        spread = [(n - 1) * s + 1 for n, s in zip(sizes, windows.strides, strict=True)]
+        starts, cut = ([max(0, -n) for n in half] for half in (pads[:rank], pads[rank:]))
+        ends = [n - less for n, less in zip(spread, cut, strict=True)]
+        bounds = [exporter.constant(one, "int64") for one in (starts, ends, range(2, rank + 2))]
         left[0] = exporter.write("Slice", [left[0], *bounds])
         pads = [max(0, n) for n in pads]
     attributes = {"kernel_shape": taps, "dilations": windows.dilations, "pads": pads, "group": groups}

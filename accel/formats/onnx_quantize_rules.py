@@ -32,7 +32,9 @@ def _quantize(importer: Importer, node: FileNode) -> None:
         wanted = node.attributes.get("output_dtype", 0)
         dtype = onnx().helper.tensor_dtype_to_np_dtype(wanted).name if wanted else "uint8"
     if dtype in {"int16", "uint16"}:
-        raise GraphError(f"it quantizes to {dtype}; machines have 8 bits, so quantize activations to int8 or uint8")
+        raise GraphError(
+            f"it quantizes to {dtype}; machines have 8 bits, so quantize activations to int8 or uint8"
+        )
     scales = importer.needed(node, 1, "the scale")
     quantization = importer.pair(scales, zeros, dtype, _channel_axis(node, tensor))
     importer.emit(node, Quantize(), [tensor.name], dtype=dtype, quantization=quantization)

@@ -8,6 +8,7 @@ uint8: it adds 128 to the weights and to their zero point, which gives the same 
 
 from collections.abc import Iterator, Mapping
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
@@ -49,14 +50,24 @@ class Runner(Protocol):
         """Return the wanted outputs by name, by default all."""
 
 
-def open_onnx_runtime(content: bytes) -> Runner:
-    """Load a model into ONNX Runtime on the CPU, without graph optimizations."""
+def has_onnx_runtime() -> bool:
+    """Return whether ONNX Runtime and onnx are installed."""
+    return all(find_spec(name) is not None for name in ("onnxruntime", "onnx"))
+
+
+def open_onnx_runtime(content: bytes, *, optimized: bool = False) -> Runner:
+    """Load a model into ONNX Runtime on the CPU, with one thread.
+
+    Args:
+        optimized: apply all graph optimizations but those that make integer operators from
+            DequantizeLinear and QuantizeLinear.
+    """
     try:
         import onnxruntime  # noqa: F401, PLC0415
     except ImportError:
         raise GraphError(not_installed("comparing needs onnxruntime", "onnx")) from None
     try:
-        session = _session(_unsigned(content) if saturates() else content)
+        session = _session(_unsigned(content) if saturates() else content, keeps_floats=optimized)
     except Exception as error:
         raise _refusal(error) from None
 
@@ -100,12 +111,15 @@ def run_optimized(
     return found, {name: node.op_type for node in nodes for name in node.output}
 
 
-def _session(content: bytes, *, optimized: Path | None = None) -> Any:
+def _session(content: bytes, *, optimized: Path | None = None, keeps_floats: bool = False) -> Any:
     import onnxruntime  # noqa: PLC0415
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
-    if optimized is None:
+    if keeps_floats:
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.add_session_config_entry("session.disable_quant_qdq", "1")
+    elif optimized is None:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     else:
         options.add_session_config_entry("session.qdqisint8allowed", "1")

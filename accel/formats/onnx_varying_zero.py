@@ -4,8 +4,8 @@ The machine multiplies with a zero point of 0, and the host corrects the sums:
 
     sum of (x - z) * w  =  sum of x * w  -  z * (sum of w)
 
-For example, with z = 3 and weights 2 and 5, every sum is 21 less. The sum of weights is constant. Padding stands
-for z, so only taps inside the picture count, and windows at the border have other sums of weights.
+For example, with z = 3 and weights 2 and 5, every sum is 21 less. The sum of weights is constant. Padding
+stands for z, so only taps inside the picture count, and windows at the border have other sums of weights.
 """
 
 import numpy as np
@@ -17,7 +17,9 @@ from accel.graph.graph_tensor import Array
 from accel.graph.product_operators import Conv, MatMul, Product
 
 
-def import_varying_zero(importer: Importer, node: FileNode, operator: Product, data: str, weights: str) -> None:
+def import_varying_zero(
+    importer: Importer, node: FileNode, operator: Product, data: str, weights: str
+) -> None:
     """Import a product of data, whose zero point counts as 0, and the correction of its sums.
 
     Args:

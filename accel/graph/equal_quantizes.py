@@ -1,7 +1,7 @@
 """Equal Quantize nodes of one tensor as one.
 
-Some quantizers give each reader of a tensor a Quantize and Dequantize pair of its own, for example ONNX Runtime
-with ``DedicatedQDQPair``. Then the tensor has two readers, and its product would stay in float32.
+Some quantizers give each reader of a tensor a Quantize and Dequantize pair of its own, for example ONNX
+Runtime with ``DedicatedQDQPair``. Then the tensor has two readers, and its product would stay in float32.
 """
 
 from dataclasses import replace
@@ -25,4 +25,6 @@ def merge_equal_quantizes(graph: Graph) -> Graph:
         nodes.append(replace(node, inputs=tuple(renamed.get(name, name) for name in node.inputs)))
     if not renamed:
         return graph
-    return build_graph(graph.name, graph.tensors.values(), graph.constants, nodes, graph.inputs, graph.outputs)
+    return build_graph(
+        graph.name, graph.tensors.values(), graph.constants, nodes, graph.inputs, graph.outputs
+    )

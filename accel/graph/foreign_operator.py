@@ -27,6 +27,7 @@ class Foreign(Operator):
         title: the node's operator, for example ``LSTM``.
         model: a model of this node, in base64. Its inputs are ``x0``, ``x1`` and so on, its output is ``y``.
         sizes, dtype: of the output.
+        multiplications: nominal MACs, or 0 if they are not known or counted at another output.
     """
 
     COUNT: ClassVar[tuple[int, int]] = (1, MAX_OPERANDS)
@@ -35,6 +36,7 @@ class Foreign(Operator):
     model: str
     sizes: Shape
     dtype: str
+    multiplications: int = 0
 
     @property
     def kind(self) -> str:
@@ -46,6 +48,9 @@ class Foreign(Operator):
     def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
         if out.dtype != self.dtype:
             raise operator_error(self, f"tensor {out.name!r} is {out.dtype}; it must be {self.dtype}")
+
+    def macs(self, operands: Sequence[Tensor], out: Tensor) -> int:
+        return self.multiplications
 
     def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
         found = run_foreign(self.model, arrays)

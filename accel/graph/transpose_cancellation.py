@@ -1,8 +1,8 @@
 """Transposes that cancel one another through elementwise operators.
 
-Exports from channels-last frameworks put a Transpose before and after each region of such a layout. For example,
-Transpose to (N, H, W, C), Mul and Add of a constant for each channel, Transpose back: without both Transposes the
-constants have the shape (C, 1, 1), and the machine can execute them.
+Exports from channels-last frameworks put a Transpose before and after each region of such a layout. For
+example, Transpose to (N, H, W, C), Mul and Add of a constant for each channel, Transpose back: without both
+Transposes the constants have the shape (C, 1, 1), and the machine can execute them.
 """
 
 from collections.abc import Sequence
@@ -114,11 +114,11 @@ def _keep_gains(graph: Graph, region: _Region) -> None:
     for part in _connected(region):
         removed = added = 0
         for output in part:
-            readers = [one.output for one in consumers[output]]
+            reading = [one.output for one in consumers[output]]
             is_needed = output in graph.outputs or any(
-                one not in region.members and one not in region.sinks for one in readers
+                one not in region.members and one not in region.sinks for one in reading
             )
-            removed += sum(one in region.sinks for one in readers)
+            removed += sum(one in region.sinks for one in reading)
             if output in region.sources:
                 removed += not is_needed
             else:
@@ -161,10 +161,14 @@ def _rewrite(graph: Graph, region: _Region) -> Graph:
             out = graph.tensors[node.output]
             tensors[new] = replace(out, name=new, shape=_moved_shape(out.shape, region))
             inputs = tuple(
-                moved[name] if name in moved else _moved_constant(graph.tensors[name], region, tensors, constants)
+                moved[name]
+                if name in moved
+                else _moved_constant(graph.tensors[name], region, tensors, constants)
                 for name in node.inputs
             )
-            nodes.append(Node(name=node.name, operator=_moved_operator(node, region), inputs=inputs, output=new))
+            nodes.append(
+                Node(name=node.name, operator=_moved_operator(node, region), inputs=inputs, output=new)
+            )
             moved[node.output] = new
             turn = Transpose(permutation=region.permutation)
             label = names.fresh(f"{node.name}/transpose")

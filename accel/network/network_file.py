@@ -22,6 +22,7 @@ from accel.image.zip_archive import Archive, damage, is_archive, write_archive
 from accel.network.chained_program import Chain
 from accel.network.fusion_choice import FusionChoice
 from accel.network.graph_file import constant_members, read_graph
+from accel.network.host_regions import check_foreign
 from accel.network.layout_choice import LayoutChoice
 from accel.network.network_data import chain_from_data, chain_to_data, part_from_data, part_to_data
 from accel.network.network_program import NetworkProgram
@@ -114,6 +115,7 @@ def _parse(archive: Archive) -> NetworkProgram:
     if not 1 <= version <= VERSION:
         raise ProgramError(f"its format version is {version}; this release reads up to {VERSION}")
     graph = read_graph(data, archive)
+    check_foreign(graph)
     steps: list[Chain | NetworkPart] = []
     for number, one in enumerate(read_entry(data, "steps", list)):
         parts = tuple(part_from_data(graph, part) for part in read_entry(one, "parts", list))

@@ -13,10 +13,11 @@ import numpy as np
 from accel.base.html_summary import Bar, html_summary
 from accel.core.config import Config
 from accel.graph.graph import Graph
-from accel.graph.graph_evaluation import check_inputs, evaluate, evaluate_node
+from accel.graph.graph_evaluation import check_inputs, evaluate_node
 from accel.graph.graph_tensor import Array, random_integers
 from accel.network.chained_program import Chain
 from accel.network.fusion_choice import FusionChoice
+from accel.network.host_regions import HostRegion, host_regions
 from accel.network.layout_choice import LayoutChoice
 from accel.network.lowering.lowered_layer import Operand
 from accel.network.network_result import (
@@ -165,7 +166,6 @@ class NetworkProgram:
             HardwareError: the hardware breaks a rule.
         """
         given = check_inputs(self.graph, self.random_inputs(seed) if inputs is None else inputs)
-        expected = evaluate(self.graph, given) if check else {}
         begin = time.perf_counter()
         with Session(
             self.config,
@@ -177,18 +177,13 @@ class NetworkProgram:
             hardware=hardware,
         ) as session:
             run = _Run(self, session, given, max_cycles=max_cycles, max_uops=max_uops, record=record)
-            for step in self.steps:
+            for step in self._regions:
                 if progress is not None:
-                    progress(step.parts[0].fused.name if isinstance(step, Chain) else step.fused.name)
+                    progress(next(iter((*step.parts, *getattr(step, "moves", ())))).fused.name)
                 run.execute(step)
             names = [*self.graph.inputs, *(part.fused.output for part in self.parts)]
             tensors = {name: run.array(name) for name in names if run.has(name)}
             layers, packing, cycles = tuple(run.layers), session.packing, session.cycles
-        mismatches = {
-            name: int((array != expected[name]).sum())
-            for name, array in tensors.items()
-            if name in expected and not np.array_equal(array, expected[name])
-        }
         return NetworkResult(
             graph=self.graph,
             config=self.config,
@@ -198,12 +193,38 @@ class NetworkProgram:
             tensors=tensors,
             layers=layers,
             cycles=cycles,
-            mismatches=mismatches if check else None,
+            mismatches=self._mismatches(tensors) if check else None,
             packing=packing,
             runs=tuple(run.runs),
             compile_seconds=self.compile_seconds,
             simulate_seconds=time.perf_counter() - begin,
         )
+
+    @cached_property
+    def _regions(self) -> tuple[Chain | HostRegion, ...]:
+        """The steps, with consecutive nodes of the host as one."""
+        return tuple(host_regions(self.graph, self.steps))
+
+    def _mismatches(self, tensors: Mapping[str, Array]) -> dict[str, int]:
+        """Compare each result of the machine with the graph, evaluated on the operands of the run.
+
+        What the host computes is not compared with itself.
+        """
+        wrong: dict[str, int] = {}
+        on_host = {node.output for part in self.parts if not part.on_machine for node in part.fused.nodes}
+        values: dict[str, Array] = {**self.graph.constants, **tensors}
+        for node in self.graph.nodes:
+            if node.output in on_host and node.output in tensors:
+                continue
+            if not all(name in values for name in node.inputs):
+                continue  # inside a region of the host
+            expected = evaluate_node(self.graph, node, [values[name] for name in node.inputs])
+            found = tensors.get(node.output)
+            if found is None:
+                values[node.output] = expected
+            elif not np.array_equal(found, expected):
+                wrong[node.output] = int((found != expected).sum())
+        return wrong
 
 
 class _Run:
@@ -240,12 +261,14 @@ class _Run:
             self._arrays[name] = self._resident[name].numpy().reshape(self._graph.tensors[name].shape)
         return self._arrays[name]
 
-    def execute(self, step: Chain | NetworkPart) -> None:
+    def execute(self, step: Chain | HostRegion) -> None:
         if isinstance(step, Chain):
             self._on_machine(step)
-        else:
-            self._on_host(step)
-            self.layers.append(host_layer_result(self._graph, step))
+            return
+        for part in step.moves:
+            self._on_host(part)
+        self._arrays |= step.run(self.array)
+        self.layers += [host_layer_result(self._graph, part) for part in (*step.moves, *step.parts)]
 
     def _on_host(self, part: NetworkPart) -> None:
         node = part.fused.main

@@ -27,7 +27,7 @@ _MAX_DENSE_WEIGHTS = 1 << 16
 
 
 def lower_transposed_convolution(graph: Graph, fused: FusedNodes, approximate: bool) -> LoweredLayer:
-    """Lower a ConvTranspose without dilation. Groups become blocks of weights on the diagonal, between zeros."""
+    """Lower a ConvTranspose without dilation. Groups become blocks on the diagonal of larger weights."""
     conv = fused.main.operator
     assert isinstance(conv, ConvTranspose)
     data, weights, *_ = graph.operands(fused.main)

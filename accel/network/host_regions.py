@@ -1,0 +1,141 @@
+"""Consecutive nodes of the host as one session of ONNX Runtime.
+
+ONNX Runtime adds and rounds float32 in an order of its own, and fuses nodes such as those of a GELU. So a
+region computes what it computes in the original model. Integers alone are computed in numpy, with equal
+results, and so is everything where ONNX Runtime is not installed.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from accel.base.errors import GraphError
+from accel.base.optional_extras import not_installed
+from accel.formats.onnx_export import export_onnx
+from accel.formats.onnx_runtime import Runner, has_onnx_runtime, open_onnx_runtime
+from accel.graph.elementwise_operators import Dequantize
+from accel.graph.foreign_operator import Foreign
+from accel.graph.graph import Graph, Node, build_graph
+from accel.graph.graph_evaluation import evaluate_node
+from accel.graph.graph_tensor import QUANTIZED, Array
+from accel.graph.movement_operators import Movement
+from accel.network.chained_program import Chain
+from accel.network.placement import NetworkPart
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HostRegion:
+    """Parts of the host between two programs of the machine.
+
+    Attributes:
+        moves: parts that only rename values of earlier steps.
+        parts: all others.
+        needed: results that later steps read, and outputs of the network.
+    """
+
+    graph: Graph
+    moves: tuple[NetworkPart, ...]
+    parts: tuple[NetworkPart, ...]
+    needed: tuple[str, ...]
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        return tuple(node for part in self.parts for node in part.fused.nodes)
+
+    def run(self, array: Callable[[str], Array]) -> dict[str, Array]:
+        """Return the needed results, in the graph's shapes.
+
+        Args:
+            array: returns the values of an earlier tensor.
+        """
+        if self._runner is not None:
+            feeds = {name: array(name) for name in self._inputs}
+            results = self._runner(feeds, list(self.needed))
+            return {name: self._contiguous(name, values) for name, values in results.items()}
+        values: dict[str, Array] = {}
+        for node in self.nodes:
+            operands = [values[name] if name in values else array(name) for name in node.inputs]
+            values[node.output] = self._contiguous(node.output, evaluate_node(self.graph, node, operands))
+        return {name: values[name] for name in self.needed}
+
+    def _contiguous(self, name: str, values: Array) -> Array:
+        return np.ascontiguousarray(values).reshape(self.graph.tensors[name].shape)
+
+    @cached_property
+    def _inputs(self) -> tuple[str, ...]:
+        made = {node.output for node in self.nodes}
+        read = dict.fromkeys(name for node in self.nodes for name in node.inputs)
+        return tuple(name for name in read if name not in made and name not in self.graph.constants)
+
+    @cached_property
+    def _runner(self) -> Runner | None:
+        """The session, or None for regions that numpy computes."""
+        if not self.needed or not any(_computes_floats(self.graph, node) for node in self.nodes):
+            return None
+        if not has_onnx_runtime():
+            return None
+        graph = self.graph
+        tensors = [graph.tensors[name] for node in self.nodes for name in (*node.inputs, node.output)]
+        region = build_graph(
+            "region",
+            dict.fromkeys(tensors),
+            {one.name: graph.constants[one.name] for one in tensors if one.name in graph.constants},
+            self.nodes,
+            self._inputs,
+            self.needed,
+        )
+        return open_onnx_runtime(export_onnx(region, self.needed), optimized=True)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_runner"}
+
+
+def _computes_floats(graph: Graph, node: Node) -> bool:
+    if isinstance(node.operator, Foreign):
+        return True
+    is_float = graph.tensors[node.output].dtype not in {*QUANTIZED, "int32"}
+    return is_float and not isinstance(node.operator, Dequantize | Movement)
+
+
+def host_regions(graph: Graph, steps: Sequence[Chain | NetworkPart]) -> Iterator[Chain | HostRegion]:
+    """Group consecutive steps of the host."""
+    groups = [list(group) for _, group in groupby(steps, lambda step: isinstance(step, Chain))]
+    for at, group in enumerate(groups):
+        if isinstance(group[0], Chain):
+            yield from (step for step in group if isinstance(step, Chain))
+            continue
+        parts = [step for step in group if isinstance(step, NetworkPart)]
+        made = {node.output for part in parts for node in part.fused.nodes}
+        moves = [part for part in parts if part.moves_nothing and part.fused.main.inputs[0] not in made]
+        others = [part for part in parts if part not in moves]
+        later = {name for rest in groups[at + 1 :] for step in rest for name in _reads(step)}
+        needed = tuple(
+            node.output
+            for part in others
+            for node in part.fused.nodes
+            if node.output in later or node.output in graph.outputs
+        )
+        yield HostRegion(graph=graph, moves=tuple(moves), parts=tuple(others), needed=needed)
+
+
+def _reads(step: Chain | NetworkPart) -> Iterator[str]:
+    for part in step.parts if isinstance(step, Chain) else (step,):
+        yield from part.fused.inputs
+        if part.layer is not None:
+            yield from (operand.tensor for operand in part.layer.operands)
+    if isinstance(step, Chain):
+        yield from (operand.tensor for operand in step.operands.values())
+
+
+def check_foreign(graph: Graph) -> None:
+    """Raise a GraphError that names the nodes for which ONNX Runtime is missing."""
+    foreign = [
+        f"{node.name!r} ({node.operator.kind})" for node in graph.nodes if isinstance(node.operator, Foreign)
+    ]
+    if foreign and not has_onnx_runtime():
+        listed = ", ".join(foreign)
+        raise GraphError(not_installed(f"these nodes of the network need onnxruntime: {listed}", "onnx"))
