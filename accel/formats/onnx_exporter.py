@@ -111,11 +111,11 @@ class Exporter:
         for node in model.graph.node:
             copy = self._onnx.NodeProto()
             copy.CopyFrom(node)
-            copy.name = f"{node.op_type} of {output}"
             for one in node.output:
                 names.setdefault(one, self.fresh(f"{output}/{one}"))
             copy.input[:] = [names[one] for one in node.input]
             copy.output[:] = [names[one] for one in node.output]
+            copy.name = f"{node.op_type} of {next(filter(None, copy.output))}"
             for attribute in copy.attribute:
                 if attribute.HasField("g"):
                     rename_captured(attribute.g, names)

@@ -161,7 +161,7 @@ class Pad(Movement):
 
     def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
         super().check(operands, out)
-        if out.dtype != "float32":
+        if np.dtype(out.dtype).kind in "iu":
             bounds = np.iinfo(out.dtype)
             if self.value != int(self.value) or not bounds.min <= self.value <= bounds.max:
                 raise operator_error(

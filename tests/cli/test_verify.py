@@ -74,7 +74,7 @@ def test_a_network_that_is_run(accel: Shell, path: Path, monkeypatch: pytest.Mon
     def wrong(graph: Graph, node: Node, arrays: list[Array]) -> Array:
         return changed(graph, node, arrays) + (node.output == "y")
 
-    monkeypatch.setattr("accel.graph.graph_evaluation.evaluate_node", wrong)
+    monkeypatch.setattr("accel.network.network_program.evaluate_node", wrong)
     message = "12 of 12 values of tensor 'y' differ from the graph's evaluation, the first of 1 such tensors"
     accel.at_fault("verify", path, "--backend", "sim", message=message)
     found = accel("verify", path, "--json", "--backend", "sim", code=1).json

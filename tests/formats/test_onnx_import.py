@@ -532,7 +532,11 @@ def test_cycles_and_gaps() -> None:
 @pytest.mark.parametrize(
     ("dtype", "sizes", "message"),
     [
-        ("float64", (2,), "tensor 'x' is float64; graphs have float32, int8, uint8, int32, int64, bool"),
+        (
+            "int16",
+            (2,),
+            "tensor 'x' is int16; graphs have float32, int8, uint8, int32, int64, bool, float16, float64",
+        ),
         ("int8", (0, 3), "tensor 'x' has the shape (0, 3); sizes must be positive"),
         ("int8", (1,) * 9, "tensor 'x' has 9 dimensions; there may be 8"),
         (
