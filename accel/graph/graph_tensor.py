@@ -124,7 +124,7 @@ class Tensor:
                 f"tensor {self.name!r} of shape {self.shape} has {len(quantization.scale)} scales along axis "
                 f"{axis}; there must be one for each index"
             )
-        if self.dtype in {"float32", "bool"}:
+        if np.dtype(self.dtype).kind not in "iu":
             raise GraphError(f"tensor {self.name!r} is {self.dtype} and has a scale; only integers do")
         bounds = np.iinfo(self.dtype)
         for zero in quantization.zero:
