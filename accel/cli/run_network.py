@@ -56,8 +56,11 @@ def run_network(request: RunRequest) -> int:
         NetworkReport.check_path(request.report)
     program = _network_program(request)
     graph = program.graph
-    sources, targets = input_files(request.inputs, graph.inputs), output_files(request.outputs, graph.outputs)
-    for what, names, known in (("input", sources, graph.inputs), ("output", targets, graph.outputs)):
+    sources, targets = (
+        input_files(request.inputs, graph.inputs),
+        output_files(request.outputs, graph.result_names),
+    )
+    for what, names, known in (("input", sources, graph.inputs), ("output", targets, graph.result_names)):
         for name in names:
             if name not in known:
                 raise ShapeError(f"{name!r} is not an {what} of the network; {nearest(name, known)}")

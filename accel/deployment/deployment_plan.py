@@ -16,6 +16,7 @@ from accel.deployment.deployment_steps import (
 )
 from accel.deployment.host_steps import host_steps, lacks, moves_nothing
 from accel.graph.graph import Graph, Node
+from accel.graph.graph_evaluation import evaluate
 from accel.graph.graph_tensor import Array, Tensor
 from accel.image.image_tensor import ImageTensor
 from accel.network.chained_program import Chain
@@ -64,7 +65,7 @@ def example_run(program: NetworkProgram | Program) -> dict[str, Array]:
     inputs = program.random_inputs()
     if isinstance(program, NetworkProgram):
         found = program.run(inputs, backend="functional", check=False)
-        return {**program.graph.constants, **found.tensors}
+        return {**evaluate(program.graph, inputs), **program.graph.constants, **found.tensors}
     return {**inputs, **program.run(inputs, backend="functional", check=False).outputs}
 
 
@@ -84,8 +85,11 @@ def _left_out(program: NetworkProgram, *, cut: bool) -> dict[str, str]:
         for node in part.fused.nodes
         if not part.on_machine and (reason := lacks(graph, node)) is not None
     }
-    if reasons and not cut:
-        listed = "; ".join(f"{name!r}: {reason}" for name, reason in reasons.items())
+    texts = [f"{name!r}: {reason}" for name, reason in reasons.items()]
+    if graph.tail is not None:
+        texts.append(f"the network's end ({', '.join(graph.tail.kinds)}), whose shapes depend on values")
+    if texts and not cut:
+        listed = "; ".join(texts)
         raise GraphError(
             f"the package would need nodes that its driver does not have: {listed}; cutting (--cut) hands "
             "out their operands"

@@ -1,7 +1,7 @@
 """Import and export of nodes that the graph does not know, see :mod:`accel.graph.foreign_operator`."""
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from accel.formats.onnx_file import MICROSOFT, FileNode, onnx
 from accel.formats.onnx_importer import Importer
 from accel.formats.onnx_macs import node_macs
 from accel.formats.onnx_schemas import has_schema
-from accel.graph.foreign_operator import Foreign, run_foreign
+from accel.graph.foreign_operator import Foreign, OpenShapeError, run_foreign
 from accel.graph.graph import Node
 from accel.graph.graph_tensor import DTYPES, QUANTIZED, Array, Quantization, Shape
 
@@ -48,6 +48,8 @@ def import_foreign(importer: Importer, node: FileNode) -> None:
         if not varying:
             importer.arrays[output] = found
             continue
+        if 0 in found.shape:
+            raise OpenShapeError(f"its output {output!r} is empty for zeros")
         if found.dtype.name not in DTYPES:
             raise GraphError(f"its output {output!r} is {found.dtype.name}; it must be {' or '.join(DTYPES)}")
         shapes = [_shape(importer, name) for name in node.inputs]
@@ -78,8 +80,6 @@ def _shape(importer: Importer, name: str) -> Shape | None:
 
 def _model(importer: Importer, node: FileNode, varying: list[str], dtypes: list[str], output: str) -> str:
     """Return the model of one output of a node. Its constant inputs are initializers."""
-    package = onnx()
-    helper, to_array = package.helper, package.numpy_helper.from_array
     names = {name: f"x{n}" for n, name in enumerate(varying)}
     constants: dict[str, Array] = {}
     for name in node.reads:
@@ -88,38 +88,60 @@ def _model(importer: Importer, node: FileNode, varying: list[str], dtypes: list[
             array = importer.array(name)
             assert array is not None
             constants[names[name]] = array
-    attributes = {
-        key: to_array(value) if isinstance(value, np.ndarray) else value
-        for key, value in node.attributes.items()
-    }
-    made = helper.make_node(
-        node.kind,
-        [names.get(name, "") for name in node.inputs],
-        ["y" if name == output else f"unused{n}" for n, name in enumerate(node.outputs)],
-        domain=node.domain,
-        **attributes,
-    )
-    outer = [helper.make_node("Identity", [names[name]], [name]) for name in node.captured]
-    tensors = [(dtype, importer.tensor(name).shape) for name, dtype in zip(varying, dtypes, strict=True)]
+    outputs = {name: f"unused{n}" for n, name in enumerate(node.outputs)} | {output: "y"}
+    make = onnx().helper.make_node
+    outer = [make("Identity", [names[name]], [name]) for name in node.captured]
     opsets = {node.domain: node.opset} | ({"": OPSET} if node.domain else {})
-    return _encoded(
-        [*outer, made],
-        [to_array(np.asarray(values), name) for name, values in constants.items()],
-        tensors,
+    return encoded(
+        [*outer, node_proto(node, names | outputs)],
+        [to_initializer(values, name) for name, values in constants.items()],
+        {
+            f"x{n}": (dtype, importer.tensor(name).shape)
+            for n, (name, dtype) in enumerate(zip(varying, dtypes, strict=True))
+        },
+        ["y"],
         opsets,
     )
 
 
-def _encoded(
-    nodes: list[Any], constants: list[Any], operands: list[tuple[str, Shape]], opsets: Mapping[str, int]
+def node_proto(node: FileNode, names: Mapping[str, str]) -> Any:
+    """Return a node in ONNX's form.
+
+    Args:
+        names: new names of tensors. Tensors that a subgraph reads keep theirs.
+    """
+    attributes = {
+        key: to_initializer(value, key) if isinstance(value, np.ndarray) else value
+        for key, value in node.attributes.items()
+    }
+    inputs, outputs = ([names.get(name, name) for name in one] for one in (node.inputs, node.outputs))
+    return onnx().helper.make_node(node.kind, inputs, outputs, domain=node.domain, **attributes)
+
+
+def to_initializer(values: Array, name: str) -> Any:
+    """Return an array in ONNX's form."""
+    return onnx().numpy_helper.from_array(np.asarray(values), name)
+
+
+def encoded(
+    nodes: list[Any],
+    constants: list[Any],
+    inputs: Mapping[str, tuple[str, Shape]],
+    outputs: Sequence[str],
+    opsets: Mapping[str, int],
 ) -> str:
-    """Return a model from ``x0``, ``x1`` and so on to ``y``, in base64."""
+    """Return a model in base64.
+
+    Args:
+        inputs: dtype and shape by name.
+    """
     helper = onnx().helper
-    inputs = [
-        helper.make_tensor_value_info(f"x{n}", helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
-        for n, (dtype, shape) in enumerate(operands)
+    declared = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
+        for name, (dtype, shape) in inputs.items()
     ]
-    graph = helper.make_graph(nodes, "foreign", inputs, [helper.make_empty_tensor_value_info("y")], constants)
+    results = [helper.make_empty_tensor_value_info(name) for name in outputs]
+    graph = helper.make_graph(nodes, "foreign", declared, results, constants)
     imports = [helper.make_opsetid(*one) for one in opsets.items()]
     model = helper.make_model(graph, opset_imports=imports, ir_version=_IR_VERSION)
     return base64.b64encode(model.SerializeToString()).decode()
@@ -141,7 +163,8 @@ def emit_foreign(
         operands: tensors of the graph.
     """
     tensors = [importer.builder.tensors[name] for name in operands]
-    model = _encoded(nodes, constants, [(one.dtype, one.shape) for one in tensors], {"": OPSET})
+    inputs = {f"x{n}": (one.dtype, one.shape) for n, one in enumerate(tensors)}
+    model = encoded(nodes, constants, inputs, ["y"], {"": OPSET})
     found = run_foreign(model, [np.zeros(one.shape, one.dtype) for one in tensors])
     operator = Foreign(title=title, model=model, sizes=found.shape, dtype=found.dtype.name)
     importer.emit(node, operator, operands, output, dtype=found.dtype.name)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -12,9 +13,12 @@ from accel.formats.onnx_foreign import import_foreign, obstacle
 from accel.formats.onnx_importer import Importer
 from accel.formats.onnx_operator_rules import RULES
 from accel.formats.onnx_tables import with_runtime_tables
+from accel.formats.onnx_tail import has_open_shape, tail_of
 from accel.graph.constant_folding import fold_constants
 from accel.graph.equal_quantizes import merge_equal_quantizes
+from accel.graph.foreign_operator import OpenShapeError
 from accel.graph.graph import Graph
+from accel.graph.graph_tail import Tail
 from accel.graph.graph_tensor import Tensor
 from accel.graph.integer_sums import sum_integers
 from accel.graph.qdq_regions import match_regions
@@ -57,10 +61,11 @@ def import_model(content: bytes, *, folder: Path | None = None, batch: int | Non
 
 def import_file(file: File, *, batch: int | None = None, shapes: Shapes | None = None) -> Graph:
     """Import a model that :func:`~accel.formats.onnx_file.read_file` has read."""
-    graph = _as_written(file, batch, shapes or {})
+    graph, tail = _as_written(file, batch, shapes or {})
     opaque = {output for node in file.nodes if _is_opaque(node) for output in node.outputs}
     matched = match_regions(merge_equal_quantizes(graph), opaque)
-    return with_runtime_tables(cancel_transposes(fold_constants(sum_integers(matched))))
+    graph = with_runtime_tables(cancel_transposes(fold_constants(sum_integers(matched))))
+    return graph if tail is None else replace(graph, tail=tail)
 
 
 def _is_opaque(node: FileNode) -> bool:
@@ -74,15 +79,38 @@ def _is_opaque(node: FileNode) -> bool:
     )
 
 
-def _as_written(file: File, batch: int | None, shapes: Shapes) -> Graph:
-    """Import node by node. A QDQ model becomes float operators between Quantize and Dequantize."""
+def _as_written(file: File, batch: int | None, shapes: Shapes) -> tuple[Graph, Tail | None]:
+    """Import node by node, up to those whose shapes depend on values. A QDQ model becomes float operators between Quantize and Dequantize."""
     _check_operators(file.nodes, set(RULES))
     importer = Importer(file)
     for one, sizes in zip(file.inputs, _sizes(file.inputs, batch, shapes), strict=True):
         importer.builder.input(Tensor(name=one.name, shape=sizes, dtype=one.dtype))
+    tail: list[FileNode] = []
+    behind: set[str] = set()
+    """Results of the tail."""
     for node in _in_order(file):
-        importer.take(node, RULES, import_foreign)
-    return importer.graph()
+        if behind.isdisjoint(node.reads) and not has_open_shape(importer, node):
+            try:
+                importer.take(node, RULES, import_foreign)
+                continue
+            except OpenShapeError:
+                pass
+        tail.append(node)
+        behind.update(filter(None, node.outputs))
+    if behind.isdisjoint(file.outputs):
+        return importer.graph(), None
+    found, needed = tail_of(importer, _needed(tail, file.outputs))
+    return importer.graph(needed), found
+
+
+def _needed(nodes: Sequence[FileNode], outputs: Iterable[str]) -> list[FileNode]:
+    """Return the nodes on which outputs depend."""
+    wanted, found = set(outputs), list[FileNode]()
+    for node in reversed(nodes):
+        if not wanted.isdisjoint(node.outputs):
+            found.insert(0, node)
+            wanted.update(node.reads)
+    return found
 
 
 def _sizes(inputs: Sequence[FileInput], batch: int | None, shapes: Shapes) -> list[tuple[int, ...]]:

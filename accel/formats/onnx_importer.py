@@ -11,6 +11,7 @@ from accel.formats.onnx_constant_folding import fold
 from accel.formats.onnx_file import File, FileNode
 from accel.formats.onnx_schemas import check_node
 from accel.graph.elementwise_operators import Dequantize
+from accel.graph.foreign_operator import OpenShapeError
 from accel.graph.graph import Graph
 from accel.graph.graph_builder import Builder
 from accel.graph.graph_operator import Operator
@@ -53,6 +54,8 @@ class Importer:
             if not self._fold(node):
                 rule = None if self._has_foreign_dtype(node) else rules.get((node.domain, node.kind))
                 self._import(node, rule, other)
+        except OpenShapeError:
+            raise
         except GraphError as error:
             message = str(error)
             is_named = message.startswith("node ")
@@ -70,6 +73,8 @@ class Importer:
                 raise  # ONNX Runtime accepts scales that are not positive
             try:
                 other(self, node)
+            except OpenShapeError:
+                raise
             except GraphError:
                 raise error from None
 
@@ -97,12 +102,16 @@ class Importer:
         """Return the tensors that a node reads or that the model returns."""
         return self._used
 
-    def graph(self) -> Graph:
-        """Return the imported graph."""
+    def graph(self, outputs: Sequence[str] = ()) -> Graph:
+        """Return the imported graph.
+
+        Args:
+            outputs: tensors to return instead of the model's outputs.
+        """
         if not self.file.outputs:
             raise GraphError("the model has no outputs; there is nothing to compute")
         names = []
-        for name in self.file.outputs:
+        for name in outputs or self.file.outputs:
             if name not in self.aliases and name not in self.builder.tensors and name not in self.arrays:
                 raise GraphError(f"output {name!r} has no producer; a node must compute it")
             held = self.operand(name)

@@ -17,6 +17,10 @@ _SESSIONS = 256
 """Number of ONNX Runtime sessions that are kept open."""
 
 
+class OpenShapeError(GraphError):
+    """A node's result has a shape that only a run knows."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Foreign(Operator):
     """One output of a node of an ONNX model, computed by ONNX Runtime.
@@ -69,19 +73,22 @@ def run_foreign(model: str, arrays: Sequence[Array]) -> Array:
     Raises:
         GraphError: ONNX Runtime is not installed or refuses the model or the values.
     """
-    session = _session(model)
+    session = open_session(model)
     feeds = {f"x{n}": one if one.flags.c_contiguous else one.copy() for n, one in enumerate(arrays)}
     try:
         (found,) = session.run(None, feeds)
     except Exception as error:
         raise GraphError(f"ONNX Runtime refuses: {' '.join(str(error).split())}") from None
-    if not isinstance(found, np.ndarray) or found.nbytes > MAX_TENSOR_BYTES:
-        raise GraphError(f"its output is not a tensor of at most {MAX_TENSOR_BYTES} bytes")
+    if not isinstance(found, np.ndarray):
+        raise OpenShapeError("its output is not a tensor")
+    if found.nbytes > MAX_TENSOR_BYTES:
+        raise GraphError(f"its output takes {found.nbytes} bytes; it may take {MAX_TENSOR_BYTES}")
     return found
 
 
 @lru_cache(maxsize=_SESSIONS)
-def _session(model: str) -> Any:
+def open_session(model: str) -> Any:
+    """Return a session for a model in base64."""
     try:
         import onnxruntime  # noqa: PLC0415  # an extra
     except ImportError:

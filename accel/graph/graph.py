@@ -8,6 +8,7 @@ import numpy as np
 
 from accel.base.errors import GraphError, nearest
 from accel.graph.graph_operator import Operator
+from accel.graph.graph_tail import Tail
 from accel.graph.graph_tensor import Array, Tensor
 
 MAX_NODES = 100_000
@@ -32,6 +33,7 @@ class Graph:
 
     Attributes:
         constants: C-contiguous arrays, in the tensor's shape and dtype.
+        tail: what ONNX Runtime computes of the outputs, or None.
     """
 
     name: str
@@ -40,10 +42,16 @@ class Graph:
     nodes: tuple[Node, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    tail: Tail | None = None
     producers: Mapping[str, Node] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "producers", {node.output: node for node in self.nodes})
+
+    @property
+    def result_names(self) -> tuple[str, ...]:
+        """The outputs of the network, with those of the tail."""
+        return self.outputs if self.tail is None else self.tail.outputs
 
     def operands(self, node: Node) -> list[Tensor]:
         return [self.tensors[name] for name in node.inputs]

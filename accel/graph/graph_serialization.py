@@ -2,7 +2,7 @@
 
 import reprlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields, replace
 from typing import Any, TypeVar
 
 from accel.base.errors import GraphError
@@ -15,6 +15,7 @@ from accel.graph import (
 )
 from accel.graph.graph import Graph, Node, build_graph
 from accel.graph.graph_operator import Operator
+from accel.graph.graph_tail import Tail
 from accel.graph.graph_tensor import Array, Quantization, Tensor
 from accel.graph.window_geometry import Windows
 
@@ -41,13 +42,14 @@ OPERATORS: Mapping[str, type[Operator]] = {
 """Operators by the names of their classes, which files contain."""
 
 
-LATER_ATTRIBUTES: Sequence[tuple[str, Any]] = (("in_float32", False), ("entries", []))
+LATER_ATTRIBUTES: Sequence[tuple[str, Any]] = (("in_float32", False), ("entries", []), ("multiplications", 0))
 """Attributes that older releases do not know, with the values for which they are omitted from files."""
 
 
 def graph_to_data(graph: Graph) -> dict[str, Any]:
     """Return a graph as plain data."""
-    return {
+    tail = {} if graph.tail is None else {"tail": asdict(graph.tail)}
+    return tail | {
         "name": graph.name,
         "tensors": [_tensor_to_data(one) for one in graph.tensors.values()],
         "constants": list(graph.constants),
@@ -76,7 +78,7 @@ def graph_from_data(data: object, read: Callable[[Tensor], Array]) -> Graph:
 
 def _graph(data: Any, read: Callable[[Tensor], Array]) -> Graph:
     tensors = {one.name: one for one in map(_tensor, _list(data["tensors"]))}
-    return build_graph(
+    graph = build_graph(
         _text(data["name"]),
         tensors.values(),
         {name: read(tensors[name]) for name in _texts(data["constants"])},
@@ -84,6 +86,19 @@ def _graph(data: Any, read: Callable[[Tensor], Array]) -> Graph:
         _texts(data["inputs"]),
         _texts(data["outputs"]),
     )
+    return replace(graph, tail=_tail(data["tail"], graph)) if "tail" in data else graph
+
+
+def _tail(data: Any, graph: Graph) -> Tail:
+    tail = Tail(
+        model=_text(data["model"]),
+        inputs=tuple(_texts(data["inputs"])),
+        outputs=tuple(_texts(data["outputs"])),
+    )
+    for name in tail.inputs:
+        if name not in {*graph.inputs, *graph.outputs}:
+            raise GraphError(f"the graph's tail reads {name!r}, which is neither an input nor an output")
+    return tail
 
 
 def _tensor_to_data(tensor: Tensor) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -223,14 +224,12 @@ class NetworkResult:
         ]
         return html_summary("NetworkResult", rows, bars)
 
-    @property
+    @cached_property
     def outputs(self) -> dict[str, Array]:
-        """The graph's outputs by name."""
-        constants = self.graph.constants
-        return {
-            name: self.tensors[name] if name in self.tensors else constants[name]
-            for name in self.graph.outputs
-        }
+        """The network's outputs by name."""
+        values = {**self.graph.constants, **self.tensors}
+        tail = self.graph.tail
+        return {name: values[name] for name in self.graph.outputs} if tail is None else tail.run(values)
 
     @property
     def wrong(self) -> int | None:

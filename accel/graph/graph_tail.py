@@ -1,0 +1,49 @@
+"""The end of a network whose shapes depend on values, for example a NonMaxSuppression."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from accel.base.errors import GraphError
+from accel.graph.foreign_operator import open_session
+from accel.graph.graph_tensor import Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tail:
+    """Nodes behind the graph, which ONNX Runtime computes after each run.
+
+    For example, a detector's graph returns boxes and scores, and its tail the boxes that are kept.
+
+    Attributes:
+        kinds: operators of the nodes.
+        model: an ONNX model in base64.
+        inputs: outputs or inputs of the graph that the model reads, under these names.
+        outputs: outputs of the whole network. The model computes those that the graph does not.
+    """
+
+    kinds: tuple[str, ...]
+    model: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    def run(self, tensors: Mapping[str, Array]) -> dict[str, Array]:
+        """Return all outputs of the network.
+
+        Args:
+            tensors: inputs and outputs of the graph.
+
+        Raises:
+            GraphError: ONNX Runtime is not installed or refuses the model or the values.
+        """
+        session = open_session(self.model)
+        names = [one.name for one in session.get_outputs()]
+        feeds = {
+            name: np.ascontiguousarray(tensors[name]).reshape(tensors[name].shape) for name in self.inputs
+        }
+        try:
+            found = dict(zip(names, session.run(names, feeds), strict=True))
+        except Exception as error:
+            raise GraphError(f"ONNX Runtime refuses: {' '.join(str(error).split())}") from None
+        return {name: found[name] if name in found else tensors[name] for name in self.outputs}
