@@ -80,7 +80,10 @@ def _is_opaque(node: FileNode) -> bool:
 
 
 def _as_written(file: File, batch: int | None, shapes: Shapes) -> tuple[Graph, Tail | None]:
-    """Import node by node, up to those whose shapes depend on values. A QDQ model becomes float operators between Quantize and Dequantize."""
+    """Import node by node, up to nodes whose shapes depend on values.
+
+    A QDQ model becomes float operators between Quantize and Dequantize.
+    """
     _check_operators(file.nodes, set(RULES))
     importer = Importer(file)
     for one, sizes in zip(file.inputs, _sizes(file.inputs, batch, shapes), strict=True):

@@ -61,7 +61,8 @@ def tail_of(importer: Importer, nodes: Sequence[FileNode]) -> tuple[Tail, list[s
     open_session(model)
     if not tensors:
         raise GraphError("all of the model's shapes depend on values; there is nothing to compile")
-    tail = Tail(model=model, inputs=tuple(tensors), outputs=importer.file.outputs)
+    kinds = tuple(dict.fromkeys(node.title for node in nodes))
+    tail = Tail(kinds=kinds, model=model, inputs=tuple(tensors), outputs=importer.file.outputs)
     needed = [name for name in importer.file.outputs if name not in made]
     needed += [name for name in tensors if name not in importer.builder.inputs and name not in needed]
     return tail, needed

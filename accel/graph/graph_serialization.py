@@ -91,6 +91,7 @@ def _graph(data: Any, read: Callable[[Tensor], Array]) -> Graph:
 
 def _tail(data: Any, graph: Graph) -> Tail:
     tail = Tail(
+        kinds=tuple(_texts(data["kinds"])),
         model=_text(data["model"]),
         inputs=tuple(_texts(data["inputs"])),
         outputs=tuple(_texts(data["outputs"])),

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from accel.base.errors import GraphError
 from accel.graph.foreign_operator import open_session
 from accel.graph.graph_tensor import Array
@@ -39,9 +37,7 @@ class Tail:
         """
         session = open_session(self.model)
         names = [one.name for one in session.get_outputs()]
-        feeds = {
-            name: np.ascontiguousarray(tensors[name]).reshape(tensors[name].shape) for name in self.inputs
-        }
+        feeds = {name: tensors[name].copy(order="C") for name in self.inputs}
         try:
             found = dict(zip(names, session.run(names, feeds), strict=True))
         except Exception as error:
