@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from accel.network.network_file import load_network, save_network
     from accel.network.network_program import NetworkProgram
     from accel.network.network_result import NetworkResult
+    from accel.network.network_session import NetworkSession
     from accel.proof.token_check import TokenReport
     from accel.run.build_program import build
     from accel.run.machine_advice import advise
@@ -78,6 +79,7 @@ __all__ = [
     "Network",
     "NetworkProgram",
     "NetworkResult",
+    "NetworkSession",
     "Program",
     "ProgramError",
     "ProgramFault",
@@ -153,6 +155,7 @@ _NAMES = {
     "accel.network.network": ("Network", "load_onnx", "load_tflite"),
     "accel.network.network_program": ("NetworkProgram",),
     "accel.network.network_result": ("NetworkResult",),
+    "accel.network.network_session": ("NetworkSession",),
     "accel.proof.token_check": ("TokenReport",),
     "accel.run.build_program": ("build",),
     "accel.run.machine_advice": ("advise",),

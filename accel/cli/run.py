@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from accel.base.atomic_files import check_targets, write_atomically
-from accel.base.errors import HardwareError, ProgramFault, ShapeError, nearest
+from accel.base.errors import AccelError, HardwareError, ProgramFault, ShapeError, nearest
 from accel.cli.npy_files import array_file, input_files, output_files, read_arrays
 from accel.cli.picture_options import Pictures, new_waves, picture_options, written_at
 from accel.cli.run_request import RunRequest
@@ -52,6 +52,14 @@ if TYPE_CHECKING:
 @shape_option
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Value for an input tensor.")
 @click.option("--output", "outputs", multiple=True, metavar="NAME=FILE.npy", help="Where to write an output.")
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    metavar="OUTPUT=INPUT",
+    help="Run a network once for each sample, and make this output the next run's input. Other inputs and "
+    "outputs have an axis of samples in front.",
+)
 @backend_option("sim", "The backend.")
 @engine_option("The engine that simulates the hardware (backend rtl).")
 @click.option(
@@ -96,6 +104,7 @@ def run(**options: Any) -> int:
       accel run gemm.accel --advise --report report.html
       accel run model.onnx --config gemm8x8-int8 --report net.html
       accel run net.accel --input image=picture.npy --output scores=scores.npy --report net.html
+      accel run vad.accel --input sound=pieces.npy --state h_out=h --output speech=speech.npy
     """
     request = RunRequest(**options)
     request.check()
@@ -103,6 +112,8 @@ def run(**options: Any) -> int:
         from accel.cli.run_network import run_network  # noqa: PLC0415  # slow to import
 
         return run_network(request)
+    if request.states:
+        raise AccelError(f"--state is given, and {str(request.file)!r} holds a program; it is for networks")
     return _run_program(request)
 
 

@@ -12,6 +12,7 @@ from accel.cli.adaptive_table import Column, adaptive_table
 from accel.cli.npy_files import array_file, input_files, output_files, read_arrays
 from accel.cli.picture_options import STDOUT, Pictures, new_waves, written_at
 from accel.cli.run_request import RunRequest
+from accel.cli.run_samples import run_samples
 from accel.cli.shared_options import (
     busy,
     critical_json,
@@ -55,6 +56,8 @@ def run_network(request: RunRequest) -> int:
         NetworkReport.check_backend(request.backend)
         NetworkReport.check_path(request.report)
     program = _network_program(request)
+    if request.states:
+        return run_samples(request, program)
     graph = program.graph
     sources, targets = (
         input_files(request.inputs, graph.inputs),

@@ -23,6 +23,7 @@ class RunRequest:
     shapes: tuple[str, ...] = ()
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    states: tuple[str, ...] = ()
     backend: str
     engine: str | None
     wave: Path | None

@@ -1,0 +1,121 @@
+"""``accel run --state``: a network that takes several samples one after another."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from accel.base.atomic_files import check_targets, write_atomically
+from accel.base.errors import AccelError, ShapeError, nearest
+from accel.cli.npy_files import array_file, input_files, output_files, read_arrays
+from accel.cli.run_request import RunRequest
+from accel.cli.shared_options import busy, figures_table, named_values, print_json, show
+from accel.cli.stdout import wrote
+from accel.graph.graph_tensor import Array
+from accel.network.network_program import NetworkProgram
+from accel.network.network_result import NetworkResult
+from accel.network.network_session import NetworkSession
+from accel.run.result import SCHEMA_VERSION
+
+_DEFAULT_SAMPLES = 1
+"""Runs if no input is given."""
+
+
+def run_samples(request: RunRequest, program: NetworkProgram) -> int:
+    """Run a network once for each sample, and return the exit code.
+
+    Each input file has one more axis than the input, in front: samples. Outputs are stacked alike. An input
+    with state takes its first value from a file without this axis, or starts at 0.
+
+    Raises:
+        AccelError: an option does not go with ``--state``, or a name or a shape does not fit.
+    """
+    _check(request)
+    graph = program.graph
+    pairs = named_values("--state", request.states, "OUTPUT=INPUT, as h_out=h", graph.result_names)
+    session = NetworkSession(program, pairs)
+    sources = input_files(request.inputs, graph.inputs)
+    targets = output_files(request.outputs, graph.result_names)
+    for what, names, known in (("input", sources, graph.inputs), ("output", targets, graph.result_names)):
+        for name in names:
+            if name not in known:
+                raise ShapeError(f"{name!r} is not an {what} of the network; {nearest(name, known)}")
+    check_targets({f"--output {name}": path for name, path in targets.items()}, {"FILE": request.file})
+    arrays = read_arrays(sources)
+    session.reset({name: arrays.pop(name) for name in pairs.values() if name in arrays})
+    count = _count(arrays)
+    results: list[NetworkResult] = []
+    with busy("running") as note:
+        for at in range(count):
+            note(f"sample {at + 1} of {count}")
+            given = {name: values[at] for name, values in arrays.items()}
+            missing = program.random_inputs(request.seed + at)
+            names = [name for name in graph.inputs if name not in session.state]
+            inputs = {name: given[name] if name in given else missing[name] for name in names}
+            results.append(
+                session.run(inputs, seed=request.seed, check=not request.no_check, **request.run_options)
+            )
+    for name, path in targets.items():
+        write_atomically(path, array_file(_stacked(name, results)))
+    return _report(request, results, targets)
+
+
+def _check(request: RunRequest) -> None:
+    others = {
+        "--report": request.report,
+        "--timeline": request.timeline,
+        "--trace": request.trace,
+        "--save": request.save,
+        "--wave": request.wave,
+        "--advise": request.advise,
+    }
+    for option, value in others.items():
+        if value:
+            raise AccelError(
+                f"{option} is given with --state, which makes several runs; leave one of them out"
+            )
+
+
+def _count(arrays: Mapping[str, Array]) -> int:
+    """Return the number of samples, which all inputs must have."""
+    for name, values in arrays.items():
+        if not values.ndim:
+            raise ShapeError(f"input {name!r} is a single number; with --state its first axis counts samples")
+    counts = {name: len(values) for name, values in arrays.items()}
+    if len(set(counts.values())) > 1:
+        listed = ", ".join(f"{count} of {name!r}" for name, count in counts.items())
+        raise ShapeError(f"there are samples for {listed}; the numbers must be equal")
+    return next(iter(counts.values()), _DEFAULT_SAMPLES)
+
+
+def _stacked(name: str, results: list[NetworkResult]) -> Array:
+    arrays = [result.outputs[name] for result in results]
+    if len({one.shape for one in arrays}) > 1:
+        raise ShapeError(f"output {name!r} has another shape in each run; it cannot be written as one array")
+    return np.stack(arrays)
+
+
+def _report(request: RunRequest, results: list[NetworkResult], targets: Mapping[str, Path]) -> int:
+    cycles = [result.cycles for result in results if result.cycles is not None]
+    wrong = None if request.no_check else sum(result.wrong or 0 for result in results)
+    figures: dict[str, Any] = {
+        "schema_version": SCHEMA_VERSION,
+        "config": results[0].config.label if results else None,
+        "backend": request.backend,
+        "samples": len(results),
+        "cycles": cycles or None,
+        "mismatches": wrong,
+    }
+    if request.as_json:
+        print_json(figures)
+        return 1 if wrong else 0
+    rows = [("samples", f"{len(results):,}")]
+    if cycles:
+        rows.append(("cycles", f"{sum(cycles):,}, {min(cycles):,} to {max(cycles):,} for a sample"))
+    rows.append(("mismatches", "not compared" if wrong is None else f"{wrong:,}"))
+    show(figures_table(rows))
+    wrote(*targets.values())
+    for result in results:
+        result.raise_if_wrong()
+    return 0
