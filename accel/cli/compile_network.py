@@ -188,8 +188,13 @@ def _compiled_rows(program: NetworkProgram) -> list[tuple[str, str]]:
         ("activations", f"{activations:,} bytes; no plan needs less than {bound:,}"),
         ("fusion saves", f"{total_savings(program.choices)}, predicted"),
         ("compiled in", f"{program.compile_seconds or 0:.2f} s"),
-        *([("hint", QUANTIZE_HINT)] if multiplies_float32(program.graph, program.parts) else []),
+        *([("hint", QUANTIZE_HINT)] if _is_float(program) else []),
     ]
+
+
+def _is_float(program: NetworkProgram) -> bool:
+    """Return whether quantization would bring work to the machine."""
+    return not program.chains or multiplies_float32(program.graph, program.parts)
 
 
 def _cut_rows(program: NetworkProgram) -> list[tuple[str, str]]:

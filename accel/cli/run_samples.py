@@ -49,10 +49,10 @@ def run_samples(request: RunRequest, program: NetworkProgram) -> int:
     with busy("running") as note:
         for at in range(count):
             note(f"sample {at + 1} of {count}")
-            given = {name: values[at] for name, values in arrays.items()}
+            given = {name: np.asarray(values[at]) for name, values in arrays.items()}
             missing = program.random_inputs(request.seed + at)
-            names = [name for name in graph.inputs if name not in session.state]
-            inputs = {name: given[name] if name in given else missing[name] for name in names}
+            free = [name for name in graph.inputs if name not in session.state]
+            inputs = {name: given[name] if name in given else missing[name] for name in free}
             results.append(
                 session.run(inputs, seed=request.seed, check=not request.no_check, **request.run_options)
             )
