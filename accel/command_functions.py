@@ -1,7 +1,7 @@
 """Functions with the names of commands: ``accel.check`` does what ``accel check`` does, and so on."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -114,12 +114,14 @@ def quantize(
     *,
     activations: Literal["int8", "uint8"] = "int8",
     method: Literal["minmax", "entropy", "percentile"] = "minmax",
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    per_layer: bool = False,
 ) -> "QuantizedModel":
     """Quantize a float ONNX network, and measure the error.
 
     Args:
         path: the ONNX file.
-        data, activations, method: see :func:`accel.formats.quantize_onnx.quantize_onnx`.
+        data, activations, method, shapes, per_layer: see :func:`accel.formats.quantize_onnx.quantize_onnx`.
 
     Returns:
         The quantized model: ``content`` are the bytes of its file.
@@ -129,7 +131,9 @@ def quantize(
     """
     from accel.formats.quantize_onnx import quantize_onnx  # noqa: PLC0415
 
-    return quantize_onnx(path, data, activations=activations, method=method)
+    return quantize_onnx(
+        path, data, activations=activations, method=method, shapes=shapes, per_layer=per_layer
+    )
 
 
 def package(

@@ -9,11 +9,27 @@ import click
 from rich.table import Table
 
 from accel.base.atomic_files import check_targets, write_atomically
+from accel.base.errors import AccelError
 from accel.cli.npy_files import read_archive
-from accel.cli.shared_options import busy, figures_table, json_option, print_json, show
+from accel.cli.shared_options import (
+    busy,
+    figures_table,
+    json_option,
+    parse_shapes,
+    print_json,
+    shape_option,
+    show,
+)
 from accel.cli.stdout import wrote
-from accel.formats.quantize_onnx import METHODS, TYPES, OutputError, QuantizedModel, quantize_onnx
+from accel.formats.calibration_data import read_folder
+from accel.formats.onnx_file import read_file
+from accel.formats.onnx_import import with_shapes
+from accel.formats.quantization_error import OutputError
+from accel.formats.quantize_onnx import METHODS, TYPES, QuantizedModel, quantize_onnx
 from accel.run.result import SCHEMA_VERSION
+
+_SHOWN_LAYERS = 10
+"""Tensors in the table of ``--per-layer``."""
 
 
 @click.command()
@@ -21,11 +37,15 @@ from accel.run.result import SCHEMA_VERSION
 @click.option(
     "--calibrate",
     "data",
-    metavar="DATA.npz",
+    metavar="DATA.npz|FOLDER",
     required=True,
     type=click.Path(path_type=Path),
-    help="Samples by input name, stacked along the first axis.",
+    help="Samples by input name, stacked along the first axis or along one more in front, or a folder of "
+    "pictures or .npy files.",
 )
+@shape_option
+@click.option("--mean", metavar="R,G,B", help="Subtract from pictures divided by 255.  [default: 0]")
+@click.option("--std", metavar="R,G,B", help="Divide pictures by this, after --mean.  [default: 1]")
 @click.option(
     "--activations",
     type=click.Choice(TYPES),
@@ -43,8 +63,20 @@ from accel.run.result import SCHEMA_VERSION
 @click.option(
     "-o", "--output", required=True, type=click.Path(path_type=Path), help="The quantized model's file."
 )
+@click.option("--per-layer", is_flag=True, help="Show the tensors that quantization changes most.")
 @json_option
-def quantize(model: Path, data: Path, activations: Any, method: Any, output: Path, as_json: bool) -> int:
+def quantize(
+    model: Path,
+    data: Path,
+    shapes: tuple[str, ...],
+    mean: str | None,
+    std: str | None,
+    activations: Any,
+    method: Any,
+    output: Path,
+    per_layer: bool,
+    as_json: bool,
+) -> int:
     """Quantize a float network, and measure the error.
 
     Uses ONNX Runtime's static quantization (extra onnx) with settings for machines with post=1: weights are
@@ -56,21 +88,40 @@ def quantize(model: Path, data: Path, activations: Any, method: Any, output: Pat
     \b
     Example:
       accel quantize float.onnx --calibrate pictures.npz -o int8.onnx
+      accel quantize float.onnx --calibrate photos/ --mean 0.5 --std 0.25 --per-layer -o int8.onnx
       accel compile onnx int8.onnx -o net.accel
     """
     check_targets({"-o": output}, {"MODEL.onnx": model, "--calibrate": data})
+    sizes = parse_shapes(shapes)
+    normalization = [_numbers(name, text) for name, text in (("--mean", mean), ("--std", std))]
     with busy("quantizing"):
+        if data.is_dir():
+            samples = read_folder(data, with_shapes(read_file(model).inputs, sizes), *normalization)
+        else:
+            samples = read_archive("--calibrate", data)
         found = quantize_onnx(
-            model, read_archive("--calibrate", data), activations=activations, method=method
+            model, samples, activations=activations, method=method, shapes=sizes, per_layer=per_layer
         )
     write_atomically(output, found.content)
     if as_json:
         print_json(_as_data(found, output))
         return 0
-    show(_table(found.errors))
+    show(_table("output", found.errors))
+    if per_layer:
+        show(_table("tensor", found.layers[:_SHOWN_LAYERS]))
     show(figures_table(_rows(found)))
     wrote(output)
     return 0
+
+
+def _numbers(option: str, text: str | None) -> list[float]:
+    try:
+        found = [] if text is None else [float(one) for one in text.split(",")]
+    except ValueError:
+        raise AccelError(f"{option} is {text!r}; it must be numbers, as 0.5 or 0.485,0.456,0.406") from None
+    if not all(map(math.isfinite, found)) or (option == "--std" and 0 in found):
+        raise AccelError(f"{option} is {text!r}; it must be finite numbers, and not 0 to divide by")
+    return found
 
 
 def _as_data(found: QuantizedModel, output: Path) -> dict[str, Any]:
@@ -80,15 +131,19 @@ def _as_data(found: QuantizedModel, output: Path) -> dict[str, Any]:
         "samples": found.samples,
         "macs": found.macs,
         "float_macs": found.float_macs,
-        "outputs": [
-            asdict(one) | {"snr": one.snr if math.isfinite(one.snr) else None} for one in found.errors
-        ],
+        "per_channel": found.per_channel,
+        "outputs": [_error_as_data(one) for one in found.errors],
+        "layers": [_error_as_data(one) for one in found.layers],
     }
 
 
-def _table(errors: tuple[OutputError, ...]) -> Table:
+def _error_as_data(one: OutputError) -> dict[str, Any]:
+    return asdict(one) | {"snr": one.snr if math.isfinite(one.snr) else None}
+
+
+def _table(what: str, errors: tuple[OutputError, ...]) -> Table:
     table = Table(box=None, pad_edge=False)
-    table.add_column("output")
+    table.add_column(what)
     for heading in ("values", "largest error", "mean error", "SNR", "same winner"):
         table.add_column(heading, justify="right")
     for one in errors:
@@ -106,5 +161,6 @@ def _table(errors: tuple[OutputError, ...]) -> Table:
 def _rows(found: QuantizedModel) -> list[tuple[str, str]]:
     return [
         ("samples", f"{found.samples:,}"),
+        ("weight scales", "for each output channel" if found.per_channel else "for each tensor"),
         ("MACs", f"{found.macs:,}, {found.float_macs:,} of them in float32"),
     ]

@@ -118,10 +118,7 @@ def _needed(nodes: Sequence[FileNode], outputs: Iterable[str]) -> list[FileNode]
 
 def _sizes(inputs: Sequence[FileInput], batch: int | None, shapes: Shapes) -> list[tuple[int, ...]]:
     """Return the inputs' shapes with open axes filled in."""
-    names = [one.name for one in inputs]
-    for name in shapes:
-        if name not in names:
-            raise ShapeError(f"a shape is given for {name!r}; {nearest(name, names)}")
+    with_shapes(inputs, shapes)
     wanted = None if batch is None else check_integer("the batch", batch, most=MAX_BATCH)
     symbols = {one.sizes[0] for one in inputs if one.sizes and isinstance(one.sizes[0], str)}
     found = []
@@ -149,6 +146,21 @@ def _sizes(inputs: Sequence[FileInput], batch: int | None, shapes: Shapes) -> li
         options = " ".join(f"--shape {name}={text}" for name, text in texts.items())
         raise GraphError(f"inputs have open sizes; give them, with numbers for the names: {options}")
     return found
+
+
+def with_shapes(inputs: Sequence[FileInput], shapes: Shapes) -> list[FileInput]:
+    """Return the inputs with the sizes that are given, and others still open.
+
+    Raises:
+        ShapeError: a name is unknown, or a shape contradicts a fixed size.
+    """
+    names = [one.name for one in inputs]
+    for name in shapes:
+        if name not in names:
+            raise ShapeError(f"a shape is given for {name!r}; {nearest(name, names)}")
+    return [
+        replace(one, sizes=_given(one, shapes[one.name])) if one.name in shapes else one for one in inputs
+    ]
 
 
 def _size_text(size: int | str | None) -> str:

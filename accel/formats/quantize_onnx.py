@@ -2,7 +2,6 @@
 
 import io
 import logging
-import math
 import os
 import tempfile
 import warnings
@@ -12,16 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-
 from accel.base.errors import GraphError, ShapeError, nearest
 from accel.base.optional_extras import not_installed
+from accel.formats.calibration_data import split_samples
 from accel.formats.onnx_export import export_onnx
-from accel.formats.onnx_file import MICROSOFT, File, FileInput, onnx, read_file
-from accel.formats.onnx_import import import_model
+from accel.formats.onnx_file import MICROSOFT, File, onnx, read_file, read_model
+from accel.formats.onnx_import import import_file, with_shapes
 from accel.formats.onnx_runtime import open_onnx_runtime
+from accel.formats.quantization_error import ErrorTally, OutputError
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import Array
+from accel.graph.quantize_values import dequantize
 
 Type = Literal["int8", "uint8"]
 Method = Literal["minmax", "entropy", "percentile"]
@@ -35,31 +35,15 @@ _PER_CHANNEL_OPSET = 13
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutputError:
-    """The error of one output over all samples.
-
-    Attributes:
-        largest, mean: largest and mean absolute difference from the float network.
-        snr: power of the float network's values divided by the power of the differences, in dB, or infinite
-            if nothing differs.
-        agreement: share of rows with the same argmax, for outputs of rank 2, or None for all other
-            outputs.
-    """
-
-    name: str
-    values: int
-    largest: float
-    mean: float
-    snr: float
-    agreement: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
 class QuantizedModel:
     """A quantized network.
 
     Attributes:
         samples: number of calibration runs. The errors are measured on the same runs.
+        per_channel: whether weights have a scale for each output channel. ONNX Runtime cannot do so for
+            some models.
+        errors: of the outputs.
+        layers: of all quantized tensors that operators compute, the worst first, or empty.
         macs, float_macs: nominal MACs of convolutions and matrix products, in total and in float32.
     """
 
@@ -68,6 +52,8 @@ class QuantizedModel:
     macs: int
     float_macs: int
     errors: tuple[OutputError, ...]
+    per_channel: bool = True
+    layers: tuple[OutputError, ...] = ()
 
 
 def quantize_onnx(
@@ -76,6 +62,8 @@ def quantize_onnx(
     *,
     activations: Type = "int8",
     method: Method = "minmax",
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    per_layer: bool = False,
 ) -> QuantizedModel:
     """Quantize a float network statically, with settings for machines with ``post=1``.
 
@@ -85,9 +73,16 @@ def quantize_onnx(
 
     Args:
         path: the ONNX model. External data must lie in the same folder.
-        data: samples by input name, stacked along the first axis, in the input's dtype.
+        data: samples by input name, in the input's dtype, see
+            :func:`~accel.formats.calibration_data.split_samples`.
         method: the calibration method: "minmax" takes all values, "entropy" minimizes the loss of
             information, "percentile" takes the range of 99.999 % of the values.
+        shapes: sizes of inputs with open axes, which the quantized model then has.
+        per_layer: also measure the error of each quantized tensor.
+
+    Raises:
+        GraphError: the model cannot be read, is quantized already, or ONNX Runtime refuses it.
+        ShapeError: samples or shapes do not fit the inputs, or an option is unknown.
     """
     if activations not in TYPES:
         raise ShapeError(f"activations are {activations!r}; {nearest(str(activations), TYPES)}")
@@ -95,21 +90,28 @@ def quantize_onnx(
         raise ShapeError(f"the method is {method!r}; {nearest(str(method), METHODS)}")
     file = read_file(path)
     _check_float(file)
-    samples = _samples(file.inputs, data)
+    inputs = with_shapes(file.inputs, shapes or {})
+    samples = split_samples(inputs, data)
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "float.onnx"), Path(folder, "quantized.onnx")
         with _quiet("ONNX Runtime cannot quantize the model"):
-            plain = _prepared(path, source)
-            _quantize(source, target, samples, activations, method)
-        content = target.read_bytes()
-    batch = next((len(one) for sample in samples[:1] for one in sample.values() if one.ndim), 1)
-    graph = import_model(content, batch=batch)
+            plain = _prepared(path, source, {one.name: one.sizes for one in inputs if shapes})
+            per_channel = _quantize(source, target, samples, activations, method)
+        content, prepared = target.read_bytes(), source.read_bytes()
+    sizes = {name: values.shape for name, values in samples[0].items()}
+    graph = import_file(read_model(content), shapes=sizes)
+    names = {name: name for name in file.outputs if name in graph.tensors}
+    layers: tuple[OutputError, ...] = ()
+    if per_layer:
+        layers = _errors(*_with_tensors(prepared, graph), samples)
     return QuantizedModel(
         content=content,
         samples=len(samples),
         macs=sum(map(graph.macs, graph.nodes)),
         float_macs=sum(graph.macs(node) for node in graph.nodes if _is_float(graph, node.output)),
-        errors=_errors(plain, graph, file.outputs, samples),
+        errors=_errors(plain, graph, names, samples),
+        per_channel=per_channel,
+        layers=tuple(sorted(layers, key=lambda one: one.snr)),
     )
 
 
@@ -122,47 +124,6 @@ def _check_float(file: File) -> None:
         quantized = node.kind in ("QuantizeLinear", "DequantizeLinear", "ConvInteger", "MatMulInteger")
         if quantized or node.kind.startswith("QLinear") or (node.domain, node.kind) == (MICROSOFT, "QGemm"):
             raise GraphError(f"the model is already quantized: node {node.name!r} is a {node.title}")
-
-
-def _samples(inputs: Sequence[FileInput], data: Mapping[str, Array]) -> list[dict[str, Array]]:
-    names = [one.name for one in inputs]
-    for name in data:
-        if name not in names:
-            raise ShapeError(f"the data has {name!r}, which is not an input; {nearest(name, names)}")
-    if not inputs:
-        raise ShapeError("the model has no inputs; calibration needs at least one")
-    found: dict[str, list[Array]] = {}
-    for one in inputs:
-        if one.name not in data:
-            raise ShapeError(f"the data lacks input {one.name!r}; every input needs samples")
-        found[one.name] = _divided(one, np.asarray(data[one.name]))
-    counts = {name: len(parts) for name, parts in found.items()}
-    if len(set(counts.values())) != 1:
-        listed = ", ".join(f"{count} of {name!r}" for name, count in counts.items())
-        raise ShapeError(f"the data has samples for {listed} runs; the numbers must be equal")
-    return [{name: parts[at] for name, parts in found.items()} for at in range(min(counts.values()))]
-
-
-def _divided(one: FileInput, values: Array) -> list[Array]:
-    """Split an input's samples into runs of the model's fixed batch, or of 1."""
-    sizes = ["?" if not isinstance(size, int) else str(size) for size in one.sizes]
-    what = f"the data of input {one.name!r}"
-    if values.dtype != one.dtype:
-        raise ShapeError(f"{what} is {values.dtype}; the model takes {one.dtype}")
-    if values.ndim != len(one.sizes) or any(
-        isinstance(size, int) and size != given
-        for size, given in zip(one.sizes[1:], values.shape[1:], strict=False)
-    ):
-        wanted = ", ".join(["samples", *sizes[1:]])
-        raise ShapeError(f"{what} has shape {values.shape}; it must be ({wanted})")
-    if not values.ndim:
-        raise ShapeError(f"input {one.name!r} is a single number; it must have an axis for samples")
-    batch = one.sizes[0] if isinstance(one.sizes[0], int) else 1
-    if not values.size or not batch or len(values) % batch:
-        raise ShapeError(f"{what} has {len(values)} samples; they must be a multiple of the batch {batch}")
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise ShapeError(f"{what} has values that are not finite")
-    return [np.ascontiguousarray(values[at : at + batch]) for at in range(0, len(values), batch)]
 
 
 @contextmanager
@@ -183,14 +144,27 @@ def _quiet(what: str) -> Iterator[None]:
         logging.disable(disabled)
 
 
-def _prepared(path: str | os.PathLike[str], target: Path) -> bytes:
-    """Write the model with batch normalization folded, and return the original in a recent opset."""
+def _prepared(
+    path: str | os.PathLike[str], target: Path, sizes: Mapping[str, Sequence[int | str | None]]
+) -> bytes:
+    """Write the model with batch normalization folded, and return the original in a recent opset.
+
+    Args:
+        sizes: of inputs whose open axes are fixed.
+    """
     package = onnx()
     try:
         import onnxruntime  # noqa: PLC0415
     except ImportError:
         raise GraphError(not_installed("quantizing needs onnxruntime", "onnx")) from None
     model = package.load(os.fspath(path))
+    for one in model.graph.input:
+        for dim, size in zip(one.type.tensor_type.shape.dim, sizes.get(one.name, ()), strict=False):
+            if isinstance(size, int):
+                dim.dim_value = size
+    if sizes:
+        for one in model.graph.output:
+            one.type.tensor_type.ClearField("shape")
     opset = next((one.version for one in model.opset_import if one.domain in ("", "ai.onnx")), 0)
     if opset < _PER_CHANNEL_OPSET:
         from onnx import version_converter  # noqa: PLC0415
@@ -207,8 +181,12 @@ def _prepared(path: str | os.PathLike[str], target: Path) -> bytes:
 
 def _quantize(
     source: Path, target: Path, samples: Sequence[dict[str, Array]], activations: Type, method: Method
-) -> None:
-    """Run ONNX Runtime's static quantization."""
+) -> bool:
+    """Run ONNX Runtime's static quantization.
+
+    Returns:
+        Whether weights have a scale for each output channel.
+    """
     from onnxruntime import quantization  # noqa: PLC0415
 
     class Samples(quantization.CalibrationDataReader):  # type: ignore[misc, name-defined, unused-ignore]
@@ -226,62 +204,61 @@ def _quantize(
         "entropy": quantization.CalibrationMethod.Entropy,
         "percentile": quantization.CalibrationMethod.Percentile,
     }
-    quantization.quantize_static(
-        str(source),
-        str(target),
-        Samples(),
-        quant_format=quantization.QuantFormat.QDQ,
-        activation_type=types[activations],
-        weight_type=quantization.QuantType.QInt8,
-        per_channel=True,
-        calibrate_method=methods[method],
-    )
 
-
-class _Tally:
-    """Accumulates the differences of one output over all runs."""
-
-    def __init__(self) -> None:
-        self.values = self.rows = self.agreeing = 0
-        self.largest = self.absolute = self.noise = self.signal = 0.0
-        self.has_rows = True
-
-    def add(self, wanted: Array, found: Array) -> None:
-        exact = wanted.astype(np.float64)
-        difference = np.abs(found.astype(np.float64).reshape(exact.shape) - exact)
-        self.values += exact.size
-        self.largest = max(self.largest, float(difference.max(initial=0)))
-        self.absolute += float(difference.sum())
-        self.noise += float((difference**2).sum())
-        self.signal += float((exact**2).sum())
-        self.has_rows = self.has_rows and exact.ndim == 2 and exact.shape[1] > 1
-        if self.has_rows:
-            self.rows += len(exact)
-            self.agreeing += int((exact.argmax(1) == found.reshape(exact.shape).argmax(1)).sum())
-
-    def error(self, name: str) -> OutputError:
-        """Return the error over all runs."""
-        snr = math.inf
-        if self.noise:
-            snr = 10 * math.log10(self.signal / self.noise) if self.signal else -math.inf
-        return OutputError(
-            name=name,
-            values=self.values,
-            largest=self.largest,
-            mean=self.absolute / self.values if self.values else 0.0,
-            snr=snr,
-            agreement=self.agreeing / self.rows if self.has_rows and self.rows else None,
+    def run(*, per_channel: bool) -> None:
+        quantization.quantize_static(
+            str(source),
+            str(target),
+            Samples(),
+            quant_format=quantization.QuantFormat.QDQ,
+            activation_type=types[activations],
+            weight_type=quantization.QuantType.QInt8,
+            per_channel=per_channel,
+            calibrate_method=methods[method],
         )
+
+    try:
+        run(per_channel=True)
+    except Exception:  # where layers share weights
+        run(per_channel=False)
+        return False
+    return True
 
 
 def _errors(
-    plain: bytes, graph: Graph, outputs: Sequence[str], samples: Sequence[dict[str, Array]]
+    plain: bytes, graph: Graph, names: Mapping[str, str], samples: Sequence[dict[str, Array]]
 ) -> tuple[OutputError, ...]:
-    """Compare the float model with the graph's QOperator form, both in ONNX Runtime, for each output."""
-    exact, quantized = open_onnx_runtime(plain), open_onnx_runtime(export_onnx(graph))
-    tallies = {name: _Tally() for name in outputs}
+    """Compare the float model with the graph's QOperator form, both in ONNX Runtime.
+
+    Args:
+        names: for each tensor of the float model the tensor of the graph, which may hold integers.
+    """
+    exact, quantized = open_onnx_runtime(plain), open_onnx_runtime(export_onnx(graph, list(names.values())))
+    tallies = {name: ErrorTally() for name in names}
     for sample in samples:
-        wanted, found = exact(sample, list(outputs)), quantized(sample, list(outputs))
-        for name, tally in tallies.items():
-            tally.add(wanted[name], found[name])
+        wanted, found = exact(sample, list(names)), quantized(sample)
+        for name, held in names.items():
+            tensor, values = graph.tensors[held], found[held]
+            numbers = values if tensor.quantization is None else dequantize(values, tensor)
+            tallies[name].add(wanted[name], numbers)
     return tuple(tally.error(name) for name, tally in tallies.items())
+
+
+def _with_tensors(plain: bytes, graph: Graph) -> tuple[bytes, Graph, dict[str, str]]:
+    """Return the float model with all its tensors as outputs, and the graph's integers of each.
+
+    Returns:
+        The model, the graph, and names as in :func:`_errors`.
+    """
+    package = onnx()
+    model = package.load_from_string(plain)
+    declared = {one.name for one in model.graph.output}
+    names: dict[str, str] = {}
+    for node in model.graph.node:
+        for name in node.output:
+            held = f"{name}_QuantizeLinear_Output"
+            if name and held in graph.producers:
+                names[name] = held
+                if name not in declared:
+                    model.graph.output.append(package.ValueInfoProto(name=name))
+    return model.SerializeToString(), graph, names
