@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError, ShapeError, nearest
@@ -12,12 +13,12 @@ from accel.cli.npy_files import array_file, input_files, output_files, read_arra
 from accel.cli.run_request import RunRequest
 from accel.cli.shared_options import busy, figures_table, named_values, print_json, show
 from accel.cli.stdout import wrote
-from accel.graph.graph_tensor import Array
 from accel.network.network_program import NetworkProgram
 from accel.network.network_result import NetworkResult
 from accel.network.network_session import NetworkSession
 from accel.run.result import SCHEMA_VERSION
 
+_Array = npt.NDArray[Any]
 _DEFAULT_SAMPLES = 1
 """Runs if no input is given."""
 
@@ -77,7 +78,7 @@ def _check(request: RunRequest) -> None:
             )
 
 
-def _count(arrays: Mapping[str, Array]) -> int:
+def _count(arrays: Mapping[str, _Array]) -> int:
     """Return the number of samples, which all inputs must have."""
     for name, values in arrays.items():
         if not values.ndim:
@@ -89,7 +90,7 @@ def _count(arrays: Mapping[str, Array]) -> int:
     return next(iter(counts.values()), _DEFAULT_SAMPLES)
 
 
-def _stacked(name: str, results: list[NetworkResult]) -> Array:
+def _stacked(name: str, results: list[NetworkResult]) -> _Array:
     arrays = [result.outputs[name] for result in results]
     if len({one.shape for one in arrays}) > 1:
         raise ShapeError(f"output {name!r} has another shape in each run; it cannot be written as one array")

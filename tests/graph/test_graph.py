@@ -81,7 +81,12 @@ def test_a_single_scale_is_repeated() -> None:
     [
         ((2, 0), "int8", None, "tensor 't' has the shape (2, 0); sizes must be positive"),
         ((1,) * 9, "int8", None, "tensor 't' has 9 dimensions; there may be 8"),
-        ((2,), "int16", None, "tensor 't' is int16; graphs have float32, int8, uint8, int32, int64, bool, float16, float64"),
+        (
+            (2,),
+            "int16",
+            None,
+            "tensor 't' is int16; graphs have float32, int8, uint8, int32, int64, bool, float16, float64",
+        ),
         (
             (2**29,),
             "int32",
