@@ -5,7 +5,8 @@
 # make lint   format, lint and types
 # make fuzz-programs   damage real programs, COUNT=10000 of them on the simulators and a 20th on the hardware, and
 #             see that errors are clean and the same everywhere; VECTORS as above, JOBS=1 processes
-# make fuzz-networks   random quantized networks, COUNT=2000 of them, against ONNX Runtime, then small networks of
+# make fuzz-networks   random quantized networks, COUNT=2000 of them, against ONNX Runtime, as many with float
+#             operators and operators that only ONNX Runtime has between them, then small networks of
 #             well-known architectures as its quantizer writes them
 # make fuzz   random programs on simulator and hardware for SECONDS=60; what differs is left in fuzz/
 # make prove  prove properties of the hardware for all time
@@ -59,6 +60,7 @@ fuzz-programs: $(VENV)/test
 
 fuzz-networks: $(VENV)/test
 	$(BIN)/python -m tests.formats.campaign $(if $(filter command line,$(origin COUNT)),--count $(COUNT)) $(ARGS)
+	$(BIN)/python -m tests.formats.mixed_networks $(if $(filter command line,$(origin COUNT)),--count $(COUNT)) $(ARGS)
 	$(BIN)/python -m tests.formats.architectures_campaign $(ARGS)
 
 prove: $(VENV)/formal
