@@ -36,6 +36,7 @@ QUANTIZED = {
     "dense": accel.dense(
         2, 50, 12, bias=True, quantized=accel.Quantized(scale=SCALES, output_zero=7, output_dtype="uint8")
     ),
+    "sums": accel.gemm(5, 12, 30, quantized=accel.Quantized(scale=1.0, input_zero=3, output_dtype="int32")),
     "mean": accel.global_avg_pool2d(1, 9, 5, 5, quantized=accel.Quantized(scale=0.04, input_zero=-9)),
     "a residual that the GEMM core adds": accel.gemm(3, 12, 9, bias=True, shift=20, residual=True),
     "shift and residual": accel.gemm(3, 12, 9, bias=True, shift=6, residual=True),

@@ -404,3 +404,62 @@ def test_machines_of_the_first_generation() -> None:
         _ = accel.machine("vta").post
     with pytest.raises(AccelError, match="no scope 'par_buffer'"):
         _ = accel.machine("vta").par_buffer
+
+
+# --- sums --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("machine", SECOND)
+@pytest.mark.parametrize(("dtype", "zero"), [("int8", -5), ("uint8", 77), ("int8", 0)])
+def test_sums_are_stored_as_int32(machine: str, dtype: str, zero: int) -> None:
+    quantized = accel.Quantized(scale=1.0, input_zero=zero, input_dtype=dtype, output_dtype="int32")
+    rng = np.random.default_rng(0)
+    bounds = np.iinfo(dtype)
+    matrix = rng.integers(bounds.min, bounds.max + 1, (13, 40)).astype(dtype)
+    weights = rng.integers(-128, 128, (40, 21)).astype(np.int8)
+    want = (matrix.astype(np.int32) - zero) @ weights.astype(np.int32)
+    program = as_it_is(accel.gemm(13, 21, 40, quantized=quantized), machine)
+    program_is_right(program, {"A": matrix, "B": weights}, want)
+    workload = accel.conv2d(1, 6, 7, 5, 9, 3, padding=1, stride=2, quantized=quantized)
+    picture = rng.integers(bounds.min, bounds.max + 1, (1, 6, 7, 5)).astype(dtype)
+    kernel = rng.integers(-128, 128, (9, 6, 3, 3)).astype(np.int8)
+    inputs = {"data": picture, "weight": kernel}
+    sums = evaluate([workload.output], inputs)["out"]
+    assert sums.dtype == np.int32
+    assert np.abs(sums).max() > 255
+    program_is_right(as_it_is(workload, machine), inputs, sums)
+
+
+def test_sums_have_no_epilogue() -> None:
+    message = (
+        "output_dtype is 'int32', which keeps the sums: scale must be 1 and output_zero 0, without clip and "
+        "residual"
+    )
+    for changed in ({"scale": 0.5}, {"output_zero": 1}, {"clip": (0, 9)}):
+        with refused(ShapeError, message):
+            accel.Quantized(**{"scale": 1.0, "output_dtype": "int32"} | changed)
+    with refused(ShapeError, "output_dtype is 'int32', which keeps the sums; they have no bias"):
+        accel.gemm(2, 3, 4, bias=True, quantized=accel.Quantized(scale=1.0, output_dtype="int32"))
+
+
+@pytest.mark.parametrize("machine", SECOND)
+@pytest.mark.parametrize(("kernel", "stride", "added"), [(2, 2, 0), (3, 2, 1), (4, 2, 0), (2, 3, 0)])
+def test_transposed_convolutions(machine: str, kernel: int, stride: int, added: int) -> None:
+    quantized = accel.Quantized(
+        scale=scales(7), input_zero=131, input_dtype="uint8", output_zero=9, output_dtype="uint8"
+    )
+    workload = accel.conv2d_transpose(
+        1, 10, 5, 4, 7, kernel, stride=stride, output_padding=added, bias=True, quantized=quantized
+    )
+    inputs = any_inputs(workload, 3)
+    want = evaluate([workload.output], inputs)["out"]
+    program_is_right(as_it_is(workload, machine), inputs, want)
+    rows = (5 - 1) * stride + kernel + added
+    columns = (4 - 1) * stride + kernel + added
+    sums = np.zeros((1, 7, rows, columns), np.int64)
+    centered = inputs["data"].astype(np.int64) - 131
+    for y in range(kernel):
+        for x in range(kernel):
+            part = np.einsum("nchw,co->nohw", centered, inputs["weight"][:, :, y, x].astype(np.int64))
+            sums[:, :, y : y + 4 * stride + 1 : stride, x : x + 3 * stride + 1 : stride] += part
+    np.testing.assert_array_equal(finished(sums, inputs, quantized), want)
