@@ -53,18 +53,57 @@ _OPTIONS: dict[str, tuple[str, dict[str, str | tuple[str, str]]]] = {
             "dilations": ("DilationHFactor", "DilationWFactor"),
         },
     ),
+    "DEPTH_TO_SPACE": ("DepthToSpaceOptions", {"block": "BlockSize"}),
     "FULLY_CONNECTED": (
         "FullyConnectedOptions",
         {"activation": "FusedActivationFunction", "format": "WeightsFormat"},
     ),
+    "GATHER": ("GatherOptions", {"axis": "Axis", "batch": "BatchDims"}),
     "LEAKY_RELU": ("LeakyReluOptions", {"alpha": "Alpha"}),
     "MEAN": ("ReducerOptions", {"keep": "KeepDims"}),
+    "MIRROR_PAD": ("MirrorPadOptions", {"mode": "Mode"}),
+    "PACK": ("PackOptions", {"axis": "Axis"}),
+    "RESIZE_BILINEAR": ("ResizeBilinearOptions", {"corners": "AlignCorners", "half": "HalfPixelCenters"}),
+    "RESIZE_NEAREST_NEIGHBOR": (
+        "ResizeNearestNeighborOptions",
+        {"corners": "AlignCorners", "half": "HalfPixelCenters"},
+    ),
+    "SPACE_TO_DEPTH": ("SpaceToDepthOptions", {"block": "BlockSize"}),
+    "STRIDED_SLICE": (
+        "StridedSliceOptions",
+        {
+            "begin": "BeginMask",
+            "end": "EndMask",
+            "ellipsis": "EllipsisMask",
+            "new": "NewAxisMask",
+            "shrink": "ShrinkAxisMask",
+        },
+    ),
+    "TRANSPOSE_CONV": (
+        "TransposeConvOptions",
+        {
+            "activation": "FusedActivationFunction",
+            "padding": "Padding",
+            "strides": ("StrideH", "StrideW"),
+        },
+    ),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": (
+        "UnidirectionalSequenceLSTMOptions",
+        {
+            "lstm": "FusedActivationFunction",
+            "cell": "CellClip",
+            "projection": "ProjClip",
+            "time": "TimeMajor",
+        },
+    ),
+    "UNPACK": ("UnpackOptions", {"axis": "Axis"}),
     "MUL": ("MulOptions", {"activation": "FusedActivationFunction"}),
     "SUB": ("SubOptions", {"activation": "FusedActivationFunction"}),
     "DIV": ("DivOptions", {"activation": "FusedActivationFunction"}),
     "SOFTMAX": ("SoftmaxOptions", {"beta": "Beta"}),
 }
 _OPTIONS["MAX_POOL_2D"] = _OPTIONS["AVERAGE_POOL_2D"]
+_OPTIONS |= dict.fromkeys(("REDUCE_MIN", "REDUCE_PROD", "SUM"), _OPTIONS["MEAN"])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,6 +37,12 @@ _ACTIVATIONS: dict[int, tuple[float | None, float | None]] = {
 """Bounds of fused activations, by their numbers in the schema: none, RELU, RELU_N1_TO_1, RELU6."""
 
 
+_SEVERAL = {"SPLIT", "SPLIT_V", "UNPACK"}
+"""Operators with any number of outputs."""
+_OPTIONAL = {"UNIDIRECTIONAL_SEQUENCE_LSTM"}
+"""Operators that omit some of their inputs."""
+
+
 class TfliteImporter:
     """A graph under construction. Each tensor exists in the layout of the operator that computes it, and in
     the
@@ -51,6 +57,8 @@ class TfliteImporter:
         """Tensors of four axes with channels first, by the file's index."""
         self._plain: dict[int, str] = {}
         """Tensors in the file's layout, by the file's index."""
+        self._computed: dict[int, np.ndarray] = {}
+        """Values of constants that the file computes."""
         for place in file.inputs:
             self._input(place)
 
@@ -81,7 +89,9 @@ class TfliteImporter:
         """
         least, rule = rules[operator.kind]
         try:
-            if len(operator.outputs) != 1 or len(operator.inputs) < least or -1 in operator.inputs[:least]:
+            has_outputs = len(operator.outputs) == 1 or (operator.kind in _SEVERAL and operator.outputs)
+            omits = operator.kind not in _OPTIONAL and -1 in operator.inputs[:least]
+            if not has_outputs or len(operator.inputs) < least or omits:
                 raise GraphError(f"{operator.kind} has the inputs {operator.inputs}; it needs {least}")
             rule(self, operator)
         except GraphError as error:
@@ -108,9 +118,15 @@ class TfliteImporter:
     def constant(self, place: int) -> np.ndarray:
         """Return a constant's values."""
         values = self.file.tensors[place].values
+        values = self._computed.get(place) if values is None else values
         if values is None:
             raise GraphError(f"tensor {self.file.tensors[place].name!r} must be a constant")
         return values
+
+    def add_constant(self, place: int, values: np.ndarray) -> None:
+        """Make an operator's result a constant."""
+        self._plain[place] = self.builder.constant(self.file.tensors[place].name, values)
+        self._computed[place] = values
 
     def plain(self, place: int) -> str:
         """Return the name of a tensor in the file's layout."""

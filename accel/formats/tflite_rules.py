@@ -1,7 +1,6 @@
 """The rules that import TensorFlow Lite's operators."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
@@ -9,6 +8,7 @@ from accel.base.errors import GraphError
 from accel.formats.onnx_constant_folding import axis_of, integers
 from accel.formats.tflite_file import FileOperator
 from accel.formats.tflite_importer import FIRST, TfliteImporter, clip_of
+from accel.formats.tflite_registry import rule
 from accel.graph.axis_maxima import maximum_operators
 from accel.graph.elementwise_operators import (
     Add,
@@ -26,24 +26,11 @@ from accel.graph.graph_operator import Operator
 from accel.graph.graph_tensor import Shape
 from accel.graph.movement_operators import Concat, Pad, Reshape, Transpose
 from accel.graph.pooling_operators import AveragePool, GlobalAveragePool, MaxPool
-from accel.graph.product_operators import Conv, MatMul
+from accel.graph.product_operators import Conv, ConvTranspose, MatMul
 from accel.graph.window_geometry import Windows
 
 _SAME, _VALID = 0, 1
 """Paddings in the schema."""
-
-_Rule = Callable[[TfliteImporter, FileOperator], None]
-RULES: dict[str, tuple[int, _Rule]] = {}
-"""Least number of inputs, and the importing function, for each operator name."""
-
-
-def _rule(least: int, *kinds: str) -> Callable[[_Rule], _Rule]:
-    def register(rule: _Rule) -> _Rule:
-        for kind in kinds:
-            RULES[kind] = (least, rule)
-        return rule
-
-    return register
 
 
 def _windows(operator: FileOperator, sizes: Shape, kernel: Shape) -> Windows:
@@ -68,7 +55,7 @@ def _windows(operator: FileOperator, sizes: Shape, kernel: Shape) -> Windows:
     )
 
 
-@_rule(2, "CONV_2D", "DEPTHWISE_CONV_2D")
+@rule(2, "CONV_2D", "DEPTHWISE_CONV_2D")
 def _conv(importer: TfliteImporter, operator: FileOperator) -> None:
     tensor = importer.file.tensors[operator.inputs[1]]
     values = importer.constant(operator.inputs[1])
@@ -104,7 +91,37 @@ def _bias(importer: TfliteImporter, operator: FileOperator) -> list[str]:
     return [importer.plain(operator.inputs[2])]
 
 
-@_rule(2, "FULLY_CONNECTED")
+@rule(3, "TRANSPOSE_CONV")
+def _transpose_conv(importer: TfliteImporter, operator: FileOperator) -> None:
+    tensor = importer.file.tensors[operator.inputs[1]]
+    values = importer.constant(operator.inputs[1])
+    data = importer.first(operator.inputs[2])
+    sizes = importer.builder.tensors[data].shape
+    result = importer.file.tensors[operator.outputs[0]].shape
+    if not values.ndim == len(sizes) == len(result) == 4:
+        raise GraphError(f"its data is {sizes} and its weights are {values.shape}; both need four axes")
+    turned = values.transpose(3, 0, 1, 2)  # (outputs, height, width, inputs) to inputs first
+    name = importer.builder.fresh(f"{tensor.name}/weights")
+    importer.builder.constant(name, np.ascontiguousarray(turned), importer.quantization(tensor, 1))
+    strides = operator.options["strides"]
+    over = [
+        (n - 1) * s + k - out
+        for n, s, k, out in zip(sizes[2:], strides, turned.shape[2:], result[1:3], strict=True)
+    ]
+    cut, added = [max(0, n) for n in over], tuple(max(0, -n) for n in over)
+    windows = Windows(
+        kernel=turned.shape[2:],
+        strides=strides,
+        dilations=(1, 1),
+        begin=tuple(n // 2 for n in cut),
+        end=tuple(n - n // 2 for n in cut),
+    )
+    bias = [importer.plain(place) for place in operator.inputs[3:4] if place >= 0]
+    what = ConvTranspose(windows=windows, added=added)
+    importer.emit(operator, what, [data, _as_data(importer, name, data), *bias], first=True)
+
+
+@rule(2, "FULLY_CONNECTED")
 def _fully_connected(importer: TfliteImporter, operator: FileOperator) -> None:
     if operator.options["format"]:
         raise GraphError(f"the format of its weights is {operator.options['format']}; it must be 0")
@@ -126,7 +143,7 @@ def _fully_connected(importer: TfliteImporter, operator: FileOperator) -> None:
     importer.emit(operator, MatMul(), [data, name, *_bias(importer, operator)])
 
 
-@_rule(2, "ADD", "MUL")
+@rule(2, "ADD", "MUL")
 def _sides(importer: TfliteImporter, operator: FileOperator) -> None:
     shapes = [importer.file.tensors[place].shape for place in operator.inputs[:2]]
     four = all(len(shape) == 4 for shape in shapes)
@@ -137,7 +154,7 @@ def _sides(importer: TfliteImporter, operator: FileOperator) -> None:
 _BINARY = {"SUB": "Sub", "DIV": "Div", "MAXIMUM": "Max", "MINIMUM": "Min"}
 
 
-@_rule(2, *_BINARY)
+@rule(2, *_BINARY)
 def _binary(importer: TfliteImporter, operator: FileOperator) -> None:
     """Integers are compared if they stand for equal numbers, and computed in float32 otherwise."""
     what = Binary(function=_BINARY[operator.kind])
@@ -158,7 +175,7 @@ def _binary(importer: TfliteImporter, operator: FileOperator) -> None:
     importer.emit(operator, Quantize(), [result])
 
 
-@_rule(2, "REDUCE_MAX")
+@rule(2, "REDUCE_MAX")
 def _reduce_max(importer: TfliteImporter, operator: FileOperator) -> None:
     name = importer.plain(operator.inputs[0])
     sizes = importer.builder.tensors[name].shape
@@ -169,7 +186,7 @@ def _reduce_max(importer: TfliteImporter, operator: FileOperator) -> None:
     importer.emit(operator, last, [name])
 
 
-@_rule(1, "AVERAGE_POOL_2D", "MAX_POOL_2D")
+@rule(1, "AVERAGE_POOL_2D", "MAX_POOL_2D")
 def _pool(importer: TfliteImporter, operator: FileOperator) -> None:
     data = importer.first(operator.inputs[0])
     sizes = importer.builder.tensors[data].shape
@@ -199,7 +216,7 @@ def _mean_of_numbers(importer: TfliteImporter, operator: FileOperator, axes: tup
     importer.emit(operator, Quantize(), [emit(shaped, [mean], fresh(f"{tensor.name}/numbers"))])
 
 
-@_rule(2, "BATCH_MATMUL")
+@rule(2, "BATCH_MATMUL")
 def _batch_matmul(importer: TfliteImporter, operator: FileOperator) -> None:
     names = [importer.plain(place) for place in operator.inputs[:2]]
     for place, adjoint in enumerate(("adj_left", "adj_right")):
@@ -211,7 +228,7 @@ def _batch_matmul(importer: TfliteImporter, operator: FileOperator) -> None:
     importer.emit(operator, MatMul(), names)
 
 
-@_rule(2, "MEAN")
+@rule(2, "MEAN")
 def _mean(importer: TfliteImporter, operator: FileOperator) -> None:
     data = importer.first(operator.inputs[0])
     sizes = importer.builder.tensors[data].shape
@@ -233,7 +250,7 @@ def _mean(importer: TfliteImporter, operator: FileOperator) -> None:
     importer.emit(operator, Reshape(sizes=sizes[:2]), [kept])
 
 
-@_rule(1, "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+@rule(1, "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 def _reshape(importer: TfliteImporter, operator: FileOperator) -> None:
     data = importer.plain(operator.inputs[0])
     size, sizes = importer.builder.tensors[data].size, importer.file.tensors[operator.outputs[0]].shape
@@ -242,13 +259,13 @@ def _reshape(importer: TfliteImporter, operator: FileOperator) -> None:
     importer.emit(operator, Reshape(sizes=sizes), [data])
 
 
-@_rule(2, "TRANSPOSE")
+@rule(2, "TRANSPOSE")
 def _transpose(importer: TfliteImporter, operator: FileOperator) -> None:
     permutation = tuple(integers(importer.constant(operator.inputs[1])))
     importer.emit(operator, Transpose(permutation=permutation), [importer.plain(operator.inputs[0])])
 
 
-@_rule(2, "PAD", "PADV2")
+@rule(2, "PAD", "PADV2")
 def _pad(importer: TfliteImporter, operator: FileOperator) -> None:
     tensor = importer.file.tensors[operator.inputs[0]]
     pads = importer.constant(operator.inputs[1])
@@ -269,7 +286,7 @@ def _pad(importer: TfliteImporter, operator: FileOperator) -> None:
     importer.emit(operator, what, [data], first=four)
 
 
-@_rule(1, "CONCATENATION")
+@rule(1, "CONCATENATION")
 def _concat(importer: TfliteImporter, operator: FileOperator) -> None:
     tensor = importer.file.tensors[operator.outputs[0]]
     rank = len(tensor.shape)
@@ -292,14 +309,19 @@ def _concat(importer: TfliteImporter, operator: FileOperator) -> None:
     importer.emit(operator, Concat(axis=FIRST.index(axis) if four else axis), names, first=four)
 
 
-@_rule(1, "QUANTIZE")
+@rule(1, "QUANTIZE")
 def _quantize(importer: TfliteImporter, operator: FileOperator) -> None:
     floats = importer.file.tensors[operator.inputs[0]].dtype == "float32"
     _single(importer, operator, Quantize() if floats else Requantize())
 
 
-@_rule(1, "DEQUANTIZE")
+@rule(1, "DEQUANTIZE")
 def _dequantize(importer: TfliteImporter, operator: FileOperator) -> None:
+    tensor = importer.file.tensors[operator.inputs[0]]
+    if tensor.dtype == "float16":  # weights of a model in half precision
+        values = importer.constant(operator.inputs[0]).astype(np.float32)
+        importer.add_constant(operator.outputs[0], values)
+        return
     _single(importer, operator, Dequantize())
 
 
@@ -328,14 +350,14 @@ _FUNCTIONS = {
 }
 
 
-@_rule(1, *_FUNCTIONS)
+@rule(1, *_FUNCTIONS)
 def _function(importer: TfliteImporter, operator: FileOperator) -> None:
     alpha = operator.options.get("alpha")
     parameters = () if alpha is None else (("alpha", float(alpha)),)
     _single(importer, operator, Function(function=_FUNCTIONS[operator.kind], parameters=parameters))
 
 
-@_rule(1, "RELU", "RELU6", "RELU_N1_TO_1")
+@rule(1, "RELU", "RELU6", "RELU_N1_TO_1")
 def _relu(importer: TfliteImporter, operator: FileOperator) -> None:
     low, high = {"RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}[operator.kind]
     source, tensor = (importer.file.tensors[place] for place in (operator.inputs[0], operator.outputs[0]))
@@ -357,7 +379,7 @@ def _relu(importer: TfliteImporter, operator: FileOperator) -> None:
     importer.emit(operator, bounds or Clip(low=limits.min), [name], first=True)
 
 
-@_rule(1, "SOFTMAX")
+@rule(1, "SOFTMAX")
 def _softmax(importer: TfliteImporter, operator: FileOperator) -> None:
     if operator.options["beta"] != 1:
         raise GraphError(f"its beta is {operator.options['beta']}; it must be 1")

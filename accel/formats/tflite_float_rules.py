@@ -1,0 +1,214 @@
+"""The rules of TensorFlow Lite's operators that ONNX Runtime computes in float32.
+
+Integers are dequantized before, and the result is quantized. TensorFlow Lite's own integer kernels can differ
+by a step.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from accel.base.errors import GraphError
+from accel.formats.onnx_constant_folding import axis_of, integers
+from accel.formats.onnx_exporter import OPSET
+from accel.formats.onnx_file import onnx
+from accel.formats.onnx_foreign import encoded, to_initializer
+from accel.formats.tflite_file import FileOperator
+from accel.formats.tflite_importer import TfliteImporter
+from accel.formats.tflite_registry import rule
+from accel.graph.elementwise_operators import Dequantize, Quantize
+from accel.graph.foreign_operator import Foreign, run_foreign
+from accel.graph.graph_tensor import QUANTIZED, Array
+from accel.graph.movement_operators import Reshape
+
+Steps = Sequence[tuple[str, list[str], dict[str, Any]]]
+"""ONNX nodes: operator, inputs and attributes. The operands are ``x0``, ``x1`` and so on, constants have
+their names, and the result of node N is ``tN``."""
+
+_UNARY: dict[str, Steps] = {
+    "COS": [("Cos", ["x0"], {})],
+    "GELU": [("Gelu", ["x0"], {})],
+    "LOGICAL_NOT": [("Not", ["x0"], {})],
+    "LOG_SOFTMAX": [("LogSoftmax", ["x0"], {"axis": -1})],
+    "SIGN": [("Sign", ["x0"], {})],
+    "SIN": [("Sin", ["x0"], {})],
+    "SQUARE": [("Mul", ["x0", "x0"], {})],
+}
+_BINARY: dict[str, Steps] = {
+    "EQUAL": [("Equal", ["x0", "x1"], {})],
+    "FLOOR_DIV": [("Div", ["x0", "x1"], {}), ("Floor", ["t0"], {})],
+    "GREATER": [("Greater", ["x0", "x1"], {})],
+    "GREATER_EQUAL": [("GreaterOrEqual", ["x0", "x1"], {})],
+    "LESS": [("Less", ["x0", "x1"], {})],
+    "LESS_EQUAL": [("LessOrEqual", ["x0", "x1"], {})],
+    "LOGICAL_AND": [("And", ["x0", "x1"], {})],
+    "LOGICAL_OR": [("Or", ["x0", "x1"], {})],
+    "NOT_EQUAL": [("Equal", ["x0", "x1"], {}), ("Not", ["t0"], {})],
+    "POW": [("Pow", ["x0", "x1"], {})],
+    "PRELU": [("PRelu", ["x0", "x1"], {})],
+    "SQUARED_DIFFERENCE": [("Sub", ["x0", "x1"], {}), ("Mul", ["t0", "t0"], {})],
+}
+_REDUCTIONS = {"SUM": "ReduceSum", "REDUCE_MIN": "ReduceMin", "REDUCE_PROD": "ReduceProd"}
+
+
+def emit_numbers(
+    importer: TfliteImporter,
+    operator: FileOperator,
+    steps: Steps,
+    places: Sequence[int],
+    constants: dict[str, Array] | None = None,
+) -> None:
+    """Add ONNX nodes as one operator of float32, between a Dequantize and a Quantize where needed.
+
+    Args:
+        places: the file's indices of the operands.
+        constants: further inputs of the nodes, by name.
+    """
+    emit, fresh = importer.builder.emit, importer.builder.fresh
+    names = []
+    for place in places:
+        name = importer.plain(place)
+        if importer.builder.tensors[name].dtype in QUANTIZED:
+            name = emit(Dequantize(), [name], fresh(f"{name}/numbers"), dtype="float32")
+        names.append(name)
+    tensors = [importer.builder.tensors[name] for name in names]
+    results = [f"t{n}" for n in range(len(steps) - 1)] + ["y"]
+    nodes = [
+        onnx().helper.make_node(kind, inputs, [output], **attributes)
+        for (kind, inputs, attributes), output in zip(steps, results, strict=True)
+    ]
+    model = encoded(
+        nodes,
+        [to_initializer(values, name) for name, values in (constants or {}).items()],
+        {f"x{n}": (one.dtype, one.shape) for n, one in enumerate(tensors)},
+        ["y"],
+        {"": OPSET},
+    )
+    found = run_foreign(model, [np.zeros(one.shape, one.dtype) for one in tensors])
+    tensor = importer.file.tensors[operator.outputs[0]]
+    what = Foreign(title=operator.kind, model=model, sizes=found.shape, dtype=found.dtype.name)
+    numbers = emit(what, names, fresh(f"{tensor.name}/numbers"), dtype=found.dtype.name)
+    if tensor.dtype in QUANTIZED and found.dtype == np.float32:
+        importer.emit(operator, Quantize(), [numbers])
+    elif tensor.dtype == found.dtype.name:
+        importer.emit(operator, Reshape(sizes=found.shape), [numbers])
+    else:
+        raise GraphError(f"its result is {found.dtype.name}; the file has {tensor.dtype}")
+
+
+@rule(1, *_UNARY)
+def _unary(importer: TfliteImporter, operator: FileOperator) -> None:
+    emit_numbers(importer, operator, _UNARY[operator.kind], operator.inputs[:1])
+
+
+@rule(2, *_BINARY)
+def _binary(importer: TfliteImporter, operator: FileOperator) -> None:
+    emit_numbers(importer, operator, _BINARY[operator.kind], operator.inputs[:2])
+
+
+@rule(3, "SELECT", "SELECT_V2")
+def _select(importer: TfliteImporter, operator: FileOperator) -> None:
+    emit_numbers(importer, operator, [("Where", ["x0", "x1", "x2"], {})], operator.inputs[:3])
+
+
+@rule(2, *_REDUCTIONS)
+def _reduce(importer: TfliteImporter, operator: FileOperator) -> None:
+    axes = np.array(integers(importer.constant(operator.inputs[1])), np.int64)
+    keep = int(bool(operator.options["keep"]))
+    step = (_REDUCTIONS[operator.kind], ["x0", "axes"], {"keepdims": keep})
+    emit_numbers(importer, operator, [step], operator.inputs[:1], {"axes": axes})
+
+
+@rule(2, "ARG_MAX", "ARG_MIN")
+def _arg(importer: TfliteImporter, operator: FileOperator) -> None:
+    rank = len(importer.file.tensors[operator.inputs[0]].shape)
+    (axis,) = integers(importer.constant(operator.inputs[1]))
+    kind = "ArgMax" if operator.kind == "ARG_MAX" else "ArgMin"
+    wanted = onnx().helper.np_dtype_to_tensor_dtype(
+        np.dtype(importer.file.tensors[operator.outputs[0]].dtype)
+    )
+    steps = [(kind, ["x0"], {"axis": axis_of(axis, rank), "keepdims": 0}), ("Cast", ["t0"], {"to": wanted})]
+    emit_numbers(importer, operator, steps, operator.inputs[:1])
+
+
+@rule(1, "CAST")
+def _cast(importer: TfliteImporter, operator: FileOperator) -> None:
+    wanted = np.dtype(importer.file.tensors[operator.outputs[0]].dtype)
+    number = onnx().helper.np_dtype_to_tensor_dtype(wanted)
+    emit_numbers(importer, operator, [("Cast", ["x0"], {"to": number})], operator.inputs[:1])
+
+
+@rule(2, "BROADCAST_TO", "TILE")
+def _repeat(importer: TfliteImporter, operator: FileOperator) -> None:
+    counts = np.array(integers(importer.constant(operator.inputs[1])), np.int64)
+    kind = "Tile" if operator.kind == "TILE" else "Expand"
+    emit_numbers(importer, operator, [(kind, ["x0", "counts"], {})], operator.inputs[:1], {"counts": counts})
+
+
+@rule(1, "L2_NORMALIZATION")
+def _normalize(importer: TfliteImporter, operator: FileOperator) -> None:
+    emit_numbers(importer, operator, [("LpNormalization", ["x0"], {"axis": -1, "p": 2})], operator.inputs[:1])
+
+
+@rule(2, "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")
+def _resize(importer: TfliteImporter, operator: FileOperator) -> None:
+    sizes = importer.builder.tensors[importer.plain(operator.inputs[0])].shape
+    wanted = integers(importer.constant(operator.inputs[1]))
+    if len(sizes) != 4 or len(wanted) != 2:
+        raise GraphError(f"its data is {sizes} and its sizes are {wanted}; it needs four axes and two sizes")
+    mode = "align_corners" if operator.options["corners"] else "asymmetric"
+    if operator.options["half"]:
+        mode = "half_pixel" if operator.kind == "RESIZE_BILINEAR" else "tf_half_pixel_for_nn"
+    attributes: dict[str, Any] = {"coordinate_transformation_mode": mode, "mode": "linear"}
+    if operator.kind == "RESIZE_NEAREST_NEIGHBOR":
+        attributes = {
+            "coordinate_transformation_mode": mode,
+            "mode": "nearest",
+            "nearest_mode": "round_prefer_ceil" if operator.options["corners"] else "floor",
+        }
+    steps = [
+        ("Transpose", ["x0"], {"perm": [0, 3, 1, 2]}),
+        ("Resize", ["t0", "", "", "sizes"], attributes),
+        ("Transpose", ["t1"], {"perm": [0, 2, 3, 1]}),
+    ]
+    shape = np.array([sizes[0], sizes[3], *wanted], np.int64)
+    emit_numbers(importer, operator, steps, operator.inputs[:1], {"sizes": shape})
+
+
+@rule(24, "UNIDIRECTIONAL_SEQUENCE_LSTM")
+def _lstm(importer: TfliteImporter, operator: FileOperator) -> None:
+    """An LSTM of float32 without peepholes, projection and normalization of gates. Its state starts at 0."""
+    inputs = operator.inputs
+    if any(place >= 0 for place in (*inputs[9:12], *inputs[16:18], *inputs[20:24])):
+        raise GraphError("it has peepholes, a projection or normalized gates; none of them is supported")
+    if operator.options["lstm"] != 4:
+        raise GraphError(f"its activation is {operator.options['lstm']}; it must be 4, tanh")
+    if operator.options["cell"] or operator.options["projection"]:
+        raise GraphError("it clips its cells or its projection; it must not")
+    weights = [importer.constant(place) if place >= 0 else None for place in inputs[1:9]]
+    bias = [importer.constant(place) if place >= 0 else None for place in inputs[12:16]]
+    if any(one is None or one.dtype != np.float32 for one in (*weights, *bias)):
+        raise GraphError("its gates share weights or are not float32; each of the four must be float32")
+    order = (0, 3, 1, 2)  # input, forget, cell, output to input, output, forget, cell
+    own, again = ([np.asarray(weights[at + n]) for n in order] for at in (0, 4))
+    biases = np.concatenate([np.asarray(bias[n]) for n in order])
+    hidden = again[0].shape[1]
+    constants = {
+        "w": np.concatenate(own)[None],
+        "r": np.concatenate(again)[None],
+        "b": np.concatenate([biases, np.zeros_like(biases)])[None],
+        "axes": np.array([1], np.int64),
+    }
+    lstm = ("LSTM", ["x0", "w", "r", "b"], {"hidden_size": hidden})
+    steps: list[tuple[str, list[str], dict[str, Any]]] = [lstm, ("Squeeze", ["t0", "axes"], {})]
+    if not operator.options["time"]:
+        turn = {"perm": [1, 0, 2]}
+        lstm = ("LSTM", ["t0", "w", "r", "b"], {"hidden_size": hidden})
+        steps = [
+            ("Transpose", ["x0"], turn),
+            lstm,
+            ("Squeeze", ["t1", "axes"], {}),
+            ("Transpose", ["t2"], turn),
+        ]
+    emit_numbers(importer, operator, steps, inputs[:1], constants)

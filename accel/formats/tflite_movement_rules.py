@@ -1,0 +1,187 @@
+"""The rules of TensorFlow Lite's operators that only move values, on integers as on float32."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from accel.base.errors import GraphError
+from accel.formats.onnx_constant_folding import axis_of, integers
+from accel.formats.tflite_file import FileOperator
+from accel.formats.tflite_importer import TfliteImporter
+from accel.formats.tflite_registry import rule
+from accel.graph.graph_tensor import Shape
+from accel.graph.movement_operators import Concat, Pad, Reshape, Slice, Transpose
+
+
+def _sizes(importer: TfliteImporter, place: int) -> tuple[str, Shape]:
+    name = importer.plain(place)
+    return name, importer.builder.tensors[name].shape
+
+
+@rule(4, "STRIDED_SLICE")
+def _strided_slice(importer: TfliteImporter, operator: FileOperator) -> None:
+    name, sizes = _sizes(importer, operator.inputs[0])
+    options = operator.options
+    if options["ellipsis"] or options["new"]:
+        raise GraphError("its masks have an ellipsis or new axes; only begin, end and shrink are supported")
+    begins, ends, steps = (integers(importer.constant(place)) for place in operator.inputs[1:4])
+    if not len(begins) == len(ends) == len(steps) <= len(sizes):
+        raise GraphError(
+            f"it has {len(begins)} begins, {len(ends)} ends and {len(steps)} steps of {len(sizes)} axes"
+        )
+    starts, counts, strides = [0] * len(sizes), list(sizes), [1] * len(sizes)
+    for axis, (begin, end, step) in enumerate(zip(begins, ends, steps, strict=True)):
+        bit = 1 << axis
+        if options["shrink"] & bit:
+            starts[axis], counts[axis] = axis_of(begin, sizes[axis]), 1
+            continue
+        if not step:
+            raise GraphError("a step of the slice is 0; it must not be")
+        part = range(sizes[axis])[
+            slice(None if options["begin"] & bit else begin, None if options["end"] & bit else end, step)
+        ]
+        starts[axis], counts[axis], strides[axis] = part.start, len(part), step
+    what = Slice(starts=tuple(starts), sizes=tuple(counts), steps=tuple(strides))
+    kept = tuple(n for axis, n in enumerate(counts) if not (options["shrink"] & (1 << axis)))
+    if len(kept) == len(counts):
+        importer.emit(operator, what, [name])
+        return
+    part_name = importer.builder.emit(what, [name], importer.builder.fresh(f"{name}/part"))
+    importer.emit(operator, Reshape(sizes=kept), [part_name])
+
+
+@rule(3, "SLICE")
+def _slice(importer: TfliteImporter, operator: FileOperator) -> None:
+    name, sizes = _sizes(importer, operator.inputs[0])
+    begins, counts = (integers(importer.constant(place)) for place in operator.inputs[1:3])
+    if not len(begins) == len(counts) == len(sizes):
+        raise GraphError(f"it has {len(begins)} begins and {len(counts)} sizes for {len(sizes)} axes")
+    found = [
+        n - begin if count == -1 else count for n, begin, count in zip(sizes, begins, counts, strict=True)
+    ]
+    importer.emit(operator, Slice(starts=tuple(begins), sizes=tuple(found), steps=(1,) * len(sizes)), [name])
+
+
+def _cut(importer: TfliteImporter, operator: FileOperator, place: int, axis: int, lengths: list[int]) -> None:
+    """Emit one Slice for each output."""
+    name, sizes = _sizes(importer, place)
+    axis = axis_of(axis, len(sizes))
+    if len(lengths) != len(operator.outputs) or sum(lengths) != sizes[axis]:
+        raise GraphError(f"it splits {sizes[axis]} values into {lengths} for {len(operator.outputs)} outputs")
+    start = 0
+    for output, length in zip(operator.outputs, lengths, strict=True):
+        starts, counts = [0] * len(sizes), list(sizes)
+        starts[axis], counts[axis] = start, length
+        what = Slice(starts=tuple(starts), sizes=tuple(counts), steps=(1,) * len(sizes))
+        importer.emit(replace(operator, outputs=(output,)), what, [name])
+        start += length
+
+
+@rule(2, "SPLIT")
+def _split(importer: TfliteImporter, operator: FileOperator) -> None:
+    (axis,) = integers(importer.constant(operator.inputs[0]))
+    _, sizes = _sizes(importer, operator.inputs[1])
+    count = len(operator.outputs)
+    length = sizes[axis_of(axis, len(sizes))] // max(1, count)
+    _cut(importer, operator, operator.inputs[1], axis, [length] * count)
+
+
+@rule(3, "SPLIT_V")
+def _split_v(importer: TfliteImporter, operator: FileOperator) -> None:
+    (axis,) = integers(importer.constant(operator.inputs[2]))
+    lengths = integers(importer.constant(operator.inputs[1]))
+    _, sizes = _sizes(importer, operator.inputs[0])
+    if -1 in lengths:
+        rest = sizes[axis_of(axis, len(sizes))] - sum(one for one in lengths if one != -1)
+        lengths = [rest if one == -1 else one for one in lengths]
+    _cut(importer, operator, operator.inputs[0], axis, lengths)
+
+
+@rule(1, "UNPACK")
+def _unpack(importer: TfliteImporter, operator: FileOperator) -> None:
+    name, sizes = _sizes(importer, operator.inputs[0])
+    axis = axis_of(operator.options["axis"], len(sizes))
+    if len(operator.outputs) != sizes[axis]:
+        raise GraphError(f"it has {len(operator.outputs)} outputs for {sizes[axis]} values")
+    for place, output in enumerate(operator.outputs):
+        starts, counts = [0] * len(sizes), list(sizes)
+        starts[axis], counts[axis] = place, 1
+        what = Slice(starts=tuple(starts), sizes=tuple(counts), steps=(1,) * len(sizes))
+        part = importer.builder.emit(what, [name], importer.builder.fresh(f"{name}/part"))
+        shape = (*sizes[:axis], *sizes[axis + 1 :])
+        importer.emit(replace(operator, outputs=(output,)), Reshape(sizes=shape), [part])
+
+
+@rule(1, "PACK")
+def _pack(importer: TfliteImporter, operator: FileOperator) -> None:
+    names = []
+    rank = len(_sizes(importer, operator.inputs[0])[1]) + 1
+    axis = axis_of(operator.options["axis"], rank)
+    for place in operator.inputs:
+        name, sizes = _sizes(importer, place)
+        shape = (*sizes[:axis], 1, *sizes[axis:])
+        names.append(
+            importer.builder.emit(Reshape(sizes=shape), [name], importer.builder.fresh(f"{name}/one"))
+        )
+    importer.emit(operator, Concat(axis=axis), names)
+
+
+@rule(1, "DEPTH_TO_SPACE", "SPACE_TO_DEPTH")
+def _depth_and_space(importer: TfliteImporter, operator: FileOperator) -> None:
+    name, sizes = _sizes(importer, operator.inputs[0])
+    block = int(operator.options["block"])
+    if len(sizes) != 4 or block < 1:
+        raise GraphError(
+            f"its data is {sizes} and its block {block}; it needs four axes and a positive block"
+        )
+    batch, height, width, channels = sizes
+    if operator.kind == "DEPTH_TO_SPACE":
+        split = (batch, height, width, block, block, channels // block**2)
+        result = (batch, height * block, width * block, channels // block**2)
+        order = (0, 1, 3, 2, 4, 5)
+    else:
+        split = (batch, height // block, block, width // block, block, channels)
+        result = (batch, height // block, width // block, channels * block**2)
+        order = (0, 1, 3, 2, 4, 5)
+    emit, fresh = importer.builder.emit, importer.builder.fresh
+    parts = emit(Reshape(sizes=split), [name], fresh(f"{name}/blocks"))
+    turned = emit(Transpose(permutation=order), [parts], fresh(f"{name}/turned"))
+    importer.emit(operator, Reshape(sizes=result), [turned])
+
+
+@rule(2, "MIRROR_PAD")
+def _mirror_pad(importer: TfliteImporter, operator: FileOperator) -> None:
+    name, sizes = _sizes(importer, operator.inputs[0])
+    pads = importer.constant(operator.inputs[1])
+    if pads.shape != (len(sizes), 2):
+        raise GraphError(f"its pads are {pads.shape}; they must be two for each of {len(sizes)} axes")
+    if operator.options["mode"]:
+        raise GraphError("its mode is SYMMETRIC; only REFLECT is supported")
+    begin, end = (tuple(int(one) for one in pads[:, side]) for side in (0, 1))
+    importer.emit(operator, Pad(begin=begin, end=end, mode="reflect"), [name])
+
+
+@rule(2, "GATHER")
+def _gather(importer: TfliteImporter, operator: FileOperator) -> None:
+    """A Gather by constant indices is a Concat of slices. Others run in ONNX Runtime."""
+    name, sizes = _sizes(importer, operator.inputs[0])
+    axis = axis_of(int(operator.options["axis"]), len(sizes))
+    indices = importer.file.tensors[operator.inputs[1]].values
+    if operator.options["batch"]:
+        raise GraphError(f"its batch_dims is {operator.options['batch']}; it must be 0")
+    if indices is None or indices.size > 16 or not indices.size:
+        from accel.formats.tflite_float_rules import emit_numbers  # noqa: PLC0415  # it imports this table
+
+        emit_numbers(
+            importer, operator, [("Gather", ["x0", "x1"], {"axis": axis})], list(operator.inputs[:2])
+        )
+        return
+    parts = []
+    for index in np.asarray(indices).reshape(-1).tolist():
+        starts, counts = [0] * len(sizes), list(sizes)
+        starts[axis], counts[axis] = axis_of(index, sizes[axis]), 1
+        what = Slice(starts=tuple(starts), sizes=tuple(counts), steps=(1,) * len(sizes))
+        parts.append(importer.builder.emit(what, [name], importer.builder.fresh(f"{name}/part")))
+    shape = (*sizes[:axis], *indices.shape, *sizes[axis + 1 :])
+    joined = importer.builder.emit(Concat(axis=axis), parts, importer.builder.fresh(f"{name}/parts"))
+    importer.emit(operator, Reshape(sizes=shape), [joined])

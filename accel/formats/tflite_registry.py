@@ -1,0 +1,21 @@
+"""The table of rules that import TensorFlow Lite's operators."""
+
+from collections.abc import Callable
+
+from accel.formats.tflite_file import FileOperator
+from accel.formats.tflite_importer import TfliteImporter
+
+Rule = Callable[[TfliteImporter, FileOperator], None]
+RULES: dict[str, tuple[int, Rule]] = {}
+"""Least number of inputs, and the importing function, for each operator name."""
+
+
+def rule(least: int, *kinds: str) -> Callable[[Rule], Rule]:
+    """Register a function as the rule of operators with at least this many inputs."""
+
+    def register(function: Rule) -> Rule:
+        for kind in kinds:
+            RULES[kind] = (least, function)
+        return function
+
+    return register
