@@ -216,7 +216,7 @@ def test_beats_hold_the_low_bytes_of_the_accumulators(bus: int, block_out: int, 
     config = replace(NAMED["tiny"], **geometry)
     path = StorePath(config)
     acc = np.random.default_rng(bus).integers(-(2**31), 2**31, (64, 1, block_out)).astype(np.int32)
-    whole = [number for number, kind in enumerate(path.out) if not kind.finished]
+    whole = [number for number, kind in enumerate(path.out) if not kind.is_requantized]
     assert len(whole) == 1 + post
     held = [acc.astype(kind.route.dtype).view(np.uint8).reshape(-1) for kind in path.out]
 
@@ -258,7 +258,7 @@ def test_slots_hold_the_accumulators_of_a_beat(bus: int, block_out: int, post_la
     config = replace(NAMED["tiny"], **geometry, post_lanes=post_lanes)
     path = StorePath(config)
     acc = np.random.default_rng(bus).integers(-(2**31), 2**31, (64, 1, block_out)).astype(np.int32)
-    finished = [number for number, kind in enumerate(path.out) if kind.finished]
+    finished = [number for number, kind in enumerate(path.out) if kind.is_requantized]
     lanes, parts = path.out[finished[0]].lanes, block_out // post_lanes
 
     async def bench(context: Any) -> None:

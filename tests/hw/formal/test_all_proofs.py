@@ -368,7 +368,7 @@ FAULTS = [
     ),
     Fault(
         "residuals",
-        "never more than there is room for",
+        "kept elements fit",
         ResOccupancy,
         "_fits",
         "wanted <= there)",
@@ -376,7 +376,7 @@ FAULTS = [
     ),
     Fault(
         "residuals",
-        "program order never holds more",
+        "held elements fit",
         ResOccupancy,
         "elaborate",
         "(taken, loaded)",
@@ -384,7 +384,7 @@ FAULTS = [
     ),
     Fault(
         "residuals",
-        "what a STORE takes was written",
+        "a STORE takes only written elements",
         ResOccupancy,
         "elaborate",
         "(Const(0), taken)",
