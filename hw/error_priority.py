@@ -59,8 +59,8 @@ def errors_of(parts: Parts, config: Config) -> list[Error]:
 
 
 def _deadlock(parts: Parts) -> Value:
-    """Return whether all remaining instructions lack tokens: fetch and bus are idle, nothing is in flight, and
-    the next instruction of each unit lacks one."""
+    """Return whether all remaining instructions lack tokens: fetch and bus are idle, nothing is in flight,
+    and the next instruction of each unit lacks one."""
     fetch, port = parts.fetch, parts.port
     at_work = (
         parts.occupied.any()

@@ -37,8 +37,8 @@ _OPTIONS = ("--timing-allow-fail", "--lpf-allow-unconstrained")
 _MAX_ROUNDS = 200
 """Limit of nextpnr's routing rounds. More rounds rarely help."""
 _ROUTER_TARGET_FACTOR = 1.05
-"""The router's target, relative to the target. The router ignores that each reader slows down a wire, which in
-the end makes a path up to 5 % slower."""
+"""The router's target, relative to the target. The router ignores that each reader slows down a wire, which
+makes a path up to 5 % slower in the end."""
 _TARGET_REDUCTION = 0.98
 """Factor by which an unreachable target is lowered."""
 _MIN_EXPECTED_FACTOR = 0.78
