@@ -14,8 +14,7 @@ For a last tile of four channels whose last step is split::
                                       STORE channels 2, 3
 
 Before, the load unit is idle during all ALU passes of the last tile. After, it loads the weights of channels
-2 and 3 during the passes over channels 0 and 1, and the store unit stores these channels while the ALU works
-on the others.
+2 and 3 during the passes over channels 0 and 1.
 
 The pass tries to split none, 1, 2, 4 or all of the last steps, and chooses the order that
 :class:`~accel.compiler.codegen.unit_clocks.Clocks` finds fastest.

@@ -27,10 +27,8 @@ class PlanTable(NamedTuple):
     Arrays have one element per plan. In a table of all combinations of two sets of attributes they have
     shapes that broadcast.
 
-    Attributes:
-        channels, batches: blocks of output channels and of pictures in a tile.
-        depth, kernel_rows: blocks of input channels and rows of the kernel in a step.
-        prefetch: 1 if a second buffer holds the resident data of the outermost loop's next iteration, else 0.
+    The attributes are those of :class:`~accel.compiler.plans.conv_plan.ConvPlan`. ``prefetch`` is 0 or 1, and
+    ``thread_axis``, ``outer`` and ``resident`` are indices into the tuples above.
     """
 
     channels: IntArray

@@ -75,17 +75,19 @@ Order = Literal["program", "random"]
 
 
 class _LoopsAnalysis(NamedTuple):
+    """What is known about an instruction. Without the last four, it is executed by its micro-ops' indices."""
+
     uops: UopArray
     shape: LoopShape
     fault: tuple[int, Fault] | None = None
     zeros: Elements | None = None
-    """The accumulators that a GEMM with ``reset`` clears. None for other instructions and for faulty ones."""
+    """The accumulators that a GEMM with ``reset`` clears."""
     products: tuple[Product, ...] = ()
-    """The matrix products of a GEMM without ``reset`` or of a MAC. Empty if none were found."""
+    """The matrix products of another GEMM or of a MAC."""
     taps: TapProducts | None = None
-    """The products of a depthwise MAC. None for other instructions, and if none were found."""
+    """The products of a depthwise MAC."""
     alu: AluBox | None = None
-    """The array operations of an ALU instruction. None if none were found."""
+    """The array operations of an ALU instruction."""
 
 
 class Executor:
