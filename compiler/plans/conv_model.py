@@ -77,7 +77,7 @@ class ConvShape(SumShape):
         return np.asarray((outputs - 1) * self.stride[axis] + (taps - 1) * self.dilation[axis] + 1)
 
     def window_start(self, axis: int, output: Count, tap: Count) -> IntArray:
-        """Return the row or column of the padded input that ``output`` reads with ``tap``."""
+        """Return the first row or column of the padded input that ``output`` and ``tap`` need."""
         if not self.is_transposed:
             return np.asarray(output * self.stride[axis] + tap * self.dilation[axis])
         before, up = (self.top, self.left)[axis], self.upsampling[axis]

@@ -208,7 +208,7 @@ class Loops(ABC):
     def bind(self, axis: IterVar | str, thread: ThreadAxis) -> None:
         """Make the iterations of a loop virtual threads, which hide each other's latencies.
 
-        Each thread has its own buffers. The threads alternate in every unit.
+        Each thread has its own buffers for stages inside the loop. The threads alternate in every unit.
 
             for yv in vthread(2):           for ko in range(8):
                 for ko in range(8):             for yv in range(2):
