@@ -97,7 +97,7 @@ def dependences(
         stores = order.members[Unit.STORE]
         waits = program.column(lambda one: isinstance(one, Set))[stores]
         drained = np.maximum.accumulate(np.where(waits, np.arange(len(stores)), 0))
-        """For each store unit instruction, the position of the last SET, before which all others retire."""
+        """For each store unit instruction, the position of the last SET. Earlier ones have retired."""
         own = conflicts.written[stores]
         conflicts.needed[Unit.STORE][stores] = np.where(own > drained, own, 0)
     return Dependences(program, order, conflicts.needed)
