@@ -1,6 +1,6 @@
 """The errors of a cycle by priority: by unit, then by age, and deadlock last.
 
-An error counts only while the core is going. The conditions here omit that, since it would close a
+Errors count only while ``RunControl.going`` is set. The conditions here omit it, since it would close a
 combinational loop through all units.
 """
 
@@ -13,9 +13,9 @@ from accel.hw.core_parts import Parts
 from accel.hw.units.token_counters import token_counters
 
 Error = tuple[Value, Value | Cause, Value]
-"""Whether the error is there, its cause, and its instruction."""
+"""Whether the error has occurred, its cause, and its instruction."""
 Event = tuple[Value, Cause]
-"""Whether the event is there, and its cause."""
+"""Whether the event has occurred, and its cause."""
 
 
 def events_of(parts: Parts) -> list[Event]:
@@ -41,7 +41,7 @@ def errors_of(parts: Parts, config: Config) -> list[Error]:
         errors.append((overflow, Cause.TOKEN_OVERFLOW, part.retirement.retired.index))
         read = bad_read & (port.burst.unit == unit)
         if unit is Unit.STORE:
-            if config.post:  # the answer to the earlier instruction counts
+            if config.post:  # the error of the earlier instruction counts
                 first = ~bad_write | (port.burst.index < part.response)
                 errors.append((read & first, Cause.BUS, port.burst.index))
             errors.append((bad_write, Cause.BUS, part.response))
@@ -59,8 +59,8 @@ def errors_of(parts: Parts, config: Config) -> list[Error]:
 
 
 def _deadlock(parts: Parts) -> Value:
-    """Return whether all remaining instructions lack tokens. Units that start nothing and have nothing in
-    flight do nothing, so only fetch and the bus could still change the state."""
+    """Return whether all remaining instructions lack tokens: fetch and bus are idle, nothing is in flight,
+    and the next instruction of each unit lacks one."""
     fetch, port = parts.fetch, parts.port
     at_work = (
         parts.occupied.any()
@@ -72,8 +72,8 @@ def _deadlock(parts: Parts) -> Value:
 
 
 def places_of(parts: Parts) -> list[tuple[Value, Value]]:
-    """Return the places that may hold the first instruction that has not retired: whether it does, and its
-    index."""
+    """Return the places that may hold the oldest instruction in progress: whether one has an instruction, and
+    its index."""
     fetch, dispatch = parts.fetch, parts.dispatch
     places: list[tuple[Value, Value]] = [
         (fetch.more | dispatch.busy, Mux(dispatch.busy, dispatch.oldest, fetch.next))

@@ -1,7 +1,7 @@
 """A simulated run: first function, then timing.
 
-Functional execution finds faults in micro-ops, the timing model the earliest error. After an error, memory is
-restored to the machine's: everything is written that was granted to the write port.
+Functional execution finds faults in micro-ops, the timing model the earliest error. After an error, memory
+has the data of all bursts that the write port granted, as on the machine.
 """
 
 from bisect import bisect_right

@@ -76,7 +76,7 @@ COLUMNS = {name: column for column, name in enumerate(field_specs(MicroOp))}
 
 
 class LoopShape(NamedTuple):
-    """The loops' numbers, by column of micro-ops."""
+    """The loops around micro-ops, and the operands that these index, by column."""
 
     iter_out: int
     iter_in: int
@@ -85,6 +85,7 @@ class LoopShape(NamedTuple):
     checked: tuple[bool, bool, bool]
     """Whether the instruction uses dst, src and wgt."""
     depths: tuple[int, int, int]
+    """Elements of the operands' scratchpads."""
     taps: int = 1
     """Elements that one index of src selects."""
     step: int = 0
@@ -149,11 +150,8 @@ def _add_shifted(found: npt.NDArray[np.bool_], shift: int) -> None:
 def index_fault(
     instruction: Loops, uops: UopArray, config: Config, setting: SetAcc = NOTHING_SET
 ) -> tuple[int, Fault] | None:
-    """Return the first micro-op in order of execution with an index out of range.
-
-    Returns:
-        The micro-op's number in order of execution and the fault, or None.
-    """
+    """Return the number in order of execution of the first micro-op with an index out of range, and its
+    fault, or None."""
     if not instruction.uop_count:
         return None
     shape = loop_shape(instruction, config, setting)
@@ -215,8 +213,7 @@ class LoopAccess(NamedTuple):
 
     touches: tuple[Touch, ...]
     fault: tuple[int, Fault] | None
-    """Number of the first bad micro-op in order of execution, and its fault, as :func:`index_fault`
-    returns them."""
+    """As :func:`index_fault` returns it."""
 
 
 MAX_CACHED_INDICES = 1 << 23
@@ -232,7 +229,7 @@ class AccessSets:
         self._cached_indices = 0
 
     def transfer(self, instruction: Transfer) -> tuple[Touch, ...]:
-        """Return the accessed scratchpad elements, except for RES."""
+        """Return the scratchpad elements that an instruction accesses, except for RES."""
         return tuple(
             Touch(pad.name, instruction.FILLS, slice(begin, begin + elements))
             for pad, begin, elements in sram_ranges(instruction)
@@ -242,11 +239,7 @@ class AccessSets:
     def loops(
         self, instruction: Loops, words: npt.NDArray[np.uint32], setting: SetAcc = NOTHING_SET
     ) -> LoopAccess:
-        """Return the accessed scratchpad elements.
-
-        Args:
-            instruction: with ``uop_count > 0``.
-        """
+        """Return the scratchpad elements that an instruction with ``uop_count > 0`` accesses."""
         tapped = any(operand.tapped_by(instruction) for operand in instruction.OPERANDS)
         key = without_tokens(instruction), words.tobytes(), without_tokens(setting) if tapped else None
         found = self._cache.get(key)
@@ -299,7 +292,7 @@ def element_classes(
 
 
 def residual_touches(instructions: Sequence[Instruction], config: Config) -> dict[int, Touch]:
-    """Return the elements of RES that instructions write or take, by index.
+    """Return the elements of RES that instructions write or take, by index of the instruction.
 
     The k-th loaded element is at index k modulo the depth. Instructions with a fault access none.
     """

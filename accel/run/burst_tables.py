@@ -42,7 +42,8 @@ class WriteBursts:
     """The store unit's writes.
 
     Attributes:
-        slot_cycles: cycles of entering the path to the bus.
+        slots: first cycle after all beats of a burst have entered the store path.
+        slot_cycles: cycles in which they enter it.
         last_of: last burst of an instruction, or NONE.
     """
 
@@ -55,7 +56,7 @@ class WriteBursts:
         self.slot_cycles = fast_column(slot_cycles)
         self.slots = fast_column(record.write_lasts + 1 - store_depth(config))
         for number, last in enumerate(self.lasts):
-            if last == NONE:  # the end of the run cuts it short; later ones may have been granted
+            if last == NONE:  # the run ended before, perhaps with later bursts granted
                 before = self.slots[number - 1] if number else 0
                 self.slots[number] = max(self.grants[number], before) + self.slot_cycles[number]
         last_of = np.full(len(dependencies.timings), NONE, dtype=np.int64)
@@ -64,7 +65,7 @@ class WriteBursts:
 
 
 class FetchBursts:
-    """Bursts of instructions.
+    """Bursts that fetch instructions.
 
     Attributes:
         reads: number of each fetch burst among all reads.
@@ -89,8 +90,9 @@ class PadWords:
     """Pad words, which a unit writes in cycles without data, one per cycle, in program order.
 
     Attributes:
-        waits_for: event before the first cycle, by kind and number: start of the LOAD, last pad word of an
-            earlier LOAD, or last beat of a read.
+        first_cycles, last_cycles: by LOAD.
+        waits_for: by LOAD, the event that its first pad word waits for: its start, the last pad word of an
+            earlier LOAD, or the last beat of a read.
     """
 
     def __init__(self, record: RunRecord, dependencies: InstructionDependencies, reads: ReadBursts) -> None:

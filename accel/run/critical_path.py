@@ -119,7 +119,7 @@ def longest_path(graph: WaitGraph, cycles: int) -> list[Delay]:
     found: list[Delay] = []
     while kind is not NodeKind.BEGIN:
         bound, kind, number, delays = _latest_edge(edges(kind, number), cycle)
-        found.extend(delays[::-1] if bound == cycle else _prolonged(delays, cycle - bound)[::-1])
+        found.extend(delays[::-1] if bound == cycle else _lengthened(delays, cycle - bound)[::-1])
         cycle = cycle_of(kind, number)
     found.reverse()
     rest = cycles - sum(delay.cycles for delay in found)
@@ -147,7 +147,8 @@ def _latest_edge(edges: Iterator[Edge], cycle: int) -> Edge:
     return best
 
 
-def _prolonged(delays: tuple[Delay, ...], cycles: int) -> tuple[Delay, ...]:
+def _lengthened(delays: tuple[Delay, ...], cycles: int) -> tuple[Delay, ...]:
+    """Lengthen the last wait for memory, or otherwise the last delay."""
     chosen = max(range(len(delays)), key=lambda n: (delays[n].wait in _MEMORY_WAITS, n))
     longer = delays[chosen]._replace(cycles=delays[chosen].cycles + cycles)
     return (*delays[:chosen], longer, *delays[chosen + 1 :])
@@ -224,7 +225,7 @@ def shares(segments: Iterable[Segment]) -> list[Share]:
 
 
 def shares_text(found: Sequence[Share], most: int = 2) -> str:
-    """Name shares from 0.5 %, for example ``load read data 40%, store write data 12%``."""
+    """Name the first shares of at least 0.5 %, for example ``load read data 40%, store write data 12%``."""
     cycles = sum(one.cycles for one in found) or 1
     named = [one for one in found[:most] if one.cycles >= cycles / 200]
     return ", ".join(f"{one.unit} {one.cause} {one.cycles / cycles:.0%}" for one in named)

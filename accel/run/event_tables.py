@@ -43,7 +43,11 @@ class ResultTable:
             yield dict(zip(self.columns, values, strict=True))
 
     def to_pandas(self) -> Any:
-        """Return a pandas data frame. Numbers that may be missing have the dtype ``Int64``."""
+        """Return a pandas data frame. Columns of integers have the dtype ``Int64``, which may lack values.
+
+        Raises:
+            AccelError: pandas is not installed.
+        """
         pandas = import_pandas()
         frame = pandas.DataFrame({name: list(column) for name, column in self.columns.items()})
         numbers = {
@@ -54,7 +58,11 @@ class ResultTable:
         return frame.astype(numbers)
 
     def to_arrow(self) -> Any:
-        """Return an Arrow table."""
+        """Return an Arrow table.
+
+        Raises:
+            AccelError: pyarrow is not installed.
+        """
         return import_arrow().table({name: list(column) for name, column in self.columns.items()})
 
 

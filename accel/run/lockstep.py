@@ -51,7 +51,7 @@ _SLOWDOWN = 100
 """A run on hostile memory takes at most :func:`cycles_without_overlap` times this factor. Such memory accepts
 an address or a beat in half of the cycles, and answers up to 63 cycles late."""
 _GRACE_CYCLES = 100_000
-"""A run of the hardware that has not ended this many clock cycles after its limit hangs."""
+"""The hardware hangs if it has not ended a run this many clock cycles after its limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,9 +59,8 @@ class Lockstep:
     """The result of a comparison.
 
     Attributes:
-        cycles: of the simulator. The hardware's are equal if the scope has cycles.
-        cause: the simulator's end.
-        events: number of events, if the scope has cycles.
+        cycles, cause: the simulator's cycles, and why its run ended.
+        events: number of compared events, if the scope has cycles.
     """
 
     cycles: int
@@ -98,7 +97,7 @@ def lockstep(
     """Run a program on both sides, from equal memory and scratchpads, and compare.
 
     Args:
-        seed: of all random values.
+        seed: seed of all random values.
         max_cycles: limit of the run. With ``hostile``, the hardware has it only if the simulator reached it.
         max_uops: the simulator's limit, instead of the program's own.
         hostile: let the hardware's memory answer late and refuse at random.
@@ -132,7 +131,7 @@ def lockstep(
         difference = Difference(what="rules", message=str(error))
     else:
         if hostile and run.cause is Cause.TOKEN_OVERFLOW:
-            scope = Scope.END  # a counter may overflow or not, and what is executed depends on that
+            scope = Scope.END  # memory decides whether a counter overflows, and so which instructions run
         sides = _Sides(program, simulation, sim_dram, sim_pads, run, rtl_dram, engine)
         difference = _difference(sides, proven, hostile=hostile)
     return Lockstep(

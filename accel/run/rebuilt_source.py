@@ -30,7 +30,11 @@ class Compiled(Image):
 
     @cached_property
     def outputs(self) -> tuple[Tensor, ...]:
-        """The outputs of the tensor expression. A ProgramError if there is none, or a damaged one."""
+        """The outputs of the tensor expression.
+
+        Raises:
+            ProgramError: there is none, or it is damaged.
+        """
         if self.source is None or self.source.expression is None:
             raise ProgramError(f"the program holds no tensor expression; {_WITHOUT_SOURCE}")
         outputs = expression_from_data(self.source.expression)
@@ -39,7 +43,7 @@ class Compiled(Image):
 
     @cached_property
     def computed(self) -> tuple[Tensor, ...]:
-        """:attr:`outputs`, unless a mapping replaced the expression."""
+        """The outputs of the compiled expression: :attr:`outputs`, unless a mapping replaced it."""
         if self.source is None or self.source.mapped is None:
             return self.outputs
         computed = expression_from_data(self.source.mapped.expression)
@@ -82,18 +86,18 @@ class Compiled(Image):
 
     @property
     def folded(self) -> bool:
-        """Whether reset and bias were folded into one step."""
+        """Whether the compiler could fold reset and bias into one pass."""
         options = None if self.source is None else self.source.options
         return options is None or options.fold is not False
 
     @cached_property
     def compulsory(self) -> Compulsory | None:
-        """The least work of the computation, if known."""
+        """The least work of :attr:`outputs`, if known."""
         return compulsory(self.outputs) if self.has_expression else None
 
     @cached_property
     def carried(self) -> Compulsory | None:
-        """The compiled operator's least work, if known: more than :attr:`compulsory` if the host packs values
+        """The least work of :attr:`computed`, if known: more than :attr:`compulsory` if the host packs values
         several times."""
         if self.source is None or self.source.mapped is None:
             return self.compulsory

@@ -151,7 +151,7 @@ def _comparison_html(found: Comparison) -> str:
 
 
 def error_data(error: AccelError, paths: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Return the answer for an error, with names in place of ``paths``."""
+    """Return the answer for an error. Its message has file names in place of ``paths``."""
     message = str(error)
     for name, path in (paths or {}).items():
         message = message.replace(path, name)

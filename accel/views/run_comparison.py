@@ -81,7 +81,7 @@ class Comparison:
 
     @cached_property
     def reasons(self) -> list[Change[PathCause]]:
-        """The same by unit, cause and tensor."""
+        """Critical cycles by unit, cause and tensor, in the same order."""
         return path_changes(self.a.critical, self.b.critical, PathCause.of)
 
     def segments(self, why: PathCause, most: int = _LISTED_SEGMENTS) -> tuple[list[Segment], list[Segment]]:
@@ -180,7 +180,7 @@ class Comparison:
         write_atomically(Path(path), self.html().encode())
 
     def html(self) -> str:
-        """Return the page, which loads nothing."""
+        """Return the page, which needs no other file."""
         return sections_page(f"A: {self.a.name}; B: {self.b.name}", summary(self), comparison_sections(self))
 
 
@@ -241,14 +241,14 @@ def main_cause(one: LayerChange) -> str:
 
 
 def figure_text(value: Any) -> str:
-    """Return a figure as text: shares in percent, nothing for None."""
+    """Return a figure as text: a share in percent, and None as an empty string."""
     if isinstance(value, float):
         return f"{value:.1%}"
     return f"{value:,}" if isinstance(value, int) else str(value or "")
 
 
 def signed(difference: int) -> str:
-    """Return a difference with its sign, or nothing for 0."""
+    """Return a difference with its sign, or an empty string for 0."""
     return f"{difference:+,}" if difference else ""
 
 

@@ -28,7 +28,7 @@ def verdict_rows(run: AnalyzedRun) -> list[VerdictRow]:
 
 
 def stop_reason(run: AnalyzedRun) -> str:
-    """Return for example ``deadlock at instruction 1``, or nothing."""
+    """Return for example ``deadlock at instruction 1``, or an empty string after success."""
     error = run.result.error
     if error is None:
         return ""

@@ -10,11 +10,9 @@ at the one that waits for it::
     load     LOAD.INP                   load     LOAD.INP
     load     LOAD.WGT                   load     LOAD.WGT     *
 
-The compute unit executes one LOAD after the other, and the units share one bus. Before, the load unit
-requests all that its buffers hold while the compute unit still loads micro-ops; the bias then waits for the
-bus, and the first GEMM waits for the bias. After, the bias is requested first.
-
-This pass moves no instruction. It only adds a wait, which becomes a token.
+The units share one bus, and the compute unit executes one LOAD after the other. Before, the load unit fills
+all its buffers while the compute unit still loads micro-ops. So the bias waits for the bus, and the first
+GEMM for the bias. After, the bias is requested first. No instruction moves: the wait becomes a token.
 """
 
 from collections.abc import Collection

@@ -1,4 +1,4 @@
-"""From a tensorized nest to instructions: loops run at compile time, in program order."""
+"""Emit the instructions of a tensorized nest, by running its loops at compile time."""
 
 from collections.abc import Sequence
 
@@ -52,7 +52,7 @@ class Emission:
         self._epilogues: dict[int, list[Node]] = {}
         """By ``id`` of an epilogue, the nodes that it is lowered to."""
         self._extents: dict[int, Known[int]] = {}
-        """By ``id`` of a loop."""
+        """By ``id`` of a loop, its extent, which may depend on outer loops."""
         self._run(nest.body, {})
         for cached in (self._calls, self._copies, self._sums):
             if cached is not None:
@@ -79,7 +79,9 @@ class Emission:
         return EmittedProgram(
             emitted=self.state.emitted,
             config=self.state.config,
-            resident_loads=frozenset(n for buffer, of in loads.items() if buffer.is_resident for n in of),
+            resident_loads=frozenset(
+                number for buffer, numbers in loads.items() if buffer.is_resident for number in numbers
+            ),
             load_orders=tuple(
                 (frozenset(loads.get(late, ())), frozenset(loads.get(early, ())))
                 for late, early in self.state.nest.load_orders
@@ -126,7 +128,7 @@ class Emission:
             self._run(node.body, env)
 
     def _run_perfect_nest(self, nest: PerfectNest, depth: int, env: dict[IterVar, int]) -> None:
-        """Run the outer loops of a perfect nest from number ``depth`` on, and emit the box inside them."""
+        """Run the outer loops of a perfect nest from ``depth`` inward, and emit the box inside them."""
         if depth < len(nest.outer):
             loop = nest.outer[depth]
             for value in range(self._extent(loop, env)):
@@ -150,7 +152,7 @@ class Emission:
             self._calls.emit_box(leaf, box, env)
 
     def _emit_clear(self, node: ZeroBuffer) -> None:
-        """Emit the reset of a whole buffer, whatever part of it is in use."""
+        """Set a whole buffer to zero, including unused elements."""
         buffer, addresses = node.buffer, self.state.addresses
         assert buffer.scope is not None
         elements = buffer.sets * block_count(buffer, addresses.elements[buffer])

@@ -38,7 +38,7 @@ class PrefetchResiduals(ReorderPass):
     reason = "STOREs do not wait for residuals, because these were requested one DRAM latency earlier."
 
     def run(self, program: EmittedProgram) -> EmittedProgram:
-        """Return the program with LOADs of residuals moved, unless it stores residuals itself."""
+        """Return the program with LOADs of residuals moved, unless it also writes the tensors they read."""
         residuals = {one.part for one in program.emitted if isinstance(one.instruction, LoadRes)}
         if any(isinstance(one.instruction, Store) and one.part in residuals for one in program.emitted):
             return program
@@ -49,7 +49,7 @@ def _prefetched(emitted: Sequence[Emitted], config: Config) -> list[Emitted]:
     waiting = deque(one for one in emitted if isinstance(one.instruction, LoadRes))
     cycles = REQUEST_STARTUP + config.read_latency + WRITE_DELAY + BUS_MARGIN_CYCLES
     distance = -(-cycles * config.bus_bytes // config.res_element_bytes)
-    """Elements that the bus transfers between the request for a residual and its arrival."""
+    """Elements that the bus can transfer between a residual's request and its arrival."""
     found: list[Emitted] = []
     loaded = added = 0
     for one in emitted:

@@ -14,8 +14,7 @@ For a last tile of four channels whose last step is split::
                                       STORE channels 2, 3
 
 Before, the load unit is idle during all ALU passes of the last tile. After, it loads the weights of channels
-2 and 3 during the passes over channels 0 and 1, and the store unit stores these channels while the ALU works
-on the others.
+2 and 3 during the passes over channels 0 and 1.
 
 The pass tries to split none, 1, 2, 4 or all of the last steps, and chooses the order that
 :class:`~accel.compiler.codegen.unit_clocks.Clocks` finds fastest.
@@ -47,9 +46,10 @@ from accel.core.isa import Alu, Load, Store
 STEP_COUNTS = (1, 2, 4)
 """Numbers of last steps that the pass tries to split, in addition to none and all."""
 MAX_MICRO_OPS = 256
-"""Micro-ops of all pieces of products: the program loads them before its first product."""
+"""Limit of micro-ops for all pieces, because the program loads them before its first product."""
 LAST_PRODUCTS_WINDOW = 8
-"""Instructions before the last epilogue in which the pass looks for products whose rows may be pieces."""
+"""Instructions before the last epilogue among which the pass looks for products, whose row lengths are
+candidates for the size of pieces."""
 WARM_UP_INSTRUCTIONS = 32
 """Instructions before the split steps that the comparison of orders includes, so that units are busy."""
 
@@ -78,7 +78,7 @@ class _Step:
     """LOADs, and the products that need them.
 
     Attributes:
-        begin: position of the first LOAD in the program.
+        begin: position in the program of the step's first LOAD.
     """
 
     begin: int
@@ -94,7 +94,7 @@ def _fastest(
     """Return the fastest program of all choices of pieces and numbers of split steps.
 
     Args:
-        before: the program up to the last products.
+        before: the program without its last epilogue.
         choices: the epilogue in pieces, and the accumulators of each piece.
     """
     spans = Spans(config)
@@ -114,7 +114,7 @@ def _fastest(
 def _last_steps(emitted: Sequence[Emitted], ranges: Sequence[AccumulatorRange], spans: Spans) -> list[_Step]:
     """Return the last steps that can be split, in order.
 
-    No two of them use the same buffer, so that the LOADs of one may move past the products of another.
+    No two of them use the same elements, so LOADs of one may move past products of another.
     """
     found: list[_Step] = []
     filled: list[Span] = []
@@ -155,10 +155,7 @@ def _split(
 
 
 def _cut_load_by_pieces(one: Emitted, products: Sequence[NumberedPiece], spans: Spans) -> list[NumberedPiece]:
-    """Cut a LOAD, and number each piece by the first piece of the tile that reads it.
-
-    A LOAD of several rows is cut between rows.
-    """
+    """Cut a LOAD between rows, and give each piece the number of the first tile piece that reads it."""
     load, filled = one.instruction, spans.load_span(one)
     assert isinstance(load, Load)
     row = load.width if load.y_size > 1 else 1
@@ -182,7 +179,7 @@ def _cut_load_by_pieces(one: Emitted, products: Sequence[NumberedPiece], spans: 
 
 
 def _cycles(emitted: Sequence[Emitted], config: Config, spans: Spans) -> float:
-    """Return about how many cycles instructions take on an idle machine."""
+    """Estimate the cycles of instructions on an idle machine."""
     clocks = Clocks(config)
     for one in emitted:
         span = spans.loaded(one)

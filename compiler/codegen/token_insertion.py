@@ -1,15 +1,15 @@
 """Tokens from dependence analysis.
 
-Two instructions of neighbouring units that touch the same memory, one of them writing, must keep their
-program order. Of all such pairs between two units only those are given a token that no other pair implies:
-from instruction i to j, unless a token already goes from i or later to j or earlier. Since i and j both grow
-from token to token, no instruction needs more than one of each kind, and the k-th push meets the k-th pop.
+Two instructions of neighbouring units that touch the same memory, at least one of them writing, must keep
+their program order. They get a token unless another token implies the order. For example, a token from LOAD 3
+to GEMM 5 also orders LOAD 2 before GEMM 6. So an instruction pushes and pops at most one token per counter,
+and the k-th pop takes the k-th push.
 
-Load and store unit are no neighbours, but meet in DRAM where a program reads what it has stored. Their order
-goes through an instruction of the compute unit between the two that comes after the first one anyway, or else
-takes a token from it. Where there is none, or it takes one already, an empty instruction carries the tokens.
-The store unit's own LOADs overlap its STOREs: one that reads what a STORE before it writes is ordered in the
-same way, unless a SET, which waits for all before it, is between the two.
+Load and store unit share no counter, but a LOAD may read DRAM that a STORE has written. Then an instruction
+of the compute unit between the two passes the order on: one that waits for the first instruction anyway, or
+else the last one, which then pops another token. If it pops such a token already, or there is none, an empty
+GEMM (a carrier) is inserted. A LOAD of the store unit that reads the result of an earlier STORE is ordered in
+the same way, unless a SET, which waits for all before it, is between the two.
 """
 
 from bisect import bisect_left, bisect_right
@@ -28,14 +28,14 @@ from accel.core.program_conflicts import Conflicts, Numbers, Order, rows_of, scr
 from accel.core.scratchpad_specs import UOP, scratchpads_of
 from accel.proof.shared_dram import SharedDram
 
-_ENDS = (Unit.LOAD, Unit.STORE)
-"""Units that are neighbours of the compute unit, and not of each other."""
+_OUTER_UNITS = (Unit.LOAD, Unit.STORE)
+"""The neighbours of the compute unit."""
 _FLAGS = ("pop_prev", "pop_next", "push_prev", "push_next")
 _POP_PREV, _POP_NEXT, _PUSH_PREV, _PUSH_NEXT = (1 << n for n in range(4))
 
 
 CARRIER = -1
-"""In place of a number where an instruction was not given, but carries tokens."""
+"""In place of the number of an instruction: a carrier, which the input lacks."""
 
 
 class Ordered(NamedTuple):
@@ -52,8 +52,8 @@ class Dependences(NamedTuple):
     program: Distinct[Instruction]
     order: Order
     needed: dict[Unit, Numbers]
-    """By unit, how many of that unit's instructions there are up to the last one that conflicts with each
-    instruction, or 0 if none does."""
+    """By unit, for each instruction, how many instructions of that unit must have retired before it starts.
+    For example, 3 if it conflicts with the unit's third instruction and with no later one."""
 
 
 def insert_tokens(
@@ -63,7 +63,7 @@ def insert_tokens(
     shared: SharedDram | None = None,
     after: Mapping[int, int] | None = None,
 ) -> Ordered:
-    """The same program with the tokens that its dependences need, and no others but those of ``after``."""
+    """Return the program with tokens for its dependences and for ``after``."""
     return with_tokens(dependences(instructions, config, uop_words, shared), after)
 
 
@@ -73,7 +73,7 @@ def dependences(
     uop_words: npt.NDArray[np.uint32],
     shared: SharedDram | None = None,
 ) -> Dependences:
-    """The instructions that each instruction of a program waits for.
+    """Return the instructions that each instruction of a program waits for.
 
     Args:
         instructions: in program order, without token flags; LOADs of micro-ops count ``dram_base`` from the
@@ -97,14 +97,14 @@ def dependences(
         stores = order.members[Unit.STORE]
         waits = program.column(lambda one: isinstance(one, Set))[stores]
         drained = np.maximum.accumulate(np.where(waits, np.arange(len(stores)), 0))
-        """The store unit's position before which all has retired when what comes next starts."""
+        """For each store unit instruction, the position of the last SET. Earlier ones have retired."""
         own = conflicts.written[stores]
         conflicts.needed[Unit.STORE][stores] = np.where(own > drained, own, 0)
     return Dependences(program, order, conflicts.needed)
 
 
 class _Uops:
-    """The micro-op memory of a program that loads it from some words."""
+    """The micro-op memory while a program loads it from ``words``."""
 
     def __init__(self, config: Config, words: npt.NDArray[np.uint32]) -> None:
         self._words = words
@@ -122,121 +122,118 @@ class _Uops:
 
 
 def with_tokens(found: Dependences, after: Mapping[int, int] | None = None) -> Ordered:
-    """A program with tokens for its dependences.
+    """Return a program with tokens for its dependences.
 
     Args:
-        after: for some instructions, by number, an earlier one of another unit that they have to wait for
-            though no memory says so.
+        after: by instruction, an earlier one of another unit to wait for although they do not conflict.
     """
     order = found.order
     needed = {unit: wanted.copy() for unit, wanted in found.needed.items()}
     for late, early in (after or {}).items():
         wanted = needed[Unit(int(order.units[early]))]
         wanted[late] = max(wanted[late], order.positions[early] + 1)
-    return _Ways(order, needed).finished(found.program)
+    return _IndirectWaits(order, needed).with_flags(found.program)
 
 
-class _Ways:
-    """The paths from load unit to store unit through the compute unit.
+class _IndirectWaits:
+    """Waits between load and store unit, turned into waits of and for the compute unit.
 
     Args:
-        needed: the instructions that each instruction waits for. It is changed.
+        needed: :attr:`Dependences.needed`. It is changed.
     """
 
     def __init__(self, order: Order, needed: dict[Unit, Numbers]) -> None:
         self._order = order
         self._needed = needed
         self._compute = order.members[Unit.COMPUTE]
-        self._reached = {end: np.maximum.accumulate(needed[end][self._compute]) for end in _ENDS}
-        """For each of the two units, how many of its instructions have surely retired before each
-        instruction of the compute unit."""
-        self._made: dict[Unit, tuple[list[int], list[int]]] = {end: ([], []) for end in _ENDS}
-        """By end, how many instructions others of the compute unit are made to wait for, and their positions
-        in that unit, carriers counted; both grow."""
+        self._retired = {unit: np.maximum.accumulate(needed[unit][self._compute]) for unit in _OUTER_UNITS}
+        """By unit, how many of its instructions have surely retired before each compute instruction."""
+        self._added: dict[Unit, tuple[list[int], list[int]]] = {unit: ([], []) for unit in _OUTER_UNITS}
+        """By unit, the waits added to compute instructions and carriers: how many of the unit's instructions
+        must have retired, and the position of the waiting one. Both ascend."""
         self._carriers: list[int] = []
         """The instruction before which each carrier stands."""
         self._before: list[int] = []
-        """How many instructions of the compute unit there are before each, not counting carriers."""
+        """How many compute instructions precede each carrier, not counting carriers."""
         self._carried: list[dict[Unit, int]] = []
-        """The instructions that each one waits for."""
+        """How many instructions of each unit each carrier waits for."""
         through: dict[int, int] = {}
-        for index, end in sorted(self._crossing()):
-            position = self._through(index, end, int(needed[end][index]))
+        for index, unit in sorted(self._waits_without_counter()):
+            position = self._wait_through_compute(index, unit, int(needed[unit][index]))
             through[index] = max(through.get(index, 0), position + 1)
         counts = needed[Unit.COMPUTE]
         counts += np.searchsorted(self._before, counts - 1, side="right").astype(np.int32)
         for index, count in through.items():
             counts[index] = max(counts[index], count)
 
-    def _crossing(self) -> list[tuple[int, Unit]]:
-        """Return the instructions that wait for an instruction without a direct token, and its unit.
-        Instructions after another one with the same wait are left out."""
+    def _waits_without_counter(self) -> list[tuple[int, Unit]]:
+        """Return the load and store instructions that wait for one of a unit in :data:`_OUTER_UNITS`, with
+        that unit. A wait that an earlier instruction of the same unit has already is left out."""
         found = []
-        for unit in _ENDS:
-            members = self._order.members[unit]
-            for end in _ENDS:
-                wait = members[_rising(self._needed[end][members])]
-                found += [(index, end) for index in wait.tolist()]
+        for waiting in _OUTER_UNITS:
+            members = self._order.members[waiting]
+            for unit in _OUTER_UNITS:
+                indices = members[_rising(self._needed[unit][members])]
+                found += [(index, unit) for index in indices.tolist()]
         return found
 
-    def _through(self, index: int, end: Unit, needed: int) -> int:
-        """Return the position of the earliest instruction of the compute unit before ``index`` that comes
-        after ``count`` instructions of the load or store unit. If there is none, the last one is made to
-        wait."""
+    def _wait_through_compute(self, index: int, unit: Unit, needed: int) -> int:
+        """Return the position of the earliest compute instruction before ``index`` that starts after
+        ``needed`` instructions of ``unit`` have retired. If there is none, add a wait."""
         own = int(np.searchsorted(self._compute, index))
         found = []
-        at = int(np.searchsorted(self._reached[end], needed))
+        at = int(np.searchsorted(self._retired[unit], needed))
         if at < own:
             found.append(self._position(at))
-        counts, positions = self._made[end]
+        counts, positions = self._added[unit]
         at = bisect_left(counts, needed)
         if at < len(counts):
             found.append(positions[at])
         if found:
             return min(found)
-        position = self._made_to_wait(index, end, needed, own)
+        position = self._add_wait(index, unit, needed, own)
         counts.append(needed)
         positions.append(position)
         return position
 
-    def _made_to_wait(self, index: int, end: Unit, needed: int, own: int) -> int:
-        """Have the last instruction of the compute unit wait, or a new carrier if that cannot be.
+    def _add_wait(self, index: int, unit: Unit, needed: int, own: int) -> int:
+        """Let the last compute instruction wait, or a new carrier if that is impossible.
 
         Args:
-            own: how many instructions of the compute unit there are before, not counting carriers.
+            own: number of compute instructions before ``index``, not counting carriers.
         """
-        behind = int(self._order.members[end][needed - 1])
+        source = int(self._order.members[unit][needed - 1])
         if self._before and self._before[-1] == own:
-            if end not in self._carried[-1] and behind < self._carriers[-1]:
-                self._carried[-1][end] = needed
+            if unit not in self._carried[-1] and source < self._carriers[-1]:
+                self._carried[-1][unit] = needed
                 return own + len(self._carriers) - 1
         elif own:
             last, position = int(self._compute[own - 1]), self._position(own - 1)
-            if behind < last and not self._waits(end, own - 1, position):
-                self._needed[end][last] = needed
+            if source < last and not self._pops(unit, own - 1, position):
+                self._needed[unit][last] = needed
                 return position
         self._carriers.append(index)
         self._before.append(own)
-        self._carried.append({end: needed})
+        self._carried.append({unit: needed})
         return own + len(self._carriers) - 1
 
-    def _waits(self, end: Unit, own: int, position: int) -> bool:
-        """Whether an instruction of the compute unit, the last one so far, takes a token from an end."""
-        counts, positions = self._made[end]
-        before = max(self._reached[end][own - 1] if own else 0, counts[-1] if counts else 0)
-        made = bool(positions) and positions[-1] == position
-        return made or bool(self._needed[end][self._compute[own]] > before)
+    def _pops(self, unit: Unit, own: int, position: int) -> bool:
+        """Whether the last compute instruction so far pops a token from ``unit``."""
+        counts, positions = self._added[unit]
+        before = max(self._retired[unit][own - 1] if own else 0, counts[-1] if counts else 0)
+        is_added = bool(positions) and positions[-1] == position
+        return is_added or bool(self._needed[unit][self._compute[own]] > before)
 
     def _position(self, own: int) -> int:
         return own + bisect_right(self._before, own)
 
-    def finished(self, program: Distinct[Instruction]) -> Ordered:
+    def with_flags(self, program: Distinct[Instruction]) -> Ordered:
         """Return the program with carriers and flags. Equal objects stay shared if their flags are equal."""
         at = self._carriers
         units = np.insert(self._order.units, at, int(Unit.COMPUTE))
         needed = {Unit.COMPUTE: np.insert(self._needed[Unit.COMPUTE], at, 0)}
-        for end in _ENDS:
-            needed[end] = np.insert(self._needed[end], at, [one.get(end, 0) for one in self._carried])
+        for unit in _OUTER_UNITS:
+            needed[unit] = np.insert(self._needed[unit], at, [one.get(unit, 0) for one in self._carried])
         flags = _flags(units, needed)
         every = [*program.every, Gemm()]
         numbers = np.insert(program.places, at, len(every) - 1)
@@ -254,7 +251,8 @@ class _Ways:
 def _flags(units: npt.NDArray[np.int8], needed: Mapping[Unit, Numbers]) -> npt.NDArray[np.uint8]:
     members = {unit: np.flatnonzero(units == unit) for unit in needed}
     flags = np.zeros(len(units), dtype=np.uint8)
-    for first, second in (pair for end in _ENDS for pair in ((end, Unit.COMPUTE), (Unit.COMPUTE, end))):
+    pairs = [pair for unit in _OUTER_UNITS for pair in ((unit, Unit.COMPUTE), (Unit.COMPUTE, unit))]
+    for first, second in pairs:
         forward = first is second.previous
         waits = needed[first][members[second]]
         fresh = _rising(waits)
@@ -264,6 +262,6 @@ def _flags(units: npt.NDArray[np.int8], needed: Mapping[Unit, Numbers]) -> npt.N
 
 
 def _rising(values: Numbers) -> npt.NDArray[np.bool_]:
-    """Where values are above zero and all before them."""
+    """Return where a value exceeds zero and every earlier value."""
     before = np.maximum.accumulate(np.concatenate([np.zeros(1, dtype=values.dtype), values]))[:-1]
     return values > before

@@ -30,7 +30,7 @@ _SYNTAX = "'+' joins columns, rows or windows, blocks=YxX, strips=YxX; or it is 
 
 
 def window_axes_of(workload: Workload) -> tuple[WindowAxis, WindowAxis]:
-    """Return the two axes of a convolution's or a pooling's pictures."""
+    """Return the vertical and the horizontal axis of a convolution or a pooling."""
     sizes = workload.parameters
     slide = sliding(
         (sizes["H"], sizes["W"]), *(tuple(sizes[key]) for key in ("kernel", "stride", "padding", "dilation"))
@@ -57,7 +57,7 @@ def window_mappings(workload: Workload, config: Config) -> Iterator[OperatorMapp
     for splits in _promising_splits(workload, config):
         try:
             yield split_mapping(workload, splits)
-        except ShapeError:  # sums would be too long
+        except ShapeError:  # sums may overflow
             continue
 
 
@@ -67,7 +67,7 @@ def find_window_mapping(workload: Workload, name: str) -> OperatorMapping:
         return plain_mapping(workload)
     splits = _parse(workload, name)
     if any(not one.is_possible for one in splits):
-        raise mapping_error(name, workload, "strips would be empty, or blocks meet a dilation")
+        raise mapping_error(name, workload, "strips would be empty, or blocks need a dilation of 1")
     try:
         return split_mapping(workload, splits)
     except ShapeError as error:
@@ -120,7 +120,7 @@ def mapping_name(splits: Splits) -> str:
 
 
 def strip_mapping_names(workload: Workload, config: Config, strips: int) -> list[str]:
-    """Return the names of mappings that may be faster if the host packs strips of rows."""
+    """Return the names of the mappings with this number of strips of rows that may be the fastest."""
     down, across = window_axes_of(workload)
     return [
         mapping_name(
@@ -175,7 +175,7 @@ def _strip_counts(
 def _packings(
     workload: Workload, config: Config, axes: tuple[WindowAxis, WindowAxis]
 ) -> Iterator[tuple[tuple[bool, bool], tuple[int, int]]]:
-    """Iterate over axes whose taps become input channels, and over the sizes of blocks."""
+    """Iterate over whether taps down and across become input channels, and over the sizes of blocks."""
     sizes = workload.parameters
     inputs, outputs = sizes["IC"] // sizes["groups"], sizes["OC"] // sizes["groups"]
     yield (False, False), (1, 1)

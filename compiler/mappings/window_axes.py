@@ -6,8 +6,8 @@ split alike. Each step has input positions of its own, which become input channe
 taps that reach into other steps. With a window of 3 taps:
 
 ====================  =====================================================================
-stride 1, packed      the 3 values of a window become channels, and one tap is left stride 1, block 4
-4 input positions become channels; 2 taps are left, as the windows of a
+stride 1, packed      the 3 values of a window become channels, and one tap is left
+stride 1, block 4     4 input positions become channels; 2 taps are left, as the windows of a
                       block reach into the next block
 stride 2, strips 2    two halves of the axis, which overlap by the positions that windows share
 ====================  =====================================================================

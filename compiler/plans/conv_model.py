@@ -77,7 +77,7 @@ class ConvShape(SumShape):
         return np.asarray((outputs - 1) * self.stride[axis] + (taps - 1) * self.dilation[axis] + 1)
 
     def window_start(self, axis: int, output: Count, tap: Count) -> IntArray:
-        """Return the first row or column of the padded input that outputs and taps need."""
+        """Return the first row or column of the padded input that ``output`` and ``tap`` need."""
         if not self.is_transposed:
             return np.asarray(output * self.stride[axis] + tap * self.dilation[axis])
         before, up = (self.top, self.left)[axis], self.upsampling[axis]
@@ -85,7 +85,8 @@ class ConvShape(SumShape):
         return np.asarray(output // up + before // up - last_tap + self._phase_offsets(axis)[0] + before)
 
     def _phase_offsets(self, axis: int) -> tuple[int, int]:
-        """Return by how much the phase of an output shifts the first and the last input that it needs."""
+        """Return the least and the greatest shift, in inputs, due to an output's position modulo
+        ``upsampling``."""
         up, before = self.upsampling[axis], (self.top, self.left)[axis] % self.upsampling[axis]
         return (before - up + 1) // up, (before + up - 1) // up
 
@@ -107,7 +108,7 @@ class ConvShape(SumShape):
         return np.asarray(has_whole_steps & is_same & (not self.is_transposed))
 
     def tile_extents(self, axis: int, count: int) -> list[int]:
-        """Return sizes worth trying. A tile of a transposed convolution has whole periods of its phases."""
+        """Return sizes worth trying: for a transposed convolution, multiples of ``upsampling``."""
         size, up = (self.rows, self.columns)[axis], self.upsampling[axis]
         return [min(size, part * up) for part in spread_part_sizes(-(-size // up), count)]
 
@@ -174,7 +175,7 @@ class DepthwiseShape(ConvShape):
 
 
 def _prefix_sums(overlaps: IntArray) -> IntArray:
-    """Sum up all elements before each place, in both directions."""
+    """Return two-dimensional prefix sums: [i, j] is the sum of ``overlaps[:i, :j]``."""
     sums = np.zeros((overlaps.shape[0] + 1, overlaps.shape[1] + 1), dtype=np.int64)
     sums[1:, 1:] = overlaps.cumsum(axis=0).cumsum(axis=1)
     return sums

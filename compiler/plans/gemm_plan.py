@@ -20,11 +20,9 @@ class GemmPlan:
         rows, columns: blocks of a tile of the result.
         depth: blocks of a step of the sum.
         thread_axis: ``inner`` for neighbouring tiles of the inner loop, ``depth`` for the steps of one tile.
-        residual_product: whether the load unit loads the residual and the GEMM core adds it. Otherwise the
-            compute unit loads it and the ALU adds it.
+        residual_product, prefetch: as in :class:`~accel.compiler.plans.conv_plan.ConvPlan`.
         resident: operands that scratchpads keep for all steps. ``inputs`` is the first operand. The
             outer loop's operand stays for one of its iterations, the other one for the whole program.
-        prefetch: whether a second buffer holds the resident operand of the outer loop's next iteration.
     """
 
     rows: int

@@ -16,7 +16,9 @@ class MergedGroups:
     weights are zero except for those of the original groups.
 
     Attributes:
-        count: merged groups. The last one can have fewer original groups.
+        together: original groups in each merged group. The last one can have fewer.
+        count: merged groups.
+        outputs, inputs: channels of a merged group.
     """
 
     together: int
@@ -46,7 +48,7 @@ def merged_groups(workload: Workload, config: Config) -> MergedGroups:
 def taps_at_once(workload: Workload, config: Config) -> int:
     """Return the columns of the kernel that a depthwise MAC multiplies in one slot, or 0 without such MACs.
 
-    A depthwise MAC needs a bank of ``inp`` for each column, and a kernel with several undilated columns.
+    They need a bank of ``inp`` for each column, several columns, and no dilation.
     """
     sizes = workload.parameters
     if workload.name != "conv2d" or not config.depthwise:

@@ -1,4 +1,4 @@
-"""Bytes of operands that plans load, by the data that buffers still hold from earlier tiles and steps."""
+"""Bytes of operands that plans load, without data that buffers still hold from earlier tiles and steps."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class OperandTraffic:
         return read
 
     def residency_pays(self) -> BoolArray:
-        """Return which plans save loads by each operand that is resident.
+        """Return which plans save loads by each resident operand.
 
-        A resident operand pays if the plan would load it repeatedly otherwise, and if the next one to take
-        its place waits for no more than a step. A prefetched operand pays if both loops over tiles repeat.
+        A resident operand pays if the plan would load it repeatedly otherwise, and if its replacement waits
+        for at most one step. A prefetched operand pays if both loops over tiles repeat.
         """
         sizes, shape = self.sizes, self.shape
         prefetches, has_one_group = self.table.prefetch > 0, shape.groups == 1
@@ -68,7 +68,7 @@ class OperandTraffic:
 
     @cached_property
     def _plane(self) -> IntArray:
-        """Elements of one block of depth that all tiles of one block of channels load of the input."""
+        """Input elements per block of depth that all tiles of one block of channels load."""
         shape, table, sizes = self.shape, self.table, self.sizes
         rows = map_pairs(lambda part, taps: shape.total_extent(0, part, taps), table.rows, table.kernel_rows)
         tiles_below = np.maximum(shape.rows // table.rows - np.where(sizes.along_rows, table.threads, 1), 0)

@@ -19,7 +19,7 @@ class UnitClocks:
 
     Attributes:
         compute, port, write: when the compute unit, the read port, and the write port are free.
-        load: when data can arrive that the load unit requests next.
+        load: when the data of the load unit's next request can arrive.
         used: by buffer, when new data can arrive because the old data has been read.
         ready: by buffer, when its data is there.
         stored: by set of accumulators, when its last beat is written.
@@ -27,7 +27,7 @@ class UnitClocks:
         read_queues: when the next burst (row 0) and the next LOAD (row 1) can have data, limited by the
             bursts and LOADs that may be in flight.
         write_queue: the same for a burst that is written.
-        padding_before: by buffer, zero words that were to be written up to those of its data.
+        padding_before: by buffer, all zero words up to those of its data.
         padding_written, padding_issued: zero words that are written, and those of all LOADs so far.
         last_data: when the last beat of an operand LOAD arrived.
     """

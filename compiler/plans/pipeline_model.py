@@ -3,11 +3,11 @@
 A plan is a sequence of steps (:mod:`accel.compiler.plans.pipeline_steps`). The model executes them in order
 and keeps the cycle in which each unit, buffer and set of accumulators becomes free
 (:mod:`accel.compiler.plans.pipeline_clocks`). It contains latencies, the shared read port, the bursts and
-LOADs in flight, and the waits for buffers and accumulators. Of long programs it skips the steady state
+LOADs in flight, and the waits for buffers and accumulators. It extrapolates the steady state of long programs
 (:mod:`accel.compiler.plans.steady_state`).
 
-All plans advance side by side: each operation is a numpy operation with one element per plan. Plans with
-more steps come first, so that those that still have steps are a slice.
+Each numpy operation advances all plans, one element per plan. Plans with more steps come first, so that the
+unfinished ones are a slice.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class StepTable:
       2   it computes without accumulators                ``early_slots``
       3   the first step of a tile waits until the first piece of its accumulators is stored
       4   it computes without operands                    ``reset_slots``
-      5   it waits for operands
+      5   it waits for operands                           ``operand_loads, padding_words``
       6   it multiplies                                   ``product_slots``
       7   the first step of a tile waits until the last piece of its accumulators is stored
       8   its operand buffers are free
@@ -40,17 +40,10 @@ class StepTable:
 
     Attributes:
         exists: whether the plan has this step. Otherwise all its work is zero.
-        starts_tile, ends_tile: whether the step is the first, or the last, of a tile.
         accumulator_set: index of the tile's accumulators, below the number of threads.
-        operand_loads: LOADs into the buffers of the step.
-        acc_loads_before, acc_loads_after: LOADs of the compute unit.
-        early_slots: slots that need not wait until accumulators are stored.
-        reset_slots: slots after that wait, before operands are needed.
-        pre_residual_slots: slots between the products and the addition of a residual.
         residual_loads: LOADs of the residual by the load unit.
         overlapped_slots: last slots of the step, during which the first pieces of the tile are stored.
-        store_pieces: pieces that the tile is stored in. The next tile in the same accumulators starts when
-            the first piece is stored.
+        store_pieces: pieces that the tile is stored in.
         padding_words: zero words that the operand LOADs write.
         store_unit_beats: beats of the store unit's LOADs.
     """

@@ -16,9 +16,9 @@ OUTER_LOOPS = ("channels", "pixels")
 """The outermost loop over tiles. With ``channels``, all tiles of some channels come before those of the next
 channels. With ``pixels``, all channels of some pixels come before the next pixels."""
 RESIDENT = ("nothing", "weights", "inputs", "both")
-"""The operands that scratchpads keep for all steps of a tile, as long as tiles need the same data. If
-channels are outermost, these are the weights of a tile's channels and all inputs, otherwise the inputs
-of a tile's pixels and all weights."""
+"""The operands that stay in scratchpads from tile to tile. With channels outermost, ``weights`` are those of
+the current channels, and ``inputs`` are all. With pixels outermost, ``inputs`` are those of the current
+pixels, and ``weights`` are all."""
 
 
 class PlanTable(NamedTuple):
@@ -27,11 +27,8 @@ class PlanTable(NamedTuple):
     Arrays have one element per plan. In a table of all combinations of two sets of attributes they have
     shapes that broadcast.
 
-    Attributes:
-        channels, depth: blocks of a tile of the output, and of a step of the sum.
-        kernel_rows: rows of the kernel in a step.
-        batches: blocks of the batch in a tile.
-        prefetch: 1 if a second buffer holds the resident data of the outermost loop's next iteration, else 0.
+    The attributes are those of :class:`~accel.compiler.plans.conv_plan.ConvPlan`. ``prefetch`` is 0 or 1, and
+    ``thread_axis``, ``outer`` and ``resident`` are indices into the tuples above.
     """
 
     channels: IntArray

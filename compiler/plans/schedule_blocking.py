@@ -51,8 +51,7 @@ def load_residual(
     Args:
         s: the schedule of a workload with a residual that the store unit does not add.
         stage: the stage in the accumulators that adds the residual.
-        product: whether the load unit loads the residual and the GEMM core adds it. Otherwise the compute
-            unit loads it and the ALU adds it.
+        product: ``residual_product`` of :class:`~accel.compiler.plans.conv_plan.ConvPlan`.
     """
     assert workload.residual is not None
     output = s[workload.output]

@@ -37,8 +37,8 @@ class SumShape(ABC):
         has_bias, has_residual: whether the epilogue adds a bias, or a second tensor.
         can_add_by_product: whether the GEMM core can add a residual.
         stored_bytes: bytes of an element of the output, and of the residual.
-        residual_product: whether the GEMM core adds the residual. Then the load unit loads it like an
-            operand, and the GEMM core multiplies it by an identity matrix.
+        residual_product: whether the load unit loads the residual, and the GEMM core adds its product with an
+            identity matrix.
     """
 
     groups: int

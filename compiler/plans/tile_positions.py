@@ -34,7 +34,7 @@ class StepPositions:
 
     Attributes:
         exists: whether there is such a tile and step. The last round of a loop can lack some threads.
-        is_first, is_last: whether the step is the first, or the last, of its tile.
+        is_first, is_last: whether the step is its tile's first, or last.
         is_last_round: whether the tile belongs to the last round of tiles.
         position, channel_round: rounds of the tile over pixels, and over channels.
         row, rows, column, columns: first row and column of the output, and the numbers of both.

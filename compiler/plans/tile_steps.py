@@ -159,12 +159,8 @@ class TileStepModel:
     def _split_last_steps(
         self, steps: StepTable, at: StepPositions, sizes: TileSizes, weight_beats: FloatArray
     ) -> None:
-        """Split the last step of each thread in the last tile by channels, where that saves time.
-
-        The compiler executes the products of the first channels in all these steps, then their passes while
-        the weights of the other channels are still being loaded. The model spreads the saved cycles over the
-        steps.
-        """
+        """Split the last step of each thread in the last tile by channels, where that saves time, as
+        :mod:`~accel.compiler.codegen.split_last_steps` does. The saved cycles are spread over the steps."""
         assert steps.operand_loads is not None
         assert steps.store_pieces is not None
         threads, depth = sizes.table.threads, sizes.table.depth

@@ -36,7 +36,7 @@ class PlacedLoops(Loops):
 
     @abstractmethod
     def _check_reader(self, stage: Self) -> None:
-        """Refuse a stage that does not need this one."""
+        """Refuse a stage that does not need this one, and any stage if this one is an output."""
 
     # --- operators -------------------------------------------------------------------------------
 
@@ -50,8 +50,8 @@ class PlacedLoops(Loops):
                     C[yo*8+yi] = B[yo*8+yi]     C[yo*8+yi] = B[yi]
 
         Raises:
-            ScheduleError: the axis is not a loop of the consumer, or the consumer does not need this
-                stage.
+            ScheduleError: the axis is not a loop of the consumer, the consumer does not need this stage, or
+                this stage is an output.
         """
         stage = self._stage_of(consumer)
         self._check_reader(stage)
@@ -88,6 +88,10 @@ class PlacedLoops(Loops):
         Args:
             ahead: whether alternate iterations use a second buffer set, also across the outer loops. Then
                 the data of the next iteration can be copied during this one.
+
+        Raises:
+            ScheduleError: the stage is not a copy into a scratchpad, or the axis is not a loop of the
+                consumer.
         """
         stage = self._stage_of(consumer)
         self._check_resident_copy()
@@ -98,7 +102,11 @@ class PlacedLoops(Loops):
         )
 
     def keep_root(self) -> None:
-        """Keep copied data resident for the whole program, like :meth:`keep_at` outside all loops."""
+        """Keep copied data resident for the whole program, like :meth:`keep_at` outside all loops.
+
+        Raises:
+            ScheduleError: the stage is not a copy into a scratchpad.
+        """
         self._check_resident_copy()
         self.resident_at, self.is_resident, self.prefetches = None, True, False
         self._record_step("keep_root")
@@ -111,8 +119,12 @@ class PlacedLoops(Loops):
         """Delay the first copy into inp_buffer or wgt_buffer until the first copy of ``other`` into
         acc_buffer is issued.
 
-        Loops do not change. The compute unit issues its own loads only when it reaches them. Without the
-        delay, the requests of the load unit, which runs ahead, would all be served first.
+        Loops do not change. Without the delay, DRAM serves all requests of the load unit, which runs ahead,
+        before those of the compute unit.
+
+        Raises:
+            ScheduleError: the stage is not a copy into inp_buffer or wgt_buffer, or ``other`` is not one into
+                acc_buffer.
         """
         stage = self._stage_of(other)
         for one, names in ((self, ("inp_buffer", "wgt_buffer")), (stage, ("acc_buffer",))):

@@ -30,6 +30,9 @@ def apply_steps(
     Args:
         schedule: a fresh schedule of the same tensor expression.
         find_intrinsic, find_scope: a machine's intrinsics and scopes by name.
+
+    Raises:
+        ScheduleError: a step is malformed, or its operator fails. The message has the step's number.
     """
     if not isinstance(steps, Sequence):
         raise ScheduleError(f"the steps are {steps!r}; they must be a list, as Schedule.steps is")
@@ -47,8 +50,13 @@ def apply_steps(
 
 
 def with_threads(steps: Sequence[Step], threads: int) -> list[Step]:
-    """Return recorded steps for another number of virtual threads: splits whose inner loop is bound to
-    threads get another factor."""
+    """Return recorded steps with another number of virtual threads.
+
+    It becomes the factor of each split whose inner loop is bound.
+
+    Raises:
+        ScheduleError: a bound loop is not the inner loop of a split.
+    """
     threads = check_threads(threads)
     bound = {(step["stage"], step["axis"]) for step in steps if step["op"] == "bind"}
     changed: list[Step] = []

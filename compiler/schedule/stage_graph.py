@@ -288,8 +288,8 @@ class Stage(PlacedLoops):
             name: name of the matrix. The default is ``identity``.
 
         Raises:
-            ScheduleError: the stage does not add this tensor at its own axes, or the size is not a
-                positive integer.
+            ScheduleError: the stage does not add this tensor at its own axes, the block is not a positive
+                integer, or :meth:`split` would refuse the axis.
         """
         schedule = self.schedule
         loop = self._free_loop(axis)
@@ -346,7 +346,7 @@ class Stage(PlacedLoops):
         """Hold the result in a scratchpad instead of DRAM.
 
         Raises:
-            ScheduleError: the stage is an output, which must be in DRAM.
+            ScheduleError: the stage is an output, which must be in DRAM, or ``scope`` is not a scope.
         """
         if self.tensor in self.schedule.outputs:
             raise ScheduleError(f"{self.name} is an output; it must be in DRAM: use cache_write")
@@ -374,8 +374,7 @@ class Stage(PlacedLoops):
 
     @property
     def has_plain_loops(self) -> bool:
-        """Whether no operator has changed its loops, it has no reduce axis, and no stage is computed at its
-        loops."""
+        """Whether the loops are the tensor's axes, and neither compute_at nor tensorize uses them."""
         attached = any(other.attach is not None and other.attach[0] is self for other in self.schedule.stages)
         return (
             self.leaves == list(self.axis)

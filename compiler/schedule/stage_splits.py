@@ -1,4 +1,4 @@
-"""The loops of a stage, splits and fuses, and virtual threads."""
+"""The loops of a stage, and the operators that split, fuse, reorder, unroll or bind them."""
 
 from __future__ import annotations
 
@@ -97,6 +97,7 @@ class Loops(ABC):
         Raises:
             ScheduleError: the axis is not a loop of this stage, compute_at, tensorize or unroll has named
                 it, or the factor is not positive.
+            ShapeError: a name is not an identifier.
         """
         parent = self._free_loop(axis)
         factor = self._check_factor(parent, factor)
@@ -117,6 +118,11 @@ class Loops(ABC):
                     ...                         for yi in range(8):
                                                     for xi in range(8):
                                                         ...
+
+        Raises:
+            ScheduleError: the numbers of axes, factors and names do not match, an axis occurs twice, or
+                :meth:`split` would refuse one.
+            ShapeError: a name is not an identifier.
         """
         count = len(axes_and_factors) // 2
         axes, factors = axes_and_factors[:count], axes_and_factors[count:]
@@ -154,6 +160,7 @@ class Loops(ABC):
         Raises:
             ScheduleError: they are not adjacent, only one is a reduce axis, or :meth:`split` would refuse
                 one.
+            ShapeError: the name is not an identifier.
         """
         a, b = self._free_loop(outer), self._free_loop(inner)
         position = self.leaves.index(a)
@@ -201,13 +208,15 @@ class Loops(ABC):
     def bind(self, axis: IterVar | str, thread: ThreadAxis) -> None:
         """Make the iterations of a loop virtual threads, which hide each other's latencies.
 
-        Each thread has its own part of the scratchpads for the results of the loop. The threads
-        alternate in every unit.
+        Each thread has its own buffers for stages inside the loop. The threads alternate in every unit.
 
             for yv in vthread(2):           for ko in range(8):
                 for ko in range(8):             for yv in range(2):
                     AL = A[...]                     AL[yv] = A[...]
                     CL += AL * BL                   CL[yv] += AL[yv] * BL[yv]
+
+        Raises:
+            ScheduleError: the axis is not a loop of this stage, or ``thread`` is not a thread axis.
         """
         if not isinstance(thread, ThreadAxis):
             raise ScheduleError(f"{axis!r} is bound to {thread!r}; bind to thread_axis('vthread')")

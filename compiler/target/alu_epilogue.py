@@ -1,10 +1,11 @@
-"""How the vector ALU carries out post-operators: in passes over the accumulators, as few as possible.
+"""Epilogues as passes of the ALU over the accumulators, as few as possible.
 
-Each post-operator is a pass. Those that change nothing are left out, neighbours of one kind are merged, and
-reset and bias become one pass where the sums are saturated in the end: once a tile has been clipped to
-``low - D .. high - D``, its accumulators are all above ``T = bias - (D << shift)``, so ``acc = min(acc, T)``
-sets them to T whatever they hold. The next tile's sums then start from the bias less an offset that the shift
-turns into D; where D is a multiple of 256, it vanishes in the low byte that STORE writes.
+Each operator is a pass. Passes that change nothing are dropped, and neighbours of one kind are merged.
+
+If the epilogue ends with a clip, one pass also replaces reset and bias. The clip is lowered by D, a multiple
+of 256, which does not change the low byte that STORE writes. Then no accumulator is below ``T = bias - (D <<
+shift)``, so ``acc = min(acc, T)`` sets each one to T, where the next sums start. The shift turns the offset
+into D. For example, with a shift of 8 and a clip to 0..127, D is 32,768 and T is ``bias - 2**23``.
 """
 
 from collections.abc import Sequence
@@ -37,11 +38,11 @@ from accel.core.isa.field_widths import IMMEDIATE_BITS
 from accel.image.packed_layout import Preparation
 
 IMMEDIATE_LOW, IMMEDIATE_HIGH = -(1 << (IMMEDIATE_BITS - 1)), (1 << (IMMEDIATE_BITS - 1)) - 1
-"""Constants that a pass can take."""
+"""Bounds of a pass's immediate operand."""
 ALU_NAMES = {"+": "add", "*": "mul", ">>": "shr", "min": "min", "max": "max"}
 """The ALU's name of each operation that it has."""
 _BYTE = 256
-"""Offsets that are multiples of this vanish in the low byte."""
+"""Multiples of this do not change the low byte."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Pass:
 
 
 def passes(op: PostOp) -> tuple[Pass, ...]:
-    """The ALU operation of an epilogue operator. Operands are elements of tensors, inside at most one
+    """Return the passes of an epilogue operator. Operands are elements of tensors, inside at most one
     guard."""
     match op:
         case ResidualProduct(operand):
@@ -80,8 +81,8 @@ def passes(op: PostOp) -> tuple[Pass, ...]:
             return (Pass("min", bound),)
         case Scale(factor):
             each = [Pass("mul", value, conditions) for value, conditions in pieces(factor)]
-            return tuple(reversed(each))  # any order would do; programs have had this one
-    raise AssertionError(f"{op} is not a post-operator that the ALU knows")
+            return tuple(reversed(each))  # any order is right; this one keeps programs unchanged
+    raise AssertionError(f"{op} is not an epilogue operator of the ALU")
 
 
 def _with_element(name: str, operand: Expr) -> Pass:
@@ -93,7 +94,7 @@ def _with_element(name: str, operand: Expr) -> Pass:
 
 
 def pieces(factor: Expr) -> list[tuple[int, tuple[Condition, ...]]]:
-    """The constants that a factor is a sum of, each with its conditions; nothing if it is something else."""
+    """Return the constants whose sum is the factor, each with its conditions. Empty for another factor."""
     if isinstance(factor, Const):
         return [(factor.value, ())]
     parts: list[Expr] = [factor]
@@ -111,7 +112,7 @@ def pieces(factor: Expr) -> list[tuple[int, tuple[Condition, ...]]]:
 
 
 def simplified(ops: Sequence[PostOp]) -> tuple[PostOp, ...]:
-    """The same function in fewer passes."""
+    """Return operators for the same function with fewer passes."""
     merged: list[PostOp] = []
     for op in ops:
         if op in (Offset(0), Shift(0), Scale(Const(1))):
@@ -161,9 +162,10 @@ def _is_implied(before: Sequence[PostOp], op: PostOp) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Folded:
-    """A list of epilogue operators without its bias, from which sums start.
+    """An epilogue whose reset and bias are one pass.
 
     Attributes:
+        start: that pass, before the sums.
         rest: the operators after the sums, one for each operator after the bias.
         preparation: how the host changes the bias before it packs it.
     """
@@ -174,7 +176,7 @@ class Folded:
 
 
 def folded(ops: Sequence[PostOp], sum_limit: int) -> Folded | None:
-    """The list with reset and bias in one, or None if that cannot be done.
+    """Return the epilogue with reset and bias in one pass, or None if that is impossible.
 
     Args:
         sum_limit: the largest magnitude of a sum without bias.
@@ -205,12 +207,12 @@ def _lowered(op: PostOp, by: int) -> PostOp:
 def preparation_for(
     low: int, high: int, shift: int, sum_limit: int, between: tuple[int, int] = (0, 0)
 ) -> tuple[Preparation, int] | None:
-    """How the bias must be changed, and by how much the clip is lowered, or None if it cannot be done.
+    """Return how the host changes the bias, and by how much the clip is lowered, or None if impossible.
 
     Args:
-        shift: how far sums are shifted right before it.
+        shift: right shift of the sums before the clip.
         sum_limit: the largest magnitude of a sum without bias.
-        between: the least and the largest value that is added between shift and clip.
+        between: bounds of the value that is added between shift and clip.
     """
     if shift < 1 or low > high:
         return None
@@ -224,9 +226,9 @@ def preparation_for(
     saturated_low = ((low - 1 - between[1]) << shift) - sum_limit
     saturated_high = ((high + 1 - between[0]) << shift) + sum_limit
     largest = low - lowered + offset
-    """The largest bias that is still below every accumulator once the offset is off."""
+    """The largest bias for which T is below every accumulator."""
     smallest = INT32_MIN + offset + sum_limit
-    """The smallest bias from which offset and sums can be taken without overflow."""
+    """The smallest bias for which T plus a sum does not overflow."""
     bounds = (max(saturated_low, INT32_MIN), min(saturated_high, INT32_MAX))
     if bounds[1] < smallest or bounds[0] > largest:
         return None

@@ -2,9 +2,12 @@
 
 It adds a bias, multiplies by a scale as float32 does, rounds half to even, adds a zero point and saturates;
 then it may add a residual, with two multipliers, a shift and an offset. This covers the requantization
-and addition of networks. It also covers a shift that rounds down, with ``zero = -128``, a bias greater
-by ``2**(shift + 7) - 2**(shift - 1)`` and a scale of ``(1 + 2**-23) * 2**-shift``, which moves sums up
-off a tie, and never to the next integer.
+and addition of networks.
+
+It also covers a right shift, which rounds down: with ``zero = -128``, a bias raised by ``2**(shift + 7) -
+2**(shift - 1)``, and the scale ``(1 + 2**-23) * 2**-shift``. So one half is subtracted before rounding, and
+the scale's excess rounds ties up. For example, with a shift of 4, a sum of 48 becomes slightly more than
+``48 / 16 - 0.5 + 128``, which rounds to 131.
 """
 
 from collections.abc import Sequence
@@ -28,10 +31,10 @@ from accel.core.requantize import MULTIPLIER_BITS, RESULT_BITS
 from accel.image.packed_layout import Preparation
 
 _LARGEST_SHIFT = {-128: 14, -256: 13}
-"""By the zero point: up to which shift it is exact. ``(high - zero) << shift`` must stay so small that the
-excess of the scale brings no sum to the next tie."""
+"""By zero point, the largest exact shift. Beyond it, the excess of the scale brings large sums to the next
+tie."""
 _WIDEST = (-(1 << (RESULT_BITS - 1)), (1 << (RESULT_BITS - 1)) - 1)
-"""Bounds of a result. No int8 residual brings a value beyond them back into int8."""
+"""Bounds of a value to which a residual is added. Beyond them, the sum is beyond int8 anyway."""
 _INT8 = bounds_of("int8")
 
 
@@ -40,8 +43,7 @@ class StorePath:
     """The epilogue of the store unit.
 
     Attributes:
-        bias: the element that is added, of an int32 tensor with one for each channel, or None if there
-            is none.
+        bias: an element of an int32 tensor with one value for each channel, or None without a bias.
         channel: index into ``words``, or None if there is only one.
         words: scales as :func:`accel.compiler.expr.quantized_expressions.scale_words` returns them, one
             for each channel or one for all.
@@ -60,7 +62,7 @@ class StorePath:
     add: StoreAdd | None = None
 
     def ops(self, bias: Expr, scale: Expr) -> tuple[PostOp, ...]:
-        """The post-operators, with a channel's parameters."""
+        """Return the operators, with a channel's parameters."""
         first = StoreRequantize(bias, scale, self.zero, self.low, self.high)
         return (first,) if self.add is None else (first, self.add)
 
@@ -153,4 +155,4 @@ def _bounds(ops: Sequence[PostOp]) -> tuple[int, int] | None:
 
 
 NO_BIAS = Const(0)
-"""In place of a bias's element where there is none."""
+"""Replaces the bias if there is none."""

@@ -1,4 +1,4 @@
-"""Requests that are repeated until they are answered."""
+"""Requests to a board over a serial line, repeated if no reply comes."""
 
 import time
 import zlib
@@ -20,7 +20,7 @@ from accel.hw.board.serial_protocol import (
 
 ATTEMPTS = 4
 _LONGEST = 10.0
-"""Seconds of received bytes without a reply that end an attempt."""
+"""Seconds after which an attempt ends, even if bytes other than a reply still arrive."""
 _WORD = 4
 
 
@@ -31,7 +31,7 @@ class Link:
         self._line = line
         self._tag = randrange(256)
         try:
-            info = Info.decode(self._done(Operation.INFO))
+            info = Info.decode(self._request(Operation.INFO))
         except ValueError:
             raise HardwareError(f"{line.name} answers as no board does") from None
         if info.version != VERSION:
@@ -44,13 +44,13 @@ class Link:
         reply = self._ask(Operation.READ_REGISTER, address)
         if reply.status == Status.REFUSED:
             return None
-        return int.from_bytes(self._right(reply, _WORD).data, "little")
+        return int.from_bytes(self._check_reply(reply, _WORD).data, "little")
 
     def write_register(self, address: int, word: int) -> bool:
         reply = self._ask(Operation.WRITE_REGISTER, address, data=word.to_bytes(_WORD, "little"))
         if reply.status == Status.REFUSED:
             return False
-        self._right(reply, 0)
+        self._check_reply(reply, 0)
         return True
 
     def read(self, address: int, size: int) -> bytes:
@@ -58,7 +58,8 @@ class Link:
         parts = []
         for start in range(address, address + size, MAX_DATA):
             length = min(MAX_DATA, address + size - start)
-            parts.append(self._done(Operation.READ, start, length // self.info.word_bytes, expected=length))
+            count = length // self.info.word_bytes
+            parts.append(self._request(Operation.READ, start, count, expected=length))
         return b"".join(parts)
 
     def write(self, address: int, data: bytes) -> None:
@@ -66,17 +67,18 @@ class Link:
         for start in range(0, len(data), MAX_DATA):
             part = data[start : start + MAX_DATA]
             count = len(part) // self.info.word_bytes
-            self._done(Operation.WRITE, address + start, count, data=part, expected=0)
+            self._request(Operation.WRITE, address + start, count, data=part, expected=0)
 
     def holds(self, address: int, data: bytes) -> bool:
+        """Return whether memory has this data, by its checksum."""
         count = len(data) // self.info.word_bytes
-        found = self._done(Operation.SUM, address, count, expected=_WORD)
+        found = self._request(Operation.SUM, address, count, expected=_WORD)
         return int.from_bytes(found, "little") == zlib.crc32(data)
 
     def reset(self) -> None:
-        self._done(Operation.RESET, expected=0)
+        self._request(Operation.RESET, expected=0)
 
-    def _done(
+    def _request(
         self,
         operation: Operation,
         address: int = 0,
@@ -85,9 +87,9 @@ class Link:
         expected: int | None = None,
     ) -> bytes:
         reply = self._ask(operation, address, count, data)
-        return self._right(reply, len(reply.data) if expected is None else expected).data
+        return self._check_reply(reply, len(reply.data) if expected is None else expected).data
 
-    def _right(self, reply: Reply, expected: int) -> Reply:
+    def _check_reply(self, reply: Reply, expected: int) -> Reply:
         if reply.status != Status.OKAY or len(reply.data) != expected:
             raise HardwareError(
                 f"{self._line.name} answers {Operation(reply.operation).name} with status {reply.status} "

@@ -31,7 +31,7 @@ from accel.hw.export.yowasp_tools import run_tool, tool
 CONFIG = "ecp5-int8"
 """The default machine."""
 MEMORY_BYTES = 128 * 1024
-"""Size of the memory, which takes 64 of the device's 208 blocks of RAM."""
+"""Size of the memory: 64 of the device's 208 block RAMs."""
 RATE = 1_000_000
 """Bits per second on the serial line."""
 CLOCK_MHZ = 25.0
@@ -42,19 +42,19 @@ LEDS = ("locked", "rx", "tx", "irq")
 """Signals on the first LEDs: clock locked, bytes from and to the host, the core's interrupt."""
 
 _RATE_ERROR = 0.02
-"""Tolerance of a bit's length, since a byte spans ten bits."""
+"""Tolerance of a bit's length. Over the ten bits of a byte it adds up to a fifth of a bit."""
 _FEEDBACKS = range(16, 33)
-"""Dividers of the PLL's oscillator in its feedback path: the oscillator runs at 400 to 800 MHz."""
+"""Dividers in the PLL's feedback path, for which its oscillator runs at 400 to 800 MHz."""
 _LONGEST_DIVIDER = 128
 _FASTEST_MHZ = 400.0
-"""Highest output frequency of the PLL. Source of this and of all other limits: the device's data sheet
-(FPGA-DS-02012, sysCLOCK PLL Timing)."""
+"""Highest output frequency of the PLL. All limits are from the data sheet (FPGA-DS-02012, sysCLOCK PLL
+Timing)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pll:
-    """Dividers of a PLL. Its oscillator runs at ``feedback`` times the board's frequency, and at ``output``
-    times the clock's."""
+    """Dividers of a PLL. Its oscillator runs at ``CLOCK_MHZ * feedback``, and the machine's clock at that
+    frequency divided by ``output``."""
 
     feedback: int
     output: int
@@ -74,9 +74,9 @@ class Pll:
                     return pll
         lowest, highest = (CLOCK_MHZ * end for end in (_FEEDBACKS[0], _FEEDBACKS[-1]))
         raise ConfigError(
-            f"the clock is {mhz:g} MHz; the board has multiples of 5 MHz from 5 to 160, and up to "
-            f"{_FASTEST_MHZ:g} MHz what a multiple of {CLOCK_MHZ:g} from {lowest:g} to {highest:g} gives, "
-            f"divided by 1 to {_LONGEST_DIVIDER}"
+            f"the clock is {mhz:g} MHz; the board has multiples of 5 MHz from 5 to 160, and multiples of "
+            f"{CLOCK_MHZ:g} MHz from {lowest:g} to {highest:g} divided by 1 to {_LONGEST_DIVIDER}, up to "
+            f"{_FASTEST_MHZ:g} MHz"
         )
 
 
@@ -86,8 +86,8 @@ def bit_cycles(mhz: float, rate: int) -> int:
     cycles = round(exact)
     if cycles < 4 or abs(cycles / exact - 1) > _RATE_ERROR:
         raise ConfigError(
-            f"the rate is {rate} bits per second; with {mhz:g} MHz a bit takes {exact:.2f} cycles, which are "
-            f"to be at least 4, and within {_RATE_ERROR:.0%} of a whole number"
+            f"the rate is {rate} bits per second; with {mhz:g} MHz a bit takes {exact:.2f} cycles; it must "
+            f"take at least 4, within {_RATE_ERROR:.0%} of a whole number"
         )
     return cycles
 
@@ -226,7 +226,6 @@ def build(
 
 
 def reached(report: Any) -> float:
-    """Return the machine's highest frequency in MHz from nextpnr's report: of the clock nearest its
-    target."""
+    """Return the highest frequency in MHz, from nextpnr's report, of the clock that limits the machine."""
     slowest = min(report["fmax"].values(), key=lambda clock: clock["achieved"] / clock["constraint"])
     return float(slowest["achieved"])

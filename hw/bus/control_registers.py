@@ -30,15 +30,17 @@ _GROUP = 8
 class Control(wiring.Component):
     """Software's view of the core.
 
-    ``start`` is a pulse. The core sets ``running`` from the next cycle to the last cycle of the run, in which
-    it sets ``ended``. ``clear`` is a pulse while no run is active (also together with ``start``) or while a
-    run is ``draining``, which then ends. Neither comes while ``offering``. ``flush`` accompanies both, in
-    several identical bits because of its fan-out. ``stop`` is a pulse at any time. Settings are constant from
-    ``start`` to ``ended``. ``cause`` and ``fault_index`` are valid from ``ended`` on and while ``draining``,
-    counters always.
+    - ``start``: a pulse. The core sets ``running`` from the next cycle to the last one of the run, in which
+      it sets ``ended``.
+    - ``clear``: a pulse while no run is active, also together with ``start``, or while a run is ``draining``,
+      which then ends.
+    - ``flush``: set with ``start`` and ``clear``. It has several identical bits because of its fan-out.
+    - ``stop``: a pulse at any time.
 
-    A write's address and data may arrive in any order. It takes effect in the cycle in which both have been
-    taken. At most one write and one read are in progress.
+    ``start`` and ``clear`` never come while ``offering``. Settings are constant from ``start`` to ``ended``.
+    ``cause`` and ``fault_index`` are valid from ``ended`` on and while ``draining``, counters always.
+
+    Address and data of a write may arrive in any order. At most one write and one read are in progress.
     """
 
     def __init__(self, config: Config) -> None:
@@ -202,28 +204,28 @@ class Control(wiring.Component):
                 m.d.sync += kept_of.eq(0)
 
     def _look_up(self, m: Module, place: Value, values: dict[str, Value], found: tuple[Signal, ...]) -> None:
-        """Return the word at an address. Two levels of multiplexers make a shorter path than a single
-        list."""
+        """Drive ``found`` from the word at an address, through two levels of multiplexers, which make a
+        shorter path than one."""
         groups: dict[int, dict[int, tuple[Value, ...]]] = {}
         for register, word in _words(self._config):
             low, group = (number := (register.offset >> 2) + word) % _GROUP, number // _GROUP
             value = values[register.name]
             is_low = register.access is Access.COUNTER and word == 0
-            told = (
+            entry = (
                 value[WORD_BITS * word : WORD_BITS * (word + 1)],
                 Const(1, 1),
                 Const(is_low, 1),
                 value[WORD_BITS:] if is_low else Const(0, WORD_BITS),
             )
-            groups.setdefault(group, {})[low] = told
+            groups.setdefault(group, {})[low] = entry
         bits = log2(_GROUP)
         heads: dict[int, list[Signal]] = {}
         for group, cases in groups.items():
             heads[group] = [Signal(len(one), name=f"group_{group}_{n}") for n, one in enumerate(found)]
             with m.Switch(place[:bits]):
-                for low, told in cases.items():
+                for low, entry in cases.items():
                     with m.Case(low):
-                        m.d.comb += [one.eq(value) for one, value in zip(heads[group], told, strict=True)]
+                        m.d.comb += [one.eq(value) for one, value in zip(heads[group], entry, strict=True)]
         with m.Switch(place[bits:]):
             for group, head in heads.items():
                 with m.Case(group):

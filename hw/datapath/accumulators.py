@@ -46,7 +46,7 @@ class MirrorRead(wiring.Signature):
             "data": In(config.bus_bits),
             "strobe": In(config.bus_bytes),
         }
-        if any(kind.finished for kind in kinds):
+        if any(kind.is_requantized for kind in kinds):
             members |= {"slot": Out(SlotLayout(config)), "sums": In(config.lanes * bits_of(ACC.dtype))}
         super().__init__(members)
 
@@ -88,10 +88,10 @@ class AccumulatorMirror(wiring.Component):
         chosen = Signal(BeatLayout(self._kinds, self._config), reset_less=True)
         with m.If(out.advance):
             m.d.sync += chosen.eq(out.beat)
-        if any(kind.finished for kind in self._kinds):
+        if any(kind.is_requantized for kind in self._kinds):
             self._sums(m, elements, chosen)
         for number, kind in enumerate(self._kinds):
-            if kind.finished:
+            if kind.is_requantized:
                 continue
             bits = bits_of(kind.route.dtype)
             read = elements

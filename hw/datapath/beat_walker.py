@@ -14,8 +14,8 @@ from accel.hw.datapath.word_layouts import GAP_BITS, KIND_BITS, LANE_BITS, log2,
 
 
 class BeatLayout(data.StructLayout):
-    """One beat: ``take`` elements from bus lane ``lane`` and ``index`` on, or part ``chunk`` of a longer
-    element ``index``."""
+    """One beat: ``take`` elements from bus lane ``lane`` and scratchpad element ``index`` on, or part
+    ``chunk`` of element ``index``, which is longer than a beat."""
 
     def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
         lanes = max(kind.lanes for kind in kinds)
@@ -32,7 +32,7 @@ class BeatLayout(data.StructLayout):
 
 
 class PlacesLayout(data.StructLayout):
-    """The elements of a transfer."""
+    """Where a transfer's elements lie in the scratchpad and in beats."""
 
     def __init__(self, config: Config) -> None:
         super().__init__(
@@ -41,7 +41,7 @@ class PlacesLayout(data.StructLayout):
                 "sram": sram_bits(config),  # scratchpad element of the first data element
                 "gap": GAP_BITS,  # scratchpad elements between two rows of data
                 "lane": LANE_BITS,  # position of the first DRAM element in its beat
-                "stride": LANE_BITS,  # DRAM elements from row to row, modulo a beat's
+                "stride": LANE_BITS,  # DRAM elements from row to row, modulo those of a beat
                 "x_size": SIZE_BITS,
                 "y_size": SIZE_BITS,
             }

@@ -79,7 +79,7 @@ class SlotWalker(wiring.Component):
         m = Module()
         config, beat, slot = self._config, self.beat, self.slot
         slots = slots_per_beat(config)
-        kinds = [(number, kind) for number, kind in enumerate(self._kinds) if kind.finished]
+        kinds = [(number, kind) for number, kind in enumerate(self._kinds) if kind.is_requantized]
         lanes, chunks = kinds[0][1].lanes, kinds[0][1].chunks
         parts = config.out_element_bytes // config.lanes
         number = self.number

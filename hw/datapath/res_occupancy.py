@@ -15,12 +15,11 @@ from accel.hw.datapath.word_layouts import sram_bits
 class ResOccupancy(wiring.Component):
     """Counts the elements of RES.
 
-    ``elements`` is the number that the current instruction, if ``valid``, loads (``is_load``) or takes
-    (``is_add``). ``following`` is that of the next current instruction. ``full`` and ``empty`` show that the
-    current instruction is at fault, independently of timing. ``room`` shows that a LOAD fits, ``there`` that
-    all elements of a STORE have been written. ``start`` starts a LOAD of RES, a STORE (``is_store``), or
-    another instruction. ``written``: the oldest unwritten LOAD is written. ``retire``: the oldest STORE
-    retires. ``begin`` is the next element to load.
+    If ``valid``, the current instruction loads (``is_load``) or takes (``is_add``) ``elements``, and the next
+    one ``following``. ``full`` and ``empty`` show faults: program order loads more than the depth, or takes
+    more than it has loaded. ``room`` shows that a LOAD fits now, ``there`` that a STORE's elements have been
+    written. ``start`` starts the current instruction, ``written`` completes the oldest LOAD, ``retire`` the
+    oldest STORE. ``begin`` is the next element to load.
 
     Starts and retirements are known late in a cycle. So comparisons are computed one cycle ahead, for the
     current and the following instruction. Counts are those of the previous cycle plus the latest changes.
@@ -81,6 +80,8 @@ class ResOccupancy(wiring.Component):
         """Changes of the previous cycle."""
         waiting = Mux(self.valid, self.elements, self.following)
         all_of = {}
+        """In program order, ``held`` elements are loaded and not taken. ``spare`` is the rest of the depth.
+        ``vacant`` ones are unloaded or taken by retired STOREs, ``ready`` ones written and not taken."""
         for name, initial, more, less, begun, comes, then in (
             ("held", 0, "loaded", "taken", (loaded, taken), Const(0), Const(0)),
             ("spare", depth, "taken", "loaded", (taken, loaded), Const(0), Const(0)),

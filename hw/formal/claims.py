@@ -59,7 +59,7 @@ class Claims(Elaboratable):
         behind = first + count
         self.lemma(f"{prefix}bounds", (first < depth) & (tail < depth) & (count <= depth))
         room, valid = (self.inside.signal(f"{prefix}{name}") for name in ("room", "valid"))
-        self.lemma(f"{prefix}told", (room == (count != depth)) & (valid == (count != 0)))
+        self.lemma(f"{prefix}flags", (room == (count != depth)) & (valid == (count != 0)))
         self.lemma(f"{prefix}order", tail == Mux(behind < depth, behind, behind - depth))
         entries: list[tuple[Value, Signal]] = []
         for place in range(depth):

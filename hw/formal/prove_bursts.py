@@ -20,16 +20,19 @@ def walks(claims: Claims, config: Config, path: str = "") -> None:
     valid, beats, ends = (inside.signal(f"{path}{name}") for name in ("valid", "beats", "ends"))
     left, to_page, most = (inside.signal(f"{path}{name}") for name in ("left", "to_page", "most"))
     page = PAGE_BYTES // config.bus_bytes
-    claims.lemma("the walker knows that it is free", inside.signal(f"{path}free") == ~valid)
-    claims.lemma("there is a beat", ~valid | ((inside.signal(f"{path}row_bytes") != 0) & (beats != 0)))
-    claims.lemma("a burst is no longer than may be", ~valid | (beats <= config.max_burst_beats))
-    claims.lemma("a burst that does not end its row leaves some", ~valid | ends | (left != 0))
+    claims.lemma("free is the complement of valid", inside.signal(f"{path}free") == ~valid)
+    claims.lemma(
+        "a valid burst has bytes and beats",
+        ~valid | ((inside.signal(f"{path}row_bytes") != 0) & (beats != 0)),
+    )
+    claims.lemma("a burst is at most as long as the longest", ~valid | (beats <= config.max_burst_beats))
+    claims.lemma("a burst that does not end its row leaves bytes", ~valid | ends | (left != 0))
     longest = min(config.max_burst_beats, page)
     length = inside.signal(f"{path}row_bytes")
     is_long = length > longest * config.bus_bytes
-    claims.lemma("it knows whether rows are long", ~valid | (inside.signal(f"{path}is_long") == is_long))
+    claims.lemma("is_long is right", ~valid | (inside.signal(f"{path}is_long") == is_long))
     claims.lemma(
-        "what the next may have is known",
+        "the limit of the next burst is right",
         ~valid | ((to_page != 0) & (to_page <= page) & (most == Mux(to_page < longest, to_page, longest))),
     )
 
@@ -50,7 +53,7 @@ def bursts(config: Config, cls: type[Transfer], unit: Unit) -> Claims:
 
     valid, address, beats = component.valid, component.address, component.beats
     in_page = address[: log2(PAGE_BYTES)]
-    claims.claim("a burst has a beat", ~valid | (beats != 0))
+    claims.claim("a burst has at least one beat", ~valid | (beats != 0))
     claims.claim("no burst is too long", ~valid | (beats <= config.max_burst_beats))
     aligned = in_page[shift:] << shift
     claims.claim("no burst crosses a page", ~valid | (aligned + (beats << shift) <= PAGE_BYTES))
@@ -68,7 +71,7 @@ def bursts(config: Config, cls: type[Transfer], unit: Unit) -> Claims:
     to_page, room = inside.signal("to_page"), page - in_page[shift:]
     claims.lemma("a burst ends with its page at the latest", ~valid | (beats <= room))
     claims.lemma(
-        "the page is measured",
+        "to_page is the rest of the page",
         ~valid | inside.signal("ends") | (to_page == Mux(room == beats, page, room - beats)),
     )
     claims.claim("a row's bursts end with the row", ~valid | ((start + remaining)[:DRAM_ADDRESS_BITS] == end))

@@ -17,17 +17,20 @@ def watch() -> Claims:
     row = claims.register(len(limit), "row")
     """Consecutive quiet cycles so far, or 0 without a limit."""
     claims.follows(row, Mux(quiet & (limit != 0), row + 1, 0))
-    claims.claim("it is late after that many quiet cycles", late == ((limit != 0) & (row == limit)))
+    claims.claim(
+        "it fires after exactly the configured cycles without a transfer",
+        late == ((limit != 0) & (row == limit)),
+    )
     left = claims.inside.signal("left")
-    claims.lemma("it knows how many are left", ~claims.begun | (left == limit - row))
-    claims.lemma("no more are counted", row <= limit)
+    claims.lemma("left counts down from the limit", ~claims.begun | (left == limit - row))
+    claims.lemma("quiet cycles stop at the limit", row <= limit)
     return claims
 
 
 PROOFS = (
     Proof(
         name="watch",
-        statement="late after exactly the configured number of quiet cycles",
+        statement="it fires after exactly the configured number of cycles without a transfer",
         build=watch,
     ),
 )

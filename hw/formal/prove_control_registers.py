@@ -33,26 +33,29 @@ def registers() -> Claims:
             claims.claim(name, ~valid | (unanswered != 0))
             claims.lemma(name, unanswered == inside.signal(parts[question]) + valid)
 
-    claims.lemma("a read is asked for or answered", ~(inside.signal("asked") & component.s_axi_rvalid))
+    claims.lemma("a read is either requested or answered", ~(inside.signal("asked") & component.s_axi_rvalid))
 
     # Start and abandonment of runs.
     begun = component.running | component.start
     offering = claims.before(component.offering)
     claims.claim(
-        "no run starts beside another, or on what the bus has not taken",
+        "no run starts during another run or an offer",
         ~component.start | (~claims.before(begun) & ~offering),
     )
     claims.claim(
-        "a run is given up only while it drains, and the bus has taken everything",
+        "a run is abandoned only while it drains, without an offer",
         ~component.clear | ((~claims.before(begun) | claims.before(component.draining)) & ~offering),
     )
 
     # The status after a run.
     done, interrupt = inside.signal("done"), inside.signal("interrupt")
     begins = component.start | component.clear
-    claims.claim("done stands", ~claims.before(done) | done | begins)
+    claims.claim("done stays until software clears it", ~claims.before(done) | done | begins)
     acknowledged = claims.before(inside.signal("interrupt_ones")[0])
-    claims.claim("the interrupt stands", ~claims.before(interrupt) | interrupt | acknowledged | begins)
+    claims.claim(
+        "the interrupt stays until software clears it",
+        ~claims.before(interrupt) | interrupt | acknowledged | begins,
+    )
     return claims
 
 

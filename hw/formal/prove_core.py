@@ -17,7 +17,7 @@ def core(config: Config) -> Claims:
     claims = Claims(component)
     inside = claims.inside
     pop, available = inside.signal("tokens.pop"), inside.signal("tokens.available")
-    claims.claim("no token is taken that is not there", (pop & ~available) == 0)
+    claims.claim("no unit takes a missing token", (pop & ~available) == 0)
     address = Cat(component.m_axi_araddr, component.m_axi_arlen)
     steady(claims, "AR", component.m_axi_arvalid, component.m_axi_arready, address)
     address = Cat(component.m_axi_awaddr, component.m_axi_awlen)
@@ -26,19 +26,19 @@ def core(config: Config) -> Claims:
     steady(claims, "W", component.m_axi_wvalid, component.m_axi_wready, data)
     cause = Cat(inside.signal("cause"), inside.signal("fault_index"))
     stands = inside.signal("ending.settled")
-    claims.lemma("a cause is that of a core that has stopped", stands | (inside.signal("cause") == 0))
+    claims.lemma("only a stopped core has a cause", stands | (inside.signal("cause") == 0))
     running, halted = inside.signal("ending.running"), inside.signal("ending.halted")
     start, clear = inside.signal("control.start"), inside.signal("control.clear")
     claims.lemma(
-        "queues are emptied where a run begins",
+        "start and clear flush",
         inside.signal("control.flush") == (start | clear).replicate(COPIES),
     )
-    claims.lemma("units go on while it runs", inside.signal("ending.going") == (running & ~halted))
-    claims.lemma("a run starts when none is there", ~start | ~running)
-    claims.lemma("a run is given up that has stopped", ~clear | ~running | (halted & stands))
+    claims.lemma("going is running and not halted", inside.signal("ending.going") == (running & ~halted))
+    claims.lemma("a run starts only while none is running", ~start | ~running)
+    claims.lemma("only a stopped run is abandoned", ~clear | ~running | (halted & stands))
     begins = claims.before(inside.signal("control.start") | inside.signal("control.clear"))
     ended = claims.before(inside.signal("cause") != 0)
-    claims.claim("what a run ended with stands", ~ended | begins | (cause == claims.before(cause)))
+    claims.claim("the result of a run does not change", ~ended | begins | (cause == claims.before(cause)))
     _offers(claims)
     return claims
 
@@ -46,7 +46,7 @@ def core(config: Config) -> Claims:
 def _offers(claims: Claims) -> None:
     """Claim that a register reports an abandoned run's offers one cycle late.
 
-    A complete run has none: a unit with nothing in flight is owed nothing, as the proofs of "progress" claim.
+    A complete run has none: a unit with nothing in flight awaits nothing, as the proofs of "progress" claim.
     """
     inside = claims.inside
     going, running, halted, settled, since = (
@@ -59,12 +59,14 @@ def _offers(claims: Claims) -> None:
     claims.rely(~inside.signal("store.grant") | inside.signal("store.sent.room"))
     claims.rely(~inside.input("store.sent.pop") | inside.signal("store.sent.valid"))
     claims.queue("store.sent", inside.component.config.outstanding)
-    claims.lemma("what goes on has not stopped", ~going | ((since == 0) & ~settled))
-    claims.lemma("what has just stopped drains later", ~since[0] | (running & halted & ~settled))
-    claims.lemma("it is told, but where it has just stopped", ~offered | going | offering | since[0])
+    claims.lemma("a going run has no error", ~going | ((since == 0) & ~settled))
+    claims.lemma(
+        "a run does not drain in the cycle after its error", ~since[0] | (running & halted & ~settled)
+    )
+    claims.lemma("offering is set, except right after an error", ~offered | going | offering | since[0])
     begins = inside.signal("control.start") | inside.signal("control.clear")
     claims.claim(
-        "a run starts or is given up when the bus has taken all that it was offered", ~begins | ~offered
+        "a run starts or is abandoned only after the bus has accepted every offer", ~begins | ~offered
     )
 
 

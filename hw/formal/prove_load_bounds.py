@@ -45,7 +45,7 @@ def beats(config: Config, unit: Unit) -> Claims:
     behind = Signal(2 * _SIZE_BITS + 2)
     claims.defined(behind, rows[:_SIZE_BITS] * pitch)
     kind = inside.signal("kind")
-    claims.lemma("there is such a memory", ~active | (kind < len(kinds)))
+    claims.lemma("the memory is valid", ~active | (kind < len(kinds)))
     for number, one in enumerate(kinds):
         here = active & (kind == number)
         for lane in ("lane", "row_lane"):
@@ -55,24 +55,29 @@ def beats(config: Config, unit: Unit) -> Claims:
         here = active & (kind == number)
         room = one.lanes - inside.signal("lane")
         claims.lemma(
-            f"{number}: it takes what there is",
+            f"{number}: a beat takes the elements that fit",
             ~here | (inside.signal("take") == Mux(left <= room, left, room)),
         )
-        claims.lemma(f"{number}: it ends its row", ~here | (inside.signal("ends") == (left <= room)))
         claims.lemma(
-            f"{number}: it ends its elements",
+            f"{number}: ends marks the end of a row", ~here | (inside.signal("ends") == (left <= room))
+        )
+        claims.lemma(
+            f"{number}: chunk_last marks the end of an element",
             ~here | (inside.signal("chunk_last") == (chunk == one.chunks - 1)),
         )
-        claims.lemma(f"{number}: there is such a chunk", ~here | (chunk < one.chunks))
-    claims.lemma("the last row is known", ~active | (inside.signal("row_last") == (rows == 0)))
+        claims.lemma(f"{number}: the chunk is part of its element", ~here | (chunk < one.chunks))
+    claims.lemma("the last row is marked", ~active | (inside.signal("row_last") == (rows == 0)))
     claims.lemma(
         "sizes fit",
         ~active
         | ((rows < most) & (gap <= most) & (x_size <= most) & (left <= x_size) & (left != 0) & (x_size != 0)),
     )
-    claims.lemma("all that is left fits", ~active | (index + left + behind <= most))
-    claims.claim("every beat lies inside", ~active | (component.beat.index + component.beat.take <= most))
-    claims.claim("every beat brings something", ~active | (component.beat.take != 0))
+    claims.lemma("the remaining elements fit", ~active | (index + left + behind <= most))
+    claims.claim(
+        "every beat lies in the range of its LOAD",
+        ~active | (component.beat.index + component.beat.take <= most),
+    )
+    claims.claim("every beat has at least one element", ~active | (component.beat.take != 0))
     return claims
 
 

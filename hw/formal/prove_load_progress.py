@@ -30,18 +30,19 @@ def loads(config: Config, unit: Unit) -> Claims:
     owed, entries = _as_many_beats(claims, component, depth)
     active = claims.inside.signal("beats.active")
     claims.lemma(
-        "a run begins with nothing", ~flushed | ~(active | requesting | (owed != 0) | retirement.occupied)
+        "nothing is in flight after a flush",
+        ~flushed | ~(active | requesting | (owed != 0) | retirement.occupied),
     )
     pads = _parts_in_flight(claims, component, config, depth, entries, shared=shared)
-    claims.claim("every beat has its place", ~read.beat_valid | active)
+    claims.claim("a beat arrives only for a started LOAD", ~read.beat_valid | active)
     retires = retirement.valid | (component.hold if shared else Const(0))
     claims.claim(
-        "a LOAD in flight asks, is owed beats, writes or retires",
+        "a LOAD in flight requests, awaits beats, writes or retires",
         ~retirement.occupied | requesting | (owed != 0) | component.data_valid | pads | retires,
     )
     unwritten = component.unwritten if shared else Const(0)
     claims.claim(
-        "who has no LOAD in flight may start any, and is owed nothing",
+        "without a LOAD in flight, any may start, and no beat is awaited",
         retirement.occupied
         | (component.room & ~requesting & ~component.conflict & ~unwritten & ((owed == 0) | component.flush)),
     )
@@ -75,18 +76,19 @@ def _as_many_beats(
     claims.assume(~beat | (owed != 0))
     claims.rely(~requesting | ((beats != 0) & (beats <= to_ask) & (asked_last == (beats == to_ask))))
     claims.rely(~active | (come_last == (to_come == 1)))
-    claims.lemma("the walker knows that it is free", inside.signal("bursts.free") == ~requesting)
+    claims.lemma("free is the complement of valid", inside.signal("bursts.free") == ~requesting)
     left = sum_of([Mux(there, its, 0) for (there, _), its in zip(entries, queued, strict=True)])
     claims.lemma(
-        "what is asked for comes", owed + Mux(requesting, to_ask, 0) == Mux(active, to_come, 0) + left
+        "awaited and unrequested beats are those to come",
+        owed + Mux(requesting, to_ask, 0) == Mux(active, to_come, 0) + left,
     )
-    claims.lemma("there is something to ask for", ~requesting | (to_ask != 0))
-    claims.lemma("there is something to come", ~active | (to_come != 0))
+    claims.lemma("a request has beats", ~requesting | (to_ask != 0))
+    claims.lemma("an active LOAD has beats to come", ~active | (to_come != 0))
     for (there, _), its in zip(entries, queued, strict=True):
-        claims.lemma("it has beats", ~there | (its != 0))
+        claims.lemma("a queued LOAD has beats", ~there | (its != 0))
     count = inside.signal("data_queue.count")
     claims.lemma(
-        "only what has just started waits alone",
+        "without an active LOAD, at most one has just started",
         active | (count == 0) | ((count == 1) & requesting & (to_ask == head)),
     )
     return owed, entries
@@ -119,17 +121,17 @@ def _parts_in_flight(
     if depth > 1 or shared:
         for n in range(depth):
             filled = RangeLayout(config)(inside.signal(f"flight.filled_{n}"))
-            claims.lemma("ranges are of what is in flight", ~filled.any | flying[n])
+            claims.lemma("only transfers in flight have ranges", ~filled.any | flying[n])
             if shared:
                 left = filled.any & inside.signal(f"flight.data_left_{n}")
-                claims.lemma("what is awaited is left", inside.signal(f"flight.awaits_{n}") == left)
+                claims.lemma("awaited parts are incomplete", inside.signal(f"flight.awaits_{n}") == left)
     if shared:
         for n in range(depth):
-            claims.lemma("there are no pads", ~flying[n] | ~inside.signal(f"flight.pads_left_{n}"))
+            claims.lemma("no transfer has pads left", ~flying[n] | ~inside.signal(f"flight.pads_left_{n}"))
         return Const(0, 1)
     pads: Value = inside.signal("pads.valid")
     entries = claims.queue("pads_queue.queue", depth)
-    claims.lemma("pads wait for others", ~inside.signal("pads_queue.queue.valid") | pads)
+    claims.lemma("pads are queued only after other pads", ~inside.signal("pads_queue.queue.valid") | pads)
     now = inside.input("flight.pads_slot") if depth > 1 else one
     for n in range(depth):
         sources = [pads & (now == n), *(there & (slot(held) == n) for there, held in entries)]
@@ -148,7 +150,7 @@ def numbered(claims: Claims, depth: int, flush: Value) -> list[Value]:
         left = [claims.inside.signal(f"flight.{part}_left_{n}") for n in range(depth)]
         oldest = Array(left)[claims.inside.signal("flight.head")] if depth > 1 else left[0]
         claims.lemma(
-            f"of the oldest it is known, {part}",
+            f"{part}_due is that of the oldest",
             flushed | (claims.inside.signal(f"flight.{part}_due") == oldest),
         )
     return flying
@@ -160,9 +162,9 @@ def each_in_one_place(
     flying: Value,
     left: Value,
     sources: list[Value],
-    given_up: Value = Const(0, 1),  # noqa: B008  # a constant
+    abandoned: Value = Const(0, 1),  # noqa: B008  # a constant
 ) -> None:
     """Claim that each unfinished part is in exactly one place, except in an abandoned run."""
-    claims.lemma(f"{name}: what is left is somewhere", given_up | ~flying | (left == any_of(sources)))
-    claims.lemma(f"{name}: it is in flight", given_up | ~any_of(sources) | flying)
-    claims.lemma(f"{name}: it is in one place", given_up | (sum_of(sources) <= 1))
+    claims.lemma(f"{name}: an incomplete part has a source", abandoned | ~flying | (left == any_of(sources)))
+    claims.lemma(f"{name}: the transfer of a source is in flight", abandoned | ~any_of(sources) | flying)
+    claims.lemma(f"{name}: a part has at most one source", abandoned | (sum_of(sources) <= 1))

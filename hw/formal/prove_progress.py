@@ -67,40 +67,51 @@ def fetch(config: Config) -> Claims:
     )
     for there, its in entries:
         claims.lemma("a burst has instructions", ~there | ((its != 0) & (its <= config.fetch_chunk)))
-    claims.lemma("of a burst under way something is left", fresh | (valid & (left != 0) & (left < head)))
+    claims.lemma("an unfinished burst has instructions left", fresh | (valid & (left != 0) & (left < head)))
     claims.lemma("half an instruction has another half", ~half | valid)
-    claims.lemma("as many beats come as were asked for", owed + half == coming * halves)
+    claims.lemma("awaited beats are those of requested instructions", owed + half == coming * halves)
     room, held = inside.signal("room"), inside.signal("held")
     chunk, count = inside.signal("chunk"), inside.signal("count")
     behind = inside.signal("left")
-    claims.lemma("room is kept", ~begun | (room + held + coming == config.fetch_buffer))
+    claims.lemma(
+        "free, held and awaited instructions fill the buffer",
+        ~begun | (room + held + coming == config.fetch_buffer),
+    )
     following = component.next
     asked, arrived = inside.signal("asked"), inside.signal("arrived")
-    claims.lemma("what is not asked for is behind", ~begun | (asked + chunk + behind == length))
-    claims.lemma("what was asked for comes", ~begun | (arrived + coming == asked))
-    claims.lemma("what has arrived is handed out or held", ~begun | (following + held == arrived))
-    claims.lemma("chunks are filled", (chunk <= config.fetch_chunk) & ((chunk != 0) | (behind == 0) | ~begun))
-    claims.lemma("a burst has an instruction", ~begun | (chunk == 0) | ((count != 0) & (count <= chunk)))
-    claims.lemma("the end is known", ~begun | (component.more == (following != length)))
     claims.lemma(
-        "the last one is known",
+        "requested and unrequested instructions are the program", ~begun | (asked + chunk + behind == length)
+    )
+    claims.lemma("requested instructions have arrived or are awaited", ~begun | (arrived + coming == asked))
+    claims.lemma("arrived instructions are dispatched or held", ~begun | (following + held == arrived))
+    claims.lemma(
+        "a chunk is planned while instructions remain",
+        (chunk <= config.fetch_chunk) & ((chunk != 0) | (behind == 0) | ~begun),
+    )
+    claims.lemma(
+        "a burst has instructions of its chunk", ~begun | (chunk == 0) | ((count != 0) & (count <= chunk))
+    )
+    claims.lemma("more is right", ~begun | (component.more == (following != length)))
+    claims.lemma(
+        "last is right",
         ~begun | ~component.more | (inside.signal("last") == (following + 1 == length)),
     )
-    claims.lemma("it is known whether one is there", component.waiting == (held == 0))
+    claims.lemma("waiting is set while none is held", component.waiting == (held == 0))
     nothing = (chunk == 0) & ~component.more & (owed == 0) & (held == 0)
-    claims.lemma("no run, nothing", begun | nothing)
-    claims.claim("every beat has its burst", ~beat | valid)
+    claims.lemma("nothing is in flight before a run", begun | nothing)
+    claims.claim("every beat belongs to a burst", ~beat | valid)
     claims.claim(
-        "who waits for an instruction asks for it, or is owed beats",
+        "fetch requests or awaits the next instruction",
         ~(component.enable & component.more & component.waiting) | read.valid | (owed != 0),
     )
     claims.claim(
-        "who has handed out everything asks for nothing, and is owed nothing",
+        "after the last dispatch, fetch requests and awaits nothing",
         component.more | ~begun | ~(read.valid | (owed != 0)),
     )
     gone = component.fetched.push & ~flush
     claims.claim(
-        "what is handed out is counted", ~claims.before(gone) | (following == claims.before(following + 1))
+        "each dispatch advances to the next instruction",
+        ~claims.before(gone) | (following == claims.before(following + 1)),
     )
     return claims
 
@@ -116,24 +127,30 @@ def ending() -> Claims:
     claims.assume(component.flush == (component.start | component.clear))
     claims.assume(~component.clear | ~component.running | component.draining)
     halted, running, going = component.halted, component.running, component.going
-    claims.lemma("units go on while it runs", going == (running & ~halted))
+    claims.lemma("going is running and not halted", going == (running & ~halted))
     ago = claims.register(range(levels + 2), "ago")
     claims.follows(ago, Mux(component.flush | ~halted, 0, Mux(ago == levels, ago, ago + 1)))
-    claims.lemma("cycles since are counted", ago <= levels)
-    claims.lemma("it is on its way", since == Mux(halted & (ago < levels), 1 << ago, 0)[:levels])
-    claims.lemma("then it is known", settled == (halted & (ago == levels)))
+    claims.lemma("cycles since the error stop at their limit", ago <= levels)
+    claims.lemma(
+        "one bit moves through the shift register",
+        since == Mux(halted & (ago < levels), 1 << ago, 0)[:levels],
+    )
+    claims.lemma("the cause is settled after the last level", settled == (halted & (ago == levels)))
     claims.claim(
         "an error halts the run",
         ~claims.before(inside.signal("stopping")) | halted | claims.before(component.flush),
     )
-    claims.claim("so many cycles later it drains", ~(halted & running & (ago == levels)) | component.draining)
     claims.claim(
-        "it has ended when the bus is drained, or late",
+        "a run drains a fixed number of cycles after its error",
+        ~(halted & running & (ago == levels)) | component.draining,
+    )
+    claims.claim(
+        "a draining run ends when the bus has drained or timed out",
         ~(component.draining & (component.drained | component.late | component.clear)) | component.ended,
     )
-    claims.claim("what is complete has ended", ~(going & component.complete) | component.ended)
-    claims.claim("it runs on otherwise", ~claims.before(running & ~component.ended) | running)
-    claims.claim("what has ended runs no more", ~claims.before(component.ended & ~component.start) | ~running)
+    claims.claim("a complete run ends", ~(going & component.complete) | component.ended)
+    claims.claim("a run continues until it ends", ~claims.before(running & ~component.ended) | running)
+    claims.claim("an ended run no longer runs", ~claims.before(component.ended & ~component.start) | ~running)
     return claims
 
 
@@ -145,11 +162,11 @@ def stalls(config: Config) -> Claims:
     going, running = inside.signal("ending.going"), inside.signal("ending.running")
     start, clear, flush = (inside.signal(f"control.{name}") for name in ("start", "clear", "flush"))
     begins = (start | clear).replicate(COPIES)
-    claims.lemma("queues are emptied where a run begins", flush == begins)
-    claims.lemma("units go on while it runs", going == (running & ~inside.signal("ending.halted")))
-    claims.lemma("a run starts when none is there", ~start | ~running)
+    claims.lemma("start and clear flush", flush == begins)
+    claims.lemma("going is running and not halted", going == (running & ~inside.signal("ending.halted")))
+    claims.lemma("a run starts only while none is running", ~start | ~running)
     stopped = inside.signal("ending.halted") & inside.signal("ending.settled")
-    claims.lemma("a run is given up that has stopped", ~clear | ~running | stopped)
+    claims.lemma("only a stopped run is abandoned", ~clear | ~running | stopped)
     more, waiting, push = (
         inside.signal("fetch.more"),
         inside.signal("fetch.waiting"),
@@ -167,13 +184,14 @@ def stalls(config: Config) -> Claims:
         valid = inside.signal(f"{name}_queue.issue__valid")
         behind, taken = inside.signal(f"{name}_queue.behind.count"), inside.signal(f"{name}_queue.taken")
         claims.queue(f"{name}_queue.behind", max(1, depth - 1))
-        claims.lemma(f"{name}: the head is there", valid | (behind == 0))
+        claims.lemma(f"{name}: entries imply a head", valid | (behind == 0))
         under_way = sum_of([one & (its == unit) for one, its in stages])
-        claims.lemma(f"{name}: it knows how many", taken == valid + behind + under_way)
+        claims.lemma(f"{name}: taken counts entries and reservations", taken == valid + behind + under_way)
         claims.lemma(
-            f"{name}: room is told", inside.signal(f"{name}_queue.reservation__room") == (taken != depth)
+            f"{name}: room is set while there is space",
+            inside.signal(f"{name}_queue.reservation__room") == (taken != depth),
         )
-        claims.lemma(f"{name}: there is room", taken <= depth)
+        claims.lemma(f"{name}: entries fit", taken <= depth)
         there.append(valid)
         occupied.append(inside.signal(f"{name}.retirement__occupied"))
         starts.append(inside.signal(f"{name}.issue__start"))
@@ -185,7 +203,7 @@ def stalls(config: Config) -> Claims:
         cell = inside.cell("fetch.bank_0", Const(place, range(config.fetch_buffer)))
         its, units = cell[128 : 128 + UNIT_BITS], cell[128 + UNIT_BITS :]
         for number, unit in enumerate(WORKERS):
-            claims.lemma("an instruction is one unit's", ~units[number] | (its == unit))
+            claims.lemma("a queued instruction belongs to one unit", ~units[number] | (its == unit))
     serial, blocked = inside.signal("control.serial"), inside.signal("fetch.blocked")
     flying = [
         inside.signal("load.loader.flight.records.count"),
@@ -202,19 +220,19 @@ def stalls(config: Config) -> Claims:
     its, depth = inside.signal("compute.flight.count"), compute_depth(config) + 1
     claims.rely((its <= depth) & (inside.signal("compute.flight.valid") == (its != 0)))
     claims.lemma(
-        "one after the other: the one that is handed out is somewhere",
+        "serial: the dispatched instruction is in one place",
         ~going | ~serial | (sum_of([*inside_all, *flying]) == blocked),
     )
     at_work = any_of([*occupied, inside.signal("read_port.busy"), inside.signal("fetch.read__valid")])
     at_work |= inside.signal("store.writing") | push | (more & waiting) | busy
     ends = inside.input("ending.complete") | inside.signal("ending.stopping")
     claims.claim(
-        "where nothing is under way, an instruction starts, or the run ends",
+        "with nothing in flight, an instruction starts, or the run ends",
         ~(going & inside.signal("ending.begun")) | at_work | any_of(starts) | ends,
     )
     cause = inside.signal("ending.stopping")
     deadlock = ~at_work & any_of(there) & (Cat(lacking) == Cat(there))
-    claims.claim("where all that is left lacks tokens, the run stops", ~(going & deadlock) | cause)
+    claims.claim("if all remaining instructions lack tokens, the run stops", ~(going & deadlock) | cause)
     return claims
 
 
@@ -231,7 +249,7 @@ PROOFS = (
     ),
     Proof(
         name="progress of fetch",
-        statement="fetch has requested the instruction that it waits for; at the end nothing is owed",
+        statement="fetch has requested the instruction that it waits for; at the end it awaits nothing",
         build=partial(fetch, CONFIGS["tiny"]),
     ),
     *(

@@ -15,7 +15,7 @@ from accel.hw.formal.claims import Claims, Proof
 from accel.hw.units.dispatch import Dispatch
 
 
-def told(entry: Any, unit: Unit, config: Config) -> tuple[Value, Value]:
+def entry_checks(entry: Any, unit: Unit, config: Config) -> tuple[Value, Value]:
     """Return whether an entry is right about its instruction's data, and names a memory of its unit."""
     transfer = view(Load, config, entry.word)
     is_load = transfer.opcode == Opcode.LOAD
@@ -30,16 +30,16 @@ def entries(config: Config) -> Claims:
     claims = Claims(component)
     for unit in WORKERS:
         enqueue = port_of(component, unit)
-        data, kind = told(enqueue.data, unit, config)
-        claims.claim(f"whether there is data is told, {unit.label}", ~enqueue.push | data)
-        claims.claim(f"there is such a memory, {unit.label}", ~enqueue.push | kind)
+        data, kind = entry_checks(enqueue.data, unit, config)
+        claims.claim(f"an entry states whether there is data, {unit.label}", ~enqueue.push | data)
+        claims.claim(f"an entry has a valid memory, {unit.label}", ~enqueue.push | kind)
     return claims
 
 
 PROOFS = tuple(
     Proof(
         name=f"entries of {name}",
-        statement="they name the LOADs and STOREs with data, and the memory",
+        statement="entries state which LOADs and STOREs have data, and their memory",
         build=partial(entries, NAMED[name]),
     )
     for name in ("tiny", "tiny-int8")

@@ -21,18 +21,23 @@ def queue(depth: int) -> Claims:
     claims.assume(component.room | ~component.push)
     claims.assume(component.valid | ~component.pop)
 
-    claims.claim("never more entries than places", count <= depth)
-    claims.claim("room is told", component.room == (count < depth))
-    claims.claim("an entry is told", component.valid == (count != 0))
+    claims.claim("at most depth entries", count <= depth)
+    claims.claim("room is set while there is space", component.room == (count < depth))
+    claims.claim("valid is set while there is an entry", component.valid == (count != 0))
     claims.queue("", depth)
 
     inside_now, ahead, pushed = _one_push(claims, component, component.flush, component.pop, count, depth)
     place = Signal(range(depth))
     behind = inside.signal("first") + ahead
     claims.defined(place, Mux(behind < depth, behind, behind - depth))
-    claims.lemma("it is one of the entries", ~inside_now | (ahead < count))
-    claims.claim("its cell holds its data", ~inside_now | (inside.cell("memory", place) == pushed))
-    claims.claim("in its turn it is the head", ~inside_now | (ahead != 0) | (component.head == pushed))
+    claims.lemma("the watched entry is one of the entries", ~inside_now | (ahead < count))
+    claims.claim(
+        "the cell of an entry holds its data", ~inside_now | (inside.cell("memory", place) == pushed)
+    )
+    claims.claim(
+        "an entry becomes the head after all before it",
+        ~inside_now | (ahead != 0) | (component.head == pushed),
+    )
     return claims
 
 
@@ -52,10 +57,10 @@ def head_queue(depth: int) -> Claims:
     claims.assume(valid | ~issue.start)
     claims.follows(owed, Mux(component.flush, 0, due - enqueue.push))
 
-    claims.claim("never more entries than places", entries <= depth)
-    claims.claim("room is told", reservation.room == (entries + owed < depth))
-    claims.claim("an entry is told", valid == (entries != 0))
-    claims.lemma("it knows how many", (taken == entries + owed) & (taken <= depth))
+    claims.claim("at most depth entries", entries <= depth)
+    claims.claim("room is set while there is space", reservation.room == (entries + owed < depth))
+    claims.claim("valid is set while there is an entry", valid == (entries != 0))
+    claims.lemma("taken counts entries and reservations", (taken == entries + owed) & (taken <= depth))
     _in_order(claims, enqueue, component.flush, issue.start, entries, issue.entry, depth)
     return claims
 
@@ -68,7 +73,7 @@ def led_queue(depth: int) -> Claims:
     entries = valid + claims.inside.signal("behind.count")
     claims.assume((entries < depth) | ~push)
     claims.assume(valid | ~pop)
-    claims.claim("an entry is told", valid == (entries != 0))
+    claims.claim("valid is set while there is an entry", valid == (entries != 0))
     _in_order(claims, component, component.flush, pop, entries, component.head, depth)
     return claims
 
@@ -82,10 +87,12 @@ def _in_order(
     place = Signal(range(places))
     its = inside.signal("behind.first") + ahead - 1
     claims.defined(place, Mux(its < places, its, its - places))
-    claims.lemma("it is one of the entries", ~inside_now | (ahead < entries))
+    claims.lemma("the watched entry is one of the entries", ~inside_now | (ahead < entries))
     cell = inside.cell("behind.memory", place)
-    claims.claim("its cell holds its data", ~inside_now | (ahead == 0) | (cell == pushed))
-    claims.claim("in its turn it is the head", ~inside_now | (ahead != 0) | (head == pushed))
+    claims.claim("the cell of an entry holds its data", ~inside_now | (ahead == 0) | (cell == pushed))
+    claims.claim(
+        "an entry becomes the head after all before it", ~inside_now | (ahead != 0) | (head == pushed)
+    )
 
 
 def _one_push(
@@ -107,7 +114,7 @@ PROOFS = (
     *(
         Proof(
             name=f"queue of {depth}",
-            statement="entries leave once, in order, unchanged; never more entries than places",
+            statement="entries leave once, in order, unchanged; never more than the depth",
             build=partial(queue, depth),
         )
         for depth in _DEPTHS

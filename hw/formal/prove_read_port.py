@@ -25,26 +25,24 @@ def read_port(config: Config) -> Claims:
     )
 
     steady(claims, "AR", component.arvalid, component.arready, Cat(component.araddr, component.arlen))
-    claims.claim(
-        "never more bursts than the machine may have", asked + component.arvalid <= config.outstanding
-    )
-    claims.lemma("bursts in flight are those asked for", count == asked + component.arvalid)
+    claims.claim("no more bursts are in flight than allowed", asked + component.arvalid <= config.outstanding)
+    claims.lemma("bursts in flight are those requested", count == asked + component.arvalid)
     channels = [port_of(component, unit) for unit in readers_of(config)]
     for channel in channels:
         claims.assume(~channel.valid | (channel.request.beats != 0))
     grants, requests = Cat(one.granted for one in channels), Cat(one.valid for one in channels)
     beats = Cat(one.beat_valid for one in channels)
     claims.claim("one grant at a time", (grants & (grants - 1))[: len(channels)] == 0)
-    claims.claim("who is granted has asked", (grants & ~requests) == 0)
+    claims.claim("only a requester is granted", (grants & ~requests) == 0)
     claims.claim(
-        "who asks waits for the bus alone",
+        "a request waits only for the bus",
         (requests == 0)
         | component.stop
         | component.grant
         | (component.arvalid & ~component.arready)
         | (count == config.outstanding),
     )
-    claims.claim("one reader takes a beat", (beats & (beats - 1))[: len(channels)] == 0)
+    claims.claim("at most one reader takes a beat", (beats & (beats - 1))[: len(channels)] == 0)
 
     # Beats of the oldest burst that have arrived.
     come, length = claims.register(range(1 << BEATS_BITS), "beats_come"), component.burst.beats
@@ -52,31 +50,36 @@ def read_port(config: Config) -> Claims:
     more = Mux(come == most, most, come + 1)
     claims.follows(come, Mux(component.rvalid, Mux(component.rlast, 0, more), come))
     ends = component.rvalid & component.rlast
-    given_up = claims.register(range(config.outstanding + 1), "given_up")
+    abandoned = claims.register(range(config.outstanding + 1), "abandoned_bursts")
     claims.assume(~component.abandon | ~component.grant)
-    dropped = given_up != 0
-    claims.follows(given_up, Mux(component.abandon, count - ends, given_up - (dropped & ends)))
+    dropped = abandoned != 0
+    claims.follows(abandoned, Mux(component.abandon, count - ends, abandoned - (dropped & ends)))
     beat = component.rvalid & ~dropped
     claims.claim("every beat has a reader", (beats != 0) == (beat & (come < length)))
     claims.claim(
-        "the port is busy with what it was not told to give up", component.busy == (count > given_up)
+        "busy is set while bursts that are not abandoned are in flight", component.busy == (count > abandoned)
     )
     ends_elsewhere = component.rlast != (come + 1 == length)
     claims.claim(
-        "an error or another length is told",
+        "errors and wrong lengths are reported",
         component.bad == (beat & (component.rresp[1] | ends_elsewhere)),
     )
-    claims.lemma("it knows how many", (inside.signal("abandoned.left") == given_up) & (given_up <= count))
-    claims.lemma("beats come of a burst", (asked != 0) | (come == 0))
-    claims.lemma("its beats are counted", inside.signal("come") == Mux(come < length, come, length))
     claims.lemma(
-        "beats behind its last are known", inside.signal("surplus") == ((count != 0) & (come >= length))
+        "left counts the abandoned bursts",
+        (inside.signal("abandoned.left") == abandoned) & (abandoned <= count),
+    )
+    claims.lemma("beats arrive only for a requested burst", (asked != 0) | (come == 0))
+    claims.lemma(
+        "come counts the beats of a burst", inside.signal("come") == Mux(come < length, come, length)
+    )
+    claims.lemma(
+        "surplus marks beats after the last", inside.signal("surplus") == ((count != 0) & (come >= length))
     )
     for there, bits in claims.queue("flight", config.outstanding):
         burst = BurstLayout()(bits)
         known = Cat(burst.unit == unit for unit in readers_of(config)).any()
-        claims.lemma("a burst in flight is a reader's", ~there | known)
-        claims.lemma("it has a beat", ~there | (burst.beats != 0))
+        claims.lemma("a burst in flight has a reader", ~there | known)
+        claims.lemma("a burst in flight has beats", ~there | (burst.beats != 0))
     return claims
 
 

@@ -61,8 +61,8 @@ def before_product() -> Claims:
     size = _signal(claims, "size", abs(total))
     given = claims.inside.signal("significand")
     nothing = total == 0
-    claims.claim("no more bits than the multiplier takes", given < 1 << MULTIPLIER_BITS)
-    claims.claim("leading bits first", nothing | given[MULTIPLIER_BITS - 1])
+    claims.claim("the significand fits the multiplier", given < 1 << MULTIPLIER_BITS)
+    claims.claim("the significand begins with a one", nothing | given[MULTIPLIER_BITS - 1])
     for length in range(1, ACC_BITS + 1):
         here = (size >= 1 << (length - 1)) & (size < 1 << length)
         if length <= MULTIPLIER_BITS:
@@ -95,7 +95,7 @@ def of_product() -> Claims:
     single = Mux(total == 0, 0, Mux(top, halves, wholes))
     shift = claims.inside.signal("shift")
     claims.claim("rounded to float32", claims.inside.signal("single") == single)
-    claims.claim("shifted by as much as the exponents say", shift == lane.exponent + 1 - length - top)
+    claims.claim("the shift follows from the exponents", shift == lane.exponent + 1 - length - top)
     return claims
 
 
@@ -105,7 +105,10 @@ def of_single() -> Claims:
     claims = Claims(lane)
     single, shift = claims.cut("single"), claims.cut("shift")
     shifted = claims.inside.signal("shifted")
-    claims.claim("too large is told", claims.inside.signal("beyond") == ((shift < 0) & (single != 0)))
+    claims.claim(
+        "beyond is set for values that are too large",
+        claims.inside.signal("beyond") == ((shift < 0) & (single != 0)),
+    )
     for distance in range(_FURTHEST + 1):
         here = shift == distance if distance < _FURTHEST else shift >= distance
         claims.claim(f"shifted by {distance}", ~here | (shifted == _parts(single, distance)))

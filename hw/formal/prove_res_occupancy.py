@@ -1,4 +1,4 @@
-"""Proof that RES never overflows, and that no STORE takes an element that is not there."""
+"""Proof that RES never overflows, and that no STORE takes an unwritten element."""
 
 from amaranth.hdl import Const, Mux, Value
 
@@ -11,7 +11,7 @@ _CONFIG = NAMED["tiny-int8"].override({"loads_in_flight": 2, "stores_in_flight":
 
 
 def residuals() -> Claims:
-    """Claims for a store unit that starts instructions without faults that find space or elements."""
+    """Claims for a store unit that starts LOADs when RES has space, and STOREs when it has their elements."""
     component = ResOccupancy(_CONFIG)
     claims = Claims(component)
     depth = RES.depth(_CONFIG)
@@ -33,7 +33,9 @@ def residuals() -> Claims:
     held, spare, vacant, ready = (claims.inside.signal(name) for name in ("held", "spare", "vacant", "ready"))
     for name, count in (("held", held), ("spare", spare), ("vacant", vacant), ("ready", ready)):
         known = claims.inside.signal(f"{name}_all")
-        claims.lemma(f"it is known early, {name}", ~valid | (known == (elements <= count)))
+        claims.lemma(
+            f"{name}_all compares the next instruction with {name}", ~valid | (known == (elements <= count))
+        )
     sums = {}
     for name in ("loads", "stores"):
         total: Value = Const(0)
@@ -41,12 +43,12 @@ def residuals() -> Claims:
             total = total + Mux(there, its, 0)
         sums[name] = total
     kept = held + sums["stores"]
-    claims.lemma("what is kept is held, or taken by STOREs in flight", kept + vacant == depth)
-    claims.lemma("what is not held may be loaded", held + spare == depth)
-    claims.lemma("what is held is ready, or on its way", held == ready + sums["loads"])
-    claims.claim("never more than there is room for", kept <= depth)
-    claims.claim("program order never holds more", held <= depth)
-    claims.claim("what a STORE takes was written", ~store | ~component.is_add | (elements <= ready))
+    claims.lemma("kept elements are held, or taken by STOREs in flight", kept + vacant == depth)
+    claims.lemma("spare elements are those not held", held + spare == depth)
+    claims.lemma("held elements are ready, or being loaded", held == ready + sums["loads"])
+    claims.claim("kept elements fit", kept <= depth)
+    claims.claim("held elements fit", held <= depth)
+    claims.claim("a STORE takes only written elements", ~store | ~component.is_add | (elements <= ready))
     return claims
 
 

@@ -88,16 +88,17 @@ def transfers(config: Config, cls: type[Transfer], unit: Unit) -> Claims:
     claims.assume(~component.start | (~valid & idle))
     claims.assume(~step | ~idle)
     accept, last = inside.input("bursts.accept"), inside.signal("bursts.last")
-    claims.claim("a transfer's bursts and its places are there together", valid == ~idle)
+    claims.claim("both walkers are active together", valid == ~idle)
     claims.claim(
-        "its last beat is its last burst's", ~step | (inside.signal("beats.last") == (accept & last))
+        "the last beat ends the last burst", ~step | (inside.signal("beats.last") == (accept & last))
     )
     burst_rows = inside.signal("bursts.rows")
     behind = Mux(inside.signal("bursts.ends"), 0, inside.signal("bursts.left"))
     burst_left = inside.signal("bursts.beats") + behind
     gets_less(claims, "bursts", valid, accept & ~last, Cat(burst_left, burst_rows))
     claims.claim(
-        "the last burst ends it", ~claims.before(accept & last) | claims.before(component.start) | ~valid
+        "the walker is free after the last burst",
+        ~claims.before(accept & last) | claims.before(component.start) | ~valid,
     )
 
     come = inside.signal("come")
@@ -106,36 +107,45 @@ def transfers(config: Config, cls: type[Transfer], unit: Unit) -> Claims:
         for name in ("kind", "lane", "row_lane", "stride", "take", "left", "x_size", "chunk", "rows")
     )
     walks(claims, config, "bursts.")
-    claims.lemma("there is such a memory", ~valid | (kind < len(kinds)))
+    claims.lemma("the memory is valid", ~valid | (kind < len(kinds)))
     claims.lemma(
-        "beats of the burst are to come", Mux(valid, come < inside.signal("bursts.beats"), come == 0)
+        "the current burst has beats to come", Mux(valid, come < inside.signal("bursts.beats"), come == 0)
     )
-    claims.lemma("as many rows", ~valid | (burst_rows == beat_rows))
-    claims.lemma("the last row is known", ~valid | (inside.signal("bursts.last_row") == (burst_rows == 0)))
-    claims.lemma("the last row is known", ~valid | (inside.signal("beats.row_last") == (beat_rows == 0)))
+    claims.lemma("both walkers have the same rows left", ~valid | (burst_rows == beat_rows))
+    claims.lemma("the last row is marked", ~valid | (inside.signal("bursts.last_row") == (burst_rows == 0)))
+    claims.lemma("the last row is marked", ~valid | (inside.signal("beats.row_last") == (beat_rows == 0)))
     claims.lemma("rows have elements", ~valid | ((left != 0) & (left <= x_size)))
     ends, chunk_last = inside.signal("beats.ends"), inside.signal("beats.chunk_last")
     for number, one in enumerate(kinds):
         here = valid & (kind == number)
         size, lanes = log2(one.element_bytes), one.lanes
         room = lanes - lane
-        claims.lemma(f"{number}: places in a beat", ~here | ((lane < lanes) & (row_lane < lanes)))
-        claims.lemma(f"{number}: it takes what there is", ~here | (take == Mux(left <= room, left, room)))
-        claims.lemma(f"{number}: it ends its row", ~here | (ends == (left <= room)))
-        claims.lemma(f"{number}: there is such a chunk", ~here | (chunk < one.chunks))
-        claims.lemma(f"{number}: it ends its elements", ~here | (chunk_last == (chunk == one.chunks - 1)))
-        claims.lemma(f"{number}: as long rows", ~here | (inside.signal("bursts.row_bytes") == x_size << size))
+        claims.lemma(f"{number}: lanes lie in a beat", ~here | ((lane < lanes) & (row_lane < lanes)))
+        claims.lemma(
+            f"{number}: a beat takes the elements that fit", ~here | (take == Mux(left <= room, left, room))
+        )
+        claims.lemma(f"{number}: ends marks the end of a row", ~here | (ends == (left <= room)))
+        claims.lemma(f"{number}: the chunk is part of its element", ~here | (chunk < one.chunks))
+        claims.lemma(
+            f"{number}: chunk_last marks the end of an element",
+            ~here | (chunk_last == (chunk == one.chunks - 1)),
+        )
+        claims.lemma(
+            f"{number}: rows have the same length in both walkers",
+            ~here | (inside.signal("bursts.row_bytes") == x_size << size),
+        )
         next_row, next_stride = (inside.signal(f"bursts.{name}")[:shift] for name in ("next_row", "stride"))
         next_lane = (row_lane + stride)[: log2(lanes)] if lanes > 1 else Const(0, 1)
         own_lane = stride[: log2(lanes)] if lanes > 1 else Const(0, 1)
-        claims.lemma(f"{number}: rows are as far apart", ~here | (next_stride == (own_lane << size)[:shift]))
+        claims.lemma(f"{number}: row strides agree", ~here | (next_stride == (own_lane << size)[:shift]))
         claims.lemma(
-            f"{number}: rows begin in the same place", ~here | (next_row == (next_lane << size)[:shift])
+            f"{number}: the next rows begin in the same lane",
+            ~here | (next_row == (next_lane << size)[:shift]),
         )
         beats = (
             (left << log2(one.chunks)) - chunk if lanes == 1 else (lane + left + (lanes - 1)) >> log2(lanes)
         )
-        claims.lemma(f"{number}: as many beats", ~here | (burst_left == come + beats))
+        claims.lemma(f"{number}: both walkers have the same beats left", ~here | (burst_left == come + beats))
     return claims
 
 
@@ -143,7 +153,7 @@ def gets_less(claims: Claims, name: str, there: Value, step: Value, left: Value)
     """Claim that a ``step`` makes ``left`` of something that is ``there`` smaller, and that it stays there
     otherwise."""
     stepped = claims.before(step)
-    claims.claim(f"{name}: what is left gets less", ~stepped | (there & (left < claims.before(left))))
+    claims.claim(f"{name}: each step leaves less work", ~stepped | (there & (left < claims.before(left))))
 
 
 def pads() -> Claims:
@@ -161,14 +171,14 @@ def pads() -> Claims:
     several = inside.signal("between_any")
     known = {"one": run == 1, "gap_one": gap == 1, "tail_one": tail == 1, "tail_none": tail == 0}
     for name, is_so in known.items():
-        claims.lemma(f"{name} is known", ~component.valid | (inside.signal(name) == is_so))
-    claims.lemma("there is a word", ~component.valid | (run != 0))
-    claims.lemma("there is one between rows", ~component.valid | ~several | ((between != 0) & (gap != 0)))
-    claims.lemma("the last run is known", ~component.valid | (final == (~several & (final | (tail == 0)))))
+        claims.lemma(f"{name} is right", ~component.valid | (inside.signal(name) == is_so))
+    claims.lemma("a run of pads has words", ~component.valid | (run != 0))
+    claims.lemma("pads between rows have words", ~component.valid | ~several | ((between != 0) & (gap != 0)))
+    claims.lemma("final marks the last run", ~component.valid | (final == (~several & (final | (tail == 0)))))
     step = component.step & ~component.last & ~component.flush
     gets_less(claims, "pads", component.valid, step, Cat(run, ~final, Mux(several, between, 0)))
     claims.claim(
-        "the last word ends them",
+        "the pads end with the last word",
         ~claims.before(component.step & component.last) | claims.before(component.start) | ~component.valid,
     )
     return claims
@@ -188,28 +198,33 @@ def loops() -> Claims:
     )
     begin, steps, is_mul = (inside.signal(name) for name in ("begin", "steps", "is_mul"))
     phase = component.operation.phase
-    claims.lemma("it knows that it is free", component.free == ~issuing)
-    claims.lemma("who issues is active", ~issuing | (inside.signal("active") & inside.signal("run")))
-    claims.lemma("there is a micro-op", ~issuing | ((begin < end) & (begin <= address) & (address < end)))
-    claims.lemma("micro-ops are there", ~issuing | (end <= UOP.depth(config)))
-    claims.lemma("the last micro-op is known", ~issuing | (inside.signal("last_uop") == (address + 1 == end)))
-    claims.lemma("the only micro-op is known", ~issuing | (inside.signal("one_uop") == (begin + 1 == end)))
-    claims.lemma("the last inner turn is known", ~issuing | (inside.signal("last_inner") == (inner == 0)))
+    claims.lemma("free is the complement of issuing", component.free == ~issuing)
     claims.lemma(
-        "the only inner turn is known", ~issuing | (inside.signal("one_inner") == (inner_count == 0))
+        "an issuing sequencer is active", ~issuing | (inside.signal("active") & inside.signal("run"))
     )
-    claims.lemma("the last outer turn is known", ~issuing | (inside.signal("last_outer") == (outer == 0)))
-    claims.lemma("inner turns are counted down", ~issuing | (inner <= inner_count))
-    claims.lemma("the last slot is known", ~issuing | (steps == (~is_mul | (phase == _MUL_SLOTS - 1))))
-    claims.lemma("only MUL takes slots", ~issuing | is_mul | (phase == 0))
-    claims.lemma("a slot is one of its micro-op's", ~issuing | (phase < _MUL_SLOTS))
+    claims.lemma(
+        "the address is one of the micro-ops",
+        ~issuing | ((begin < end) & (begin <= address) & (address < end)),
+    )
+    claims.lemma("micro-ops lie in their scratchpad", ~issuing | (end <= UOP.depth(config)))
+    claims.lemma("last_uop is right", ~issuing | (inside.signal("last_uop") == (address + 1 == end)))
+    claims.lemma("one_uop is right", ~issuing | (inside.signal("one_uop") == (begin + 1 == end)))
+    claims.lemma("last_inner is right", ~issuing | (inside.signal("last_inner") == (inner == 0)))
+    claims.lemma("one_inner is right", ~issuing | (inside.signal("one_inner") == (inner_count == 0)))
+    claims.lemma("last_outer is right", ~issuing | (inside.signal("last_outer") == (outer == 0)))
+    claims.lemma("inner iterations are counted down", ~issuing | (inner <= inner_count))
+    claims.lemma(
+        "the last slot of a micro-op is marked", ~issuing | (steps == (~is_mul | (phase == _MUL_SLOTS - 1)))
+    )
+    claims.lemma("only MUL takes several slots", ~issuing | is_mul | (phase == 0))
+    claims.lemma("the phase is a slot of MUL", ~issuing | (phase < _MUL_SLOTS))
     ends = steps & inside.signal("last_uop") & inside.signal("last_inner") & inside.signal("last_outer")
-    claims.lemma("in the last slot it is free", ~issuing | ~ends)
+    claims.lemma("the sequencer is free in its last slot", ~issuing | ~ends)
     left = Cat(Mux(is_mul, ~phase, 0), (end - address)[: len(end)], inner, outer)
     goes_on = claims.before(issuing & ~component.flush) & issuing
-    claims.claim("what is left gets less in every cycle", ~goes_on | (left < claims.before(left)))
+    claims.claim("each cycle leaves less work", ~goes_on | (left < claims.before(left)))
     claims.claim(
-        "what has no micro-op takes a slot",
+        "an instruction without micro-ops takes one slot",
         ~claims.before(component.start & ~loops_run(new)) | component.free,
     )
     return claims
@@ -219,11 +234,11 @@ PROOFS = (
     *(
         Proof(
             name=f"ends of {unit.label} {cls.__name__.upper()}s, {name}",
-            statement="bursts have as many beats as the transfer needs; each step leaves less",
+            statement="bursts have the beats that the transfer needs; each step leaves less work",
             build=partial(transfers, NAMED[name], cls, unit),
         )
         for name, cls, unit in each_transfer(("tiny", "tiny-int8"))
     ),
-    Proof(name="ends of pads", statement="each word leaves less", build=pads),
-    Proof(name="ends of loops", statement="each slot leaves less", build=loops),
+    Proof(name="ends of pads", statement="each word leaves less work", build=pads),
+    Proof(name="ends of loops", statement="each slot leaves less work", build=loops),
 )

@@ -22,11 +22,15 @@ def counters() -> Claims:
         following = count + push - pop
         overflow = component.overflow[counter]
         full = claims.inside.signal(f"{name}_full")
-        claims.lemma(f"{name}: the most is known", full == (count == _CONFIG.token_limit))
-        claims.claim(f"{name}: too many are told", overflow == (following > _CONFIG.token_limit))
-        claims.claim(f"{name}: a token is told", available[counter] == (count != 0))
+        claims.lemma(f"{name}: full marks the limit", full == (count == _CONFIG.token_limit))
+        claims.claim(f"{name}: an overflow is reported", overflow == (following > _CONFIG.token_limit))
+        claims.claim(
+            f"{name}: a token is available while the counter is not zero", available[counter] == (count != 0)
+        )
         expected = Mux(component.clear, 0, Mux(overflow, count, following))
-        claims.claim(f"{name}: counts", ~claims.begun | (count == claims.before(expected)))
+        claims.claim(
+            f"{name}: the counter is pushes minus pops", ~claims.begun | (count == claims.before(expected))
+        )
     return claims
 
 

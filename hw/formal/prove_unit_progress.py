@@ -9,7 +9,7 @@ from accel.hw.datapath.loop_sequencer import OperationLayout
 from accel.hw.formal.claims import Claims, any_of, sum_of
 from accel.hw.formal.prove_bursts import walks
 from accel.hw.formal.prove_load_progress import each_in_one_place, numbered
-from accel.hw.formal.prove_queue_entries import told
+from accel.hw.formal.prove_queue_entries import entry_checks
 from accel.hw.units.compute import Compute
 from accel.hw.units.load import Load as LoadUnit
 from accel.hw.units.store import Store
@@ -24,7 +24,7 @@ def load_unit(config: Config) -> Claims:
     _empty_loader(claims, "loader")
     if config.post:
         claims.queue("loader.flight.records", config.loads_in_flight)
-        claims.lemma("a SET is under way", ~inside.signal("under_way") | occupied)
+        claims.lemma("a SET occupies the unit", ~inside.signal("under_way") | occupied)
     _empty_unit_starts(claims, component, Const(1))
     return claims
 
@@ -43,7 +43,7 @@ def _empty_unit_starts(claims: Claims, component: LoadUnit | Compute | Store, so
     waits = component.control.enable & issue.valid & ~component.retirement.occupied
     starts = issue.start | (component.fault != 0) | component.lacking
     claims.claim(
-        "with nothing in flight, what heads the queue starts, lacks a token, or is at fault",
+        "with nothing in flight, the head of the queue starts, lacks a token, or has a fault",
         ~waits | ~sound | starts,
     )
 
@@ -71,50 +71,54 @@ def compute_unit(config: Config) -> Claims:
     ]
     stages = [layout(inside.signal(name)).last for name in names]
     finishing = inside.signal("finishing")
-    claims.lemma("the sequencer knows that it is free", free == ~inside.signal("sequencer.issuing"))
-    claims.lemma("who issues is active", free | active)
-    claims.lemma("what takes no pipeline is alone", ~sound | ~finishing | (count == 1))
+    claims.lemma("free is the complement of issuing", free == ~inside.signal("sequencer.issuing"))
+    claims.lemma("an issuing sequencer is active", free | active)
+    claims.lemma("SET or FINISH is alone in flight", ~sound | ~finishing | (count == 1))
     in_pipeline = sum_of([active, *stages])
-    told = inside.signal("flight.valid") == (count != 0)
-    claims.claim("the unit knows whether something is in flight", (count <= depth) & told)
-    claims.claim("what is in flight is in the pipeline", ~sound | (count == in_pipeline + finishing))
-    claims.lemma("what is in the pipeline is in flight", count >= in_pipeline + finishing)
+    is_valid = inside.signal("flight.valid") == (count != 0)
+    claims.claim("the unit knows whether something is in flight", (count <= depth) & is_valid)
+    claims.claim(
+        "every instruction in flight is in the pipeline", ~sound | (count == in_pipeline + finishing)
+    )
+    claims.lemma("every instruction in the pipeline is in flight", count >= in_pipeline + finishing)
     quiet = claims.register(range(len(stages) + 3), "quiet")
     """Consecutive cycles in which the sequencer has no slot although something is in flight."""
     idle = ~active & (count != 0) & ~control.flush
     claims.follows(quiet, Mux(idle, Mux(quiet == len(stages) + 2, quiet, quiet + 1), 0))
-    claims.lemma("what takes no pipeline has found it empty", ~sound | ~finishing | (quiet == 0))
+    claims.lemma("SET and FINISH start with an empty pipeline", ~sound | ~finishing | (quiet == 0))
     for n, last in enumerate(stages):
-        claims.lemma(f"stage {n} has been left", ~sound | (quiet <= n) | ~last)
-    claims.claim("what has no slot left retires in so many cycles", ~sound | (quiet <= len(stages)))
+        claims.lemma(f"stage {n} is empty after its cycles", ~sound | (quiet <= n) | ~last)
+    claims.claim(
+        "an instruction retires a fixed number of cycles after its last slot", ~sound | (quiet <= len(stages))
+    )
     _empty_unit_starts(claims, component, sound)
     return claims
 
 
 def store_unit(config: Config) -> Claims:
-    """Claim progress of the store unit, in runs that begin when the bus owes it only abandoned bursts."""
+    """Claim progress of the store unit, in runs that begin with only abandoned bursts open."""
     component = Store(config)
     claims = Claims(component)
     inside, control = claims.inside, component.control
     depth = config.stores_in_flight
     bursts = inside.signal("bursts.valid")
-    given_up = claims.register(1, "run_given_up")
-    claims.follows(given_up, Mux(control.flush, 0, given_up | component.abandon))
+    abandoned = claims.register(1, "run_abandoned")
+    claims.follows(abandoned, Mux(control.flush, 0, abandoned | component.abandon))
     claims.assume(~control.flush | component.abandon | ~component.writing)
-    claims.assume(~(control.flush | component.abandon | given_up) | ~control.enable)
+    claims.assume(~(control.flush | component.abandon | abandoned) | ~control.enable)
     flushed = claims.before(control.flush)
     claims.assume(~flushed | ~component.issue.valid)
     walks(claims, config, "bursts.")
-    for right in told(component.issue.entry, Unit.STORE, config):
+    for right in entry_checks(component.issue.entry, Unit.STORE, config):
         claims.rely(right)
     if config.post:
         is_load, is_set, is_store = inside.signal("known")[:3]
-        claims.lemma("the head is of one kind", ~(is_store & (is_load | is_set)))
+        claims.lemma("the head is one of STORE, LOAD and SET", ~(is_store & (is_load | is_set)))
     flying = numbered(claims, depth, control.flush)
-    claims.lemma("a run begins with nothing", ~flushed | ~(bursts | any_of(flying)))
+    claims.lemma("nothing is in flight after a flush", ~flushed | ~(bursts | any_of(flying)))
     entries = claims.queue("responses", config.outstanding)
     first, left = inside.signal("responses.first"), inside.signal("abandoned.left")
-    claims.lemma("no more are given up than there are", left <= inside.signal("responses.count"))
+    claims.lemma("abandoned bursts are in flight", left <= inside.signal("responses.count"))
     slot_bits = (depth - 1).bit_length()
     slot = inside.input("responses.data")[1 : 1 + slot_bits]
     for n in range(depth):
@@ -123,21 +127,21 @@ def store_unit(config: Config) -> Claims:
             ahead = Mux(first <= place, place - first, place + config.outstanding - first)
             own = there & (ahead >= left)
             sources.append(own & held[0] & (held[1 : 1 + slot_bits] == n))
-        claims.lemma("there are no pads", ~flying[n] | ~inside.signal(f"flight.pads_left_{n}"))
+        claims.lemma("no transfer has pads left", ~flying[n] | ~inside.signal(f"flight.pads_left_{n}"))
         each_in_one_place(
-            claims, f"{n}", flying[n], inside.signal(f"flight.data_left_{n}"), sources, given_up
+            claims, f"{n}", flying[n], inside.signal(f"flight.data_left_{n}"), sources, abandoned
         )
     if not config.post:
         claims.claim(
-            "a STORE in flight asks, is owed an answer, or retires",
-            given_up
+            "a STORE in flight requests, awaits a response, or retires",
+            abandoned
             | ~component.retirement.occupied
             | bursts
             | component.writing
             | component.retirement.valid,
         )
     claims.claim(
-        "a burst waits for the bus, or for beats of the one before",
+        "a burst waits only for the bus, or for beats of the previous one",
         ~(bursts & control.enable)
         | component.grant
         | inside.signal("more_left")
@@ -145,14 +149,14 @@ def store_unit(config: Config) -> Claims:
         | (component.wvalid & ~component.wready)
         | (inside.signal("responses.count") == config.outstanding),
     )
-    claims.lemma("it knows whether there is a beat", inside.signal("idle") == ~component.wvalid)
+    claims.lemma("idle is the complement of wvalid", inside.signal("idle") == ~component.wvalid)
     beats_left = inside.signal("left")
-    claims.lemma("it knows whether beats are left", inside.signal("more_left") == (beats_left != 0))
+    claims.lemma("more_left is right", inside.signal("more_left") == (beats_left != 0))
     claims.claim(
-        "where the bus takes beats, there is one less",
+        "each beat that the bus takes leaves one less",
         ~claims.before(inside.signal("more_left") & inside.signal("asking") & ~component.grant)
         | (beats_left < claims.before(beats_left)),
     )
     if not config.post:
-        _empty_unit_starts(claims, component, ~given_up)
+        _empty_unit_starts(claims, component, ~abandoned)
     return claims

@@ -10,7 +10,7 @@ from accel.hw.datapath.requantize_lanes import slots_per_beat
 from accel.hw.datapath.word_layouts import log2
 from accel.hw.formal.claims import Claims, Proof
 from accel.hw.formal.prove_bursts import walks
-from accel.hw.formal.prove_queue_entries import told
+from accel.hw.formal.prove_queue_entries import entry_checks
 from accel.hw.units.store import Store
 
 
@@ -24,7 +24,7 @@ def writes(config: Config) -> Claims:
     written = component.wvalid & component.wready
     claims.assume(~component.abandon | ~component.grant)
     walks(claims, config, "bursts.")
-    for right in told(component.issue.entry, Unit.STORE, config):
+    for right in entry_checks(component.issue.entry, Unit.STORE, config):
         claims.rely(right)
     claims.queue("responses", config.outstanding)
 
@@ -34,31 +34,40 @@ def writes(config: Config) -> Claims:
     claims.assume((sent != 0) | ~component.bvalid)
 
     announced = claims.before(beats)
-    claims.claim("AWLEN is the burst's", ~claims.before(component.grant) | (component.awlen + 1 == announced))
+    claims.claim(
+        "AWLEN agrees with the beats of the burst",
+        ~claims.before(component.grant) | (component.awlen + 1 == announced),
+    )
     count = inside.signal("responses.count")
-    claims.claim("never more bursts than the machine may have", count <= config.outstanding)
+    claims.claim("no more bursts are in flight than allowed", count <= config.outstanding)
 
     answered = inside.signal("answered")
-    given_up = claims.register(range(config.outstanding + 1), "given_up")
-    dropped = given_up != 0
+    abandoned = claims.register(range(config.outstanding + 1), "abandoned_bursts")
+    dropped = abandoned != 0
     claims.follows(
-        given_up, Mux(component.abandon, count - component.bvalid, given_up - (dropped & component.bvalid))
+        abandoned, Mux(component.abandon, count - component.bvalid, abandoned - (dropped & component.bvalid))
     )
-    claims.claim("no answer is stray that was due", answered == component.bvalid)
+    claims.claim("no expected response is stray", answered == component.bvalid)
     claims.claim(
-        "an answer to a burst that was given up retires nothing and is not an error",
+        "a response to an abandoned burst retires nothing and is no error",
         ~dropped | ~(inside.signal("heard") | component.bad),
     )
-    claims.claim("the unit waits for the others", component.writing == (count > given_up))
-    claims.lemma("it knows how many", (inside.signal("abandoned.left") == given_up) & (given_up <= count))
+    claims.claim(
+        "writing is set while bursts that are not abandoned are in flight",
+        component.writing == (count > abandoned),
+    )
+    claims.lemma(
+        "left counts the abandoned bursts",
+        (inside.signal("abandoned.left") == abandoned) & (abandoned <= count),
+    )
 
     asked, left, rest = _asked(claims, config)
-    claims.lemma("it knows whether there is a beat", inside.signal("idle") == ~component.wvalid)
-    claims.lemma("it knows whether beats are left", inside.signal("more_left") == (left != 0))
+    claims.lemma("idle is the complement of wvalid", inside.signal("idle") == ~component.wvalid)
+    claims.lemma("more_left is right", inside.signal("more_left") == (left != 0))
     unsent = (component.wvalid & component.wlast) + (left != 0)
     for there, last in asked:
         unsent = unsent + (there & last)
-    claims.lemma("bursts are sent or on their way", count == sent + unsent)
+    claims.lemma("bursts in flight are sent or unsent", count == sent + unsent)
     _on_their_way(claims, config, unsent)
 
     # One arbitrary burst: beats until its last is on the bus, and its own beats.
@@ -71,11 +80,14 @@ def writes(config: Config) -> Claims:
     under_way = sum((there for there, _ in asked), Const(0))
     claims.follows(until, Mux(watched, until - written, under_way + beats))
     its = component.wvalid & watched & (until <= own)
-    claims.claim("WLAST is where AWLEN says", ~its | (component.wlast == (until == 1)))
+    claims.claim("WLAST agrees with AWLEN", ~its | (component.wlast == (until == 1)))
 
     under_way = component.wvalid + under_way
     claims.lemma("a burst has beats", ~watched | ((until != 0) & (own != 0)))
-    claims.lemma("it is still to be asked for", ~watched | (until <= under_way) | (until == under_way + rest))
+    claims.lemma(
+        "the watched burst is requested or still to be",
+        ~watched | (until <= under_way) | (until == under_way + rest),
+    )
     position: Value = component.wvalid
     for number, (there, last) in enumerate(asked):
         position = position + there
@@ -87,7 +99,7 @@ def writes(config: Config) -> Claims:
 def _on_their_way(claims: Claims, config: Config, unsent: Value) -> None:
     inside, unit = claims.inside, claims.inside.component
     claims.queue("sent", config.outstanding)
-    claims.lemma("those on their way are counted", inside.signal("sent.count") == unsent)
+    claims.lemma("the queue holds the unsent bursts", inside.signal("sent.count") == unsent)
     claims.claim(
         "a burst is on its way from its grant to its last beat",
         (~unit.grant | inside.signal("sent.room")) & (~unit.last | inside.signal("sent.valid")),

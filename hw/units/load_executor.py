@@ -27,10 +27,9 @@ class LoadExecutor(wiring.Component):
     ``following`` is the next entry, of which only the range matters. A beat from the bus is written one cycle
     later (``data_valid``). Pad words are written in cycles without data.
 
-    With ``shared``, the unit has other instructions that move data. It supplies the target address
-    (``sram``), the ``range`` to compare with the LOADs in flight, and ``hold`` to delay retirement. Its LOADs
-    have no pads, and ``following_range`` is the next range. ``unwritten`` is ``conflict`` restricted to LOADs
-    with incomplete data, and ``written`` shows that one's data is complete.
+    With ``shared``, the unit has other instructions that move data. Its LOADs have no pads. It supplies the
+    target address (``sram``) and the next range. ``written`` shows that a LOAD's data is complete. ``range``,
+    ``hold`` and ``unwritten`` are those of :class:`~accel.hw.units.in_flight.InFlight`.
     """
 
     def __init__(self, kinds: Sequence[Kind], depth: int, config: Config, *, shared: bool = False) -> None:

@@ -29,7 +29,7 @@ class EventLayout(data.StructLayout):
 
 
 class PlaceLayout(data.StructLayout):
-    """A place that may hold the first instruction that has not retired."""
+    """A place that may hold the oldest instruction in progress."""
 
     def __init__(self) -> None:
         super().__init__({"valid": 1, "index": INDEX_BITS})
@@ -51,9 +51,9 @@ class RunControl(wiring.Component):
         going: units may start instructions and request bursts.
         fetching: fetch may request bursts: from cycle 1 of a run on.
         offers: the bus has not taken an offered address or beat.
-        offering: ``offers`` of a run that is not active, one cycle late.
+        offering: ``offers`` of the cycle before, if ``going`` was not set.
         draining: ``held_cause`` and ``held_index`` are valid.
-        cycle: elapsed cycles. From the cycle of a halting error on, those before the error.
+        cycle: elapsed cycles. After an error, the cycles before it.
     """
 
     def __init__(self, events: int, errors: int, places: int) -> None:
@@ -142,8 +142,8 @@ class RunControl(wiring.Component):
         return m
 
     def _first(self, m: Module, limit: Signal) -> tuple[Value, Value, int]:
-        """Return the error's cause and index, and after how many cycles they are valid. An event of the whole
-        run has the index of the oldest instruction that has not retired."""
+        """Return the error's cause and index, and after how many cycles they are valid. For an event of the
+        whole run, the index is that of the oldest instruction in progress."""
         there, errors, places = Signal(), Signal.like(self.errors), Signal.like(self.places)
         events = Signal.like(self.events)
         m.d.sync += [there.eq(limit), errors.eq(self.errors), places.eq(self.places), events.eq(self.events)]

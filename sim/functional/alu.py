@@ -116,7 +116,7 @@ def _apply(op: int, target: Acc, operand: Acc | np.int32) -> None:
 
 
 def alu_general(acc: Acc, instruction: Alu, uops: UopArray, shape: LoopShape, count: int) -> None:
-    """Execute the first ``count`` micro-ops in linear time."""
+    """Execute the first ``count`` micro-ops level by level."""
     operation = OPERATIONS[instruction.alu_op]
     for indices in index_chunks(uops, shape, count):
         dst, src = indices[:, 0], indices[:, 1]
@@ -149,7 +149,8 @@ def _occurrences(dst: npt.NDArray[np.int64]) -> list[npt.NDArray[np.intp]]:
 
 
 def _levels(dst: npt.NDArray[np.int64], src: npt.NDArray[np.int64]) -> list[npt.NDArray[np.intp]]:
-    """Group positions into levels: a level uses only values that earlier levels have finished with."""
+    """Group micro-ops into levels, in which none uses another's result. One may write an accumulator that an
+    earlier one reads, since a level reads before it writes."""
     written: dict[int, int] = {}
     read: dict[int, int] = {}
     levels = np.empty(len(dst), dtype=np.int64)

@@ -17,7 +17,7 @@ from accel.sim.functional.micro_op_patterns import Axis, Box, Triple, index_chun
 from accel.sim.functional.scratchpads import Scratchpads
 
 _MAX_ARRAY_OPERATIONS = 256
-"""Array operations for one instruction. If it needs more, its micro-ops are executed one by one."""
+"""Limit of array operations for one box."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,8 @@ def depthwise_box(box: Box, shape: LoopShape, *, overwrite: bool) -> DepthwiseBo
     """Return the products of a box. With ``overwrite``, only the last micro-op of each dst counts.
 
     Returns:
-        None if two micro-ops have the same dst on axes that both move it, or if there are too many products.
+        None if different iterations of axes that move dst may have the same dst, or if there are too many
+        products.
     """
     if overwrite:
         box = last_iterations(box)
@@ -96,7 +97,7 @@ def depthwise_box(box: Box, shape: LoopShape, *, overwrite: bool) -> DepthwiseBo
 def depthwise_general(
     pads: Scratchpads, uops: UopArray, shape: LoopShape, count: int, *, overwrite: bool = False
 ) -> None:
-    """Execute the first ``count`` micro-ops in linear time."""
+    """Execute the first ``count`` micro-ops by their indices instead of as a box."""
     for chunk in index_chunks(uops, shape, count):
         dst, src, wgt = (last_writers(chunk) if overwrite else chunk).T
         sums = np.zeros((len(dst), *pads.acc.shape[1:]), dtype=np.int32)

@@ -66,7 +66,7 @@ DEFAULT_MAX_UOPS = 10**10
 """Default limit on the micro-ops of a run."""
 
 _MAX_MATRIX_PRODUCTS = 64
-"""A GEMM is computed as at most this many matrix products. One with more is computed micro-op by micro-op."""
+"""Limit of matrix products for one GEMM."""
 
 _MAX_REMEMBERED_COPIES = 1 << 14
 """LOADs whose views of scratchpad and DRAM are remembered."""
@@ -75,17 +75,19 @@ Order = Literal["program", "random"]
 
 
 class _LoopsAnalysis(NamedTuple):
+    """What is known about an instruction. Without the last four, it is executed by its micro-ops' indices."""
+
     uops: UopArray
     shape: LoopShape
     fault: tuple[int, Fault] | None = None
     zeros: Elements | None = None
-    """The accumulators that a GEMM with ``reset`` clears. None for other instructions and for faulty ones."""
+    """The accumulators that a GEMM with ``reset`` clears."""
     products: tuple[Product, ...] = ()
-    """The matrix products of another GEMM or of a MAC. Empty if none were found."""
+    """The matrix products of another GEMM or of a MAC."""
     taps: TapProducts | None = None
-    """The products of a depthwise MAC. None for other instructions, and if none were found."""
+    """The products of a depthwise MAC."""
     alu: AluBox | None = None
-    """The array operations of an ALU instruction. None if none were found."""
+    """The array operations of an ALU instruction."""
 
 
 class Executor:
@@ -108,8 +110,8 @@ class Executor:
         """Execute one instruction completely.
 
         Returns:
-            None, or the fault that stopped it and the number of micro-ops executed before. Only a fault in a
-            micro-op lets something move.
+            None, or the number of micro-ops executed, and the fault that stopped the instruction. The number
+            is 0 except for index faults.
         """
         fault = instruction_fault(instruction, self.config)
         fault = fault or residual_fault(instruction, self.state.residual_count, self.config)
@@ -117,7 +119,7 @@ class Executor:
         return (0, fault) if fault is not None else self.execute_checked(instruction)
 
     def execute_checked(self, instruction: Instruction) -> tuple[int, Fault] | None:
-        """Execute an instruction without a fault before the start."""
+        """Execute an instruction that has passed all checks before its start."""
         copy = self._copies.get(id(instruction))
         if copy is not None and copy.moves == self.dram.moves:
             copy.target[...] = copy.source
@@ -273,8 +275,10 @@ def run_functional(
     Args:
         order: ``program``: always the earliest instruction that can run. ``random``: any that can run.
         max_uops: the run ends with the fault ``limit`` before the instruction that would exceed it.
+        tokens: the counters at the start.
         bounded: obey the configured queue depths. Otherwise every order that the tokens allow can occur.
         overflows: end the run when a token counter overflows.
+        checked: each instruction's fault before its start, if the caller knows them.
     """
     if order not in ("program", "random"):
         raise AccelError(f"order is {order!r}; it must be 'program' or 'random'")
@@ -282,8 +286,8 @@ def run_functional(
     if checked is None:
         checked = instruction_faults(instructions, executor.config)
     program = Distinct(instructions)
-    known = _dispatched_count(program, run, executor.config)
-    if order == "program" and known == len(instructions) and not any(checked):
+    dispatched = _dispatched_count(program, run, executor.config)
+    if order == "program" and dispatched == len(instructions) and not any(checked):
         flow = TokenFlow(program, tokens)
         if flow.in_order and not (overflows and _overflows(flow, executor.config)):
             _run_in_order(instructions, program, executor, run, max_uops)
@@ -291,7 +295,7 @@ def run_functional(
                 run.tokens = _as_tokens(flow.left_over)
                 return run
     _run_stepwise(
-        instructions[:known], executor, run, order, seed, max_uops, tokens, bounded, overflows, checked
+        instructions[:dispatched], executor, run, order, seed, max_uops, tokens, bounded, overflows, checked
     )
     return run
 
@@ -375,7 +379,7 @@ def _as_tokens(tokens: Sequence[int]) -> tuple[int, int, int, int]:
 
 
 def _dispatched_count(program: Distinct[Instruction], run: FunctionalRun, config: Config) -> int:
-    """Count instructions that fetch dispatches. Add a fault that stops it to ``run``."""
+    """Count the instructions that fetch dispatches. Record the fault that stops it in ``run``."""
     if not len(program):
         run.faults[0] = (0, EMPTY_PROGRAM)
     for index, fault in fetch_faults(program, config).items():

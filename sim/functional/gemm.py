@@ -98,8 +98,8 @@ def gemm_box(box: Box, config: Config, *, overwrite: bool = False) -> GemmBox | 
     """Return the matrix product of a box. With ``overwrite``, only the last micro-op of each dst counts.
 
     Returns:
-        None if two micro-ops have the same dst on axes that both move it, if sums may exceed the exact range
-        of float64, or if too many values would be gathered.
+        None if different iterations of axes that move dst may have the same dst, if sums may exceed the exact
+        range of float64, or if too many values would be gathered.
     """
     if overwrite:
         box = last_iterations(box)
@@ -172,7 +172,7 @@ def _view(
 def gemm_general(
     pads: Scratchpads, uops: UopArray, shape: LoopShape, count: int, *, overwrite: bool = False
 ) -> None:
-    """Execute the first ``count`` micro-ops in linear time."""
+    """Execute the first ``count`` micro-ops by their indices instead of as a box."""
     for indices in index_chunks(uops, shape, count):
         _accumulate(pads, last_writers(indices) if overwrite else indices, overwrite)
 

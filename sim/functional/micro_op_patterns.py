@@ -49,8 +49,8 @@ def affine_box(uops: UopArray, shape: LoopShape) -> Box | None:
 
 
 def affine_boxes(uops: UopArray, shape: LoopShape, max_boxes: int) -> list[Box] | None:
-    """Return boxes that enumerate the same indices together, each in order. None if there are more than
-    ``max_boxes``."""
+    """Return boxes that together enumerate the same indices, each in order, or None if more than
+    ``max_boxes`` are needed."""
     columns = np.where(np.array(shape.checked), uops, 0)
     if _distinct_steps(columns) >= max_boxes * (len(columns).bit_length() + 1):
         return None  # a box has one step per axis, and one to the next box
@@ -66,7 +66,7 @@ def affine_boxes(uops: UopArray, shape: LoopShape, max_boxes: int) -> list[Box] 
 
 
 def split_axis(box: Box) -> list[Box]:
-    """Split a box along one axis that moves dst, if possible one with a negative stride."""
+    """Split a box into the iterations of one axis that moves dst, if possible one with a negative stride."""
     moving = [n for n, axis in enumerate(box.axes) if axis.strides[0]]
     if not moving:
         return []
@@ -78,10 +78,10 @@ def split_axis(box: Box) -> list[Box]:
 
 
 def are_disjoint(boxes: Sequence[Box], dst_count: int) -> bool:
-    """Whether no dst occurs in two boxes, or twice in one box on axes that move it. ``dst_count`` is the
-    number of different dst."""
-    steps = (prod(axis.extent for axis in box.axes if axis.strides[0]) for box in boxes)
-    return sum(steps) == dst_count
+    """Whether no two boxes share a dst, and no two iterations of a box's axes that move dst do.
+    ``dst_count`` is the number of different dst."""
+    iterations = (prod(axis.extent for axis in box.axes if axis.strides[0]) for box in boxes)
+    return sum(iterations) == dst_count
 
 
 def _box(first: UopArray, shape: LoopShape, inner: Sequence[Axis]) -> Box:
@@ -178,7 +178,7 @@ def strided(array: npt.NDArray[Scalar], base: int, axes: list[tuple[int, int]]) 
 
 
 def is_injective(axes: list[tuple[int, int]]) -> bool:
-    """Whether no two points of the box (extent, stride) are the same element, or False if unclear."""
+    """Return True if all points of the box (extent, stride) are surely different elements."""
     reach = 0
     for extent, stride in sorted(axes, key=lambda axis: abs(axis[1])):
         if abs(stride) <= reach:

@@ -204,8 +204,8 @@ class ReadPort(PeriodicState):
             first = cycle + latency
             last = (first if first > last else last + 1) + length - 1
             lasts.append(last)
-            leaver = lasts[oldest]
-            cycle = (cycle if cycle > leaver else leaver) + 1
+            freed = lasts[oldest]
+            cycle = (cycle if cycle > freed else freed) + 1
         self._next_grant = cycle
         count = len(lasts) - known
         log.instructions.extend([instruction] * count)

@@ -3,8 +3,8 @@
 Compiled programs repeat with a fixed period, and soon each period takes the same cycles. The model skips the
 remaining periods:
 
-1. Find the *repetitions*: ranges of fetch bursts that repeat with a period: equal timings that arrive in
-   equal beats.
+1. Find the *repetitions*: ranges in which each fetch burst equals the one a period earlier, in the timing of
+   its instructions and in its beats.
 2. At the start of each period, compare the state (everything that later cycles depend on) with earlier ones.
 3. If a state recurs, advance all parts (:meth:`PeriodicState.advance`) by all remaining periods but the last.
 

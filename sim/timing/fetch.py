@@ -66,12 +66,12 @@ class FetchUnit(Requester):
         if self.granted == len(self.bursts):
             return
         arriving = len(self.bursts[self.granted].arrival)
-        leaver = len(self.arrivals) + arriving - self._kernel.config.fetch_buffer - 1
+        oldest = len(self.arrivals) + arriving - self._kernel.config.fetch_buffer - 1
         cycle = self._last_grant + 1
-        if leaver >= 0:
-            if leaver >= len(self.dispatches):
+        if oldest >= 0:
+            if oldest >= len(self.dispatches):
                 return
-            cycle = max(cycle, self.dispatches[leaver] + 1)
+            cycle = max(cycle, self.dispatches[oldest] + 1)
         self.request = cycle
 
     def _dispatch_instructions(self) -> None:
@@ -95,12 +95,12 @@ class FetchUnit(Requester):
             unit = self._units[self._unit_numbers[index]]
             assert unit is not None
             queued = unit.dispatches
-            leaver = len(queued) - self._queue_depths[unit.UNIT]
-            if leaver >= 0:
-                if leaver >= len(unit.starts):
+            oldest = len(queued) - self._queue_depths[unit.UNIT]
+            if oldest >= 0:
+                if oldest >= len(unit.starts):
                     kernel.full_queue = unit.UNIT
                     break
-                cycle = max(cycle, unit.starts[leaver] + 1)
+                cycle = max(cycle, unit.starts[oldest] + 1)
             if cycle > horizon:
                 kernel.reaches(cycle)
                 break

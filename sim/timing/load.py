@@ -1,7 +1,7 @@
 """The load unit, by ``docs/reference/timing.md``.
 
-A LOAD waits for the last grant of the previous one, for the limit of LOADs in flight, and for those that fill
-an overlapping range. A SET runs alone.
+A LOAD waits for the last grant of the previous LOAD, until fewer than ``loads_in_flight`` are in flight, and
+until all that fill an overlapping range have retired. A SET runs alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ class LoadUnit(QueuedUnit):
         self._in_flight_limit = kernel.config.loads_in_flight
         self._history = max(self._history, self._in_flight_limit)
         self._next_start = 0
-        """First cycle after the grants of the instructions that have started."""
+        """First cycle after all grants of the started instructions."""
         self._granted_bursts = 0
         self._requesting: InstructionTiming | None = None
         """The LOAD whose bursts are not all granted."""
@@ -79,15 +79,15 @@ class LoadUnit(QueuedUnit):
             if retired < position:
                 return NEVER
             ready = max(ready, retires[-1] + 1)
-        leaver = position - self._in_flight_limit
-        for earlier in range(max(0, leaver), position):
+        oldest = position - self._in_flight_limit
+        for earlier in range(max(0, oldest), position):
             if earlier < retired:
                 retire = retires[earlier]
                 if retire < ready:
                     continue
-                if earlier == leaver or ranges_overlap(timing, timings[earlier]):
+                if earlier == oldest or ranges_overlap(timing, timings[earlier]):
                     ready = retire + 1
-            elif earlier == leaver or ranges_overlap(timing, timings[earlier]):
+            elif earlier == oldest or ranges_overlap(timing, timings[earlier]):
                 return NEVER
         return ready
 

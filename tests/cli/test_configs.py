@@ -48,7 +48,7 @@ def test_the_printed_configuration_is_a_valid_file(settings: list[str], accel: S
     assert Program.load("a.accel").config == Program.load("b.accel").config
 
 
-def test_a_machine_that_was_changed_says_so(accel: Shell) -> None:
+def test_the_label_lists_changed_fields(accel: Shell) -> None:
     found = accel("configs", "vta", "--set", "read_latency=100").text
     assert found.startswith("vta with read_latency=100 (1x16x16, 64-bit bus)\n")
     (line,) = [one for one in accel("configs", "--set", "serial=1").text.splitlines() if "ecp5 " in one]
@@ -110,7 +110,7 @@ def test_a_file_that_is_not_json(content: str, accel: Shell) -> None:
     assert outcome.err.count("\n") == 1
 
 
-def test_a_number_without_end_is_no_number(accel: Shell) -> None:
+def test_a_number_of_5000_digits_is_refused(accel: Shell) -> None:
     digits = "9" * 5000
     message = f"batch is {reprlib.repr(digits)}; it must be an integer, as 64, 0x40 or 64KiB"
     accel.refused("configs", "tiny", "--set", f"batch={digits}", message=message)

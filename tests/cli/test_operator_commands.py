@@ -33,7 +33,7 @@ def test_products_by_their_names_in_python(accel: Shell) -> None:
 
 
 @pytest.mark.parametrize("operator", [one for one in OPERATORS.values() if one.variant is not None])
-def test_a_family_does_what_its_operators_do(operator: Any, accel: Shell) -> None:
+def test_a_family_with_its_option_compiles_the_operator(operator: Any, accel: Shell) -> None:
     sizes = ["-c", 8, "--size", 6, "--config", "tiny", "-o", "p.accel"]
     sizes += [] if operator.variant.value == "global" else ["--kernel", 2]
     accel("compile", operator.command, *sizes)
@@ -103,10 +103,10 @@ def test_the_requested_tile_is_used(accel: Shell) -> None:
 
 
 def test_the_prediction_is_printed(accel: Shell) -> None:
-    told = dict(line.split(None, 1) for line in accel(*LAYER, "--tile", "8x2").text.splitlines())
-    assert told["tile"].startswith("8 x 2 x ")
-    assert told["tile"].endswith("(oc x h x w x ic x kh)")
-    cycles = int(told["predicted"].split()[0].replace(",", ""))
+    printed = dict(line.split(None, 1) for line in accel(*LAYER, "--tile", "8x2").text.splitlines())
+    assert printed["tile"].startswith("8 x 2 x ")
+    assert printed["tile"].endswith("(oc x h x w x ic x kh)")
+    cycles = int(printed["predicted"].split()[0].replace(",", ""))
     assert accel("run", "p.accel", "--json").json["cycles"] == pytest.approx(cycles, rel=0.1)
 
 
@@ -126,7 +126,7 @@ def test_bad_tiles(tile: str, message: str, accel: Shell) -> None:
     accel.refused(*LAYER, "--tile", tile, message=f"{where}{message} (see 'accel compile conv2d --help')")
 
 
-def test_tiles_that_cannot_be(accel: Shell) -> None:
+def test_impossible_tiles(accel: Shell) -> None:
     accel.refused(
         *LAYER, "--tile", "oc=12", message="tile_oc is 12; on configuration 'tiny' it must be a multiple of 8"
     )

@@ -25,7 +25,7 @@ from accel.hw.core import Core
 from accel.hw.engines.model_cache import source_files
 from accel.hw.export.verilog import verilog_text
 from tests.cocotb import CONFIG_VARIABLE, flipped
-from tests.cocotb.objects import front
+from tests.cocotb.object_cache import write_compiler_wrapper
 
 TOOLS = {"icarus": "iverilog", "verilator": "verilator"}
 """Program of each simulator, by cocotb's name."""
@@ -175,5 +175,5 @@ def _tools(simulator: str, folder: Path, cache: Path) -> dict[str, str]:
     return {
         "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "VERILATOR_ROOT": str(root),
-        "MAKEFLAGS": f"{_MAKEFLAGS} OBJCACHE={front(cache / 'objects')}",
+        "MAKEFLAGS": f"{_MAKEFLAGS} OBJCACHE={write_compiler_wrapper(cache / 'objects')}",
     }

@@ -16,7 +16,7 @@ import yaml
 from accel.base.atomic_files import write_folder
 from accel.cli.new_project import project_files
 from accel.hw.export.verilog import MEMORY_MODEL
-from tests.cocotb.objects import front
+from tests.cocotb.object_cache import write_compiler_wrapper
 from tests.cocotb.simulators import TOOLS
 from tests.thorough import first_of_each
 from tests.tools import needs
@@ -38,7 +38,7 @@ class Runner:
 
     def __init__(self, folder: Path, cache: Path, **variables: str) -> None:
         self.folder = folder
-        self._quick = f"{_QUICK_TO_BUILD} OBJCACHE={front(cache / 'objects')}"
+        self._quick = f"{_QUICK_TO_BUILD} OBJCACHE={write_compiler_wrapper(cache / 'objects')}"
         self._path, self._env = folder / "github_path", folder / "github_env"
         self._path.touch()
         self._env.touch()

@@ -20,8 +20,9 @@ ONE = np.float32(1)
 LARGE = np.float32(2.0**14)
 
 
-@pytest.fixture(params=[True, False], ids=["as uint8", "as it is where that is exact"], autouse=True)
+@pytest.fixture(params=[True, False], ids=["a processor that saturates", "this processor"], autouse=True)
 def saturates(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If products of uint8 by int8 saturate, int8 factors are converted to uint8."""
     if request.param:
         monkeypatch.setattr(onnx_runtime, "saturates", lambda: True)
 
@@ -76,7 +77,7 @@ def test_requantized_sums(kind: str) -> None:
 
 
 @pytest.mark.parametrize(("left", "right"), [("uint8", "uint8"), ("int8", "int8")])
-def test_other_types_stay(left: str, right: str) -> None:
+def test_factors_of_equal_types_are_not_converted(left: str, right: str) -> None:
     data, weight = DATA.astype(left), WEIGHT.astype(right)
     product = node("MatMulInteger", ["a", "b"], "out")
     wanted = data.astype(np.int32) @ weight.astype(np.int32)

@@ -17,22 +17,22 @@ import accel
 from accel.base.errors import SweepError
 from accel.sweeps import sweep_runner
 from accel.sweeps.executors import in_processes, in_this_process, on_dask
-from tests.sweeps import work
+from tests.sweeps import worker_functions
 
 
 def test_in_this_process() -> None:
-    assert list(in_this_process(work.double, [("", 1), ("", 2)])) == [(0, 2), (1, 4)]
+    assert list(in_this_process(worker_functions.double, [("", 1), ("", 2)])) == [(0, 2), (1, 4)]
 
 
 def test_a_dead_worker_process_is_replaced(tmp_path: Path) -> None:
     tasks = [(str(tmp_path), number) for number in range(8)]
-    assert sorted(in_processes(work.die_once, tasks, 2)) == [(n, 2 * n) for n in range(8)]
+    assert sorted(in_processes(worker_functions.die_once, tasks, 2)) == [(n, 2 * n) for n in range(8)]
     assert (tmp_path / "seen").exists()
 
 
 def test_processes_that_die_repeatedly_end_the_sweep() -> None:
     with pytest.raises(SweepError, match="died 3 times in a row with 2 points to go"):
-        list(in_processes(work.die, [("", 1), ("", 2)], 2))
+        list(in_processes(worker_functions.die, [("", 1), ("", 2)], 2))
 
 
 def test_dask_survives_a_dead_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,7 +41,7 @@ def test_dask_survives_a_dead_worker(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("ACCEL_TEST_FOLDER", str(tmp_path))
     workload, grid = accel.gemm(16, 16, 16), {"vthreads": [1, 2], "read_latency": [4, 8, 16, 32]}
     alone = accel.sweep(workload, **grid)
-    monkeypatch.setattr(sweep_runner, "measure", work.measure_and_die_once)
+    monkeypatch.setattr(sweep_runner, "measure", worker_functions.measure_and_die_once)
     journal = tmp_path / "journal.jsonl"
     table = accel.sweep(workload, executor="dask", jobs=3, journal=journal, **grid)
     assert (tmp_path / "seen").exists()
@@ -57,13 +57,13 @@ def test_several_clusters_run_on_one_machine() -> None:
         with suppress(OSError):  # there is one already
             another.bind(("", 8787))
             another.listen()
-        assert list(on_dask(work.double, [("", 1)], 1)) == [(0, 2)]
+        assert list(on_dask(worker_functions.double, [("", 1)], 1)) == [(0, 2)]
 
 
 def test_a_missing_cluster_is_reported() -> None:
     pytest.importorskip("distributed")
     with pytest.raises(SweepError, match=r"the cluster at 'tcp://127\.0\.0\.1:1' cannot be reached"):
-        list(on_dask(work.double, [("", 1)], 1, "tcp://127.0.0.1:1", timeout=1))
+        list(on_dask(worker_functions.double, [("", 1)], 1, "tcp://127.0.0.1:1", timeout=1))
 
 
 _SLOW = """
@@ -116,7 +116,8 @@ def _until(condition: "object") -> None:
 def test_workers_never_get_an_interrupt() -> None:
     """This process gets its handler and its mask back."""
     handler, mask = signal.getsignal(signal.SIGINT), signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    assert [spared for _, spared in in_processes(work.is_spared, [1, 2, 3], 2)] == [True] * 3
+    blocked = [answer for _, answer in in_processes(worker_functions.blocks_interrupts, [1, 2, 3], 2)]
+    assert blocked == [True] * 3
     assert signal.getsignal(signal.SIGINT) is handler
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == mask
 
@@ -132,5 +133,5 @@ def test_an_interrupt_is_delayed_until_processes_have_started(monkeypatch: pytes
 
     monkeypatch.setattr(ProcessPoolExecutor, "submit", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        list(in_processes(work.is_spared, [1, 2], 2))
+        list(in_processes(worker_functions.blocks_interrupts, [1, 2], 2))
     assert len(started) == 2

@@ -222,10 +222,10 @@ class Config(ConfigFields):
     def variant(
         self, values: Mapping[str, int | str], *, kinds: tuple[Kind, ...] = ("geometry", "timing")
     ) -> "Config":
-        """Replace some fields and, unless the machine is a named one, the name.
+        """Return this configuration with some fields replaced, and a name that lists the changes.
 
-        The new name lists the changes, for example ``mine with batch=2``. A machine of :data:`NAMED` keeps
-        its name, and :attr:`label` lists its changes.
+        For example, ``mine`` becomes ``mine with batch=2``. A machine of :data:`NAMED` keeps its name, since
+        its :attr:`label` lists the changes.
 
         Raises:
             ConfigError: as :meth:`override`.
@@ -242,9 +242,9 @@ class Config(ConfigFields):
 
     @cached_property
     def hardware(self) -> "Config":
-        """The hardware's configuration: no name, and :data:`RUN_FIELDS` at their defaults.
+        """The configuration that determines the hardware: no name, and :data:`RUN_FIELDS` at their defaults.
 
-        A 0 in ``post_lanes`` or ``inp_banks`` is replaced by the number it stands for.
+        In ``post_lanes`` and ``inp_banks``, 0 is replaced by the number that it stands for.
         """
         values = {name: getattr(self, name) for name in SPECS if name not in RUN_FIELDS}
         counts = {"post_lanes": self.lanes, "inp_banks": self.tap_banks} if self.post else {}
@@ -321,7 +321,10 @@ _SUFFIX_FACTORS = {
 def parse_quantity(name: str, value: SupportsIndex | str | bool) -> int:
     """Parse an integer: decimal, hexadecimal, or with the suffix ``KiB``, ``MiB`` or ``GiB``.
 
-    ``true`` and ``false`` are allowed unless ``name`` is a field that is no flag.
+    ``true`` and ``false`` are 1 and 0, except for fields that are numbers.
+
+    Raises:
+        ConfigError: it is something else.
     """
     text = str(value).strip().lower()
     if text in ("true", "false") and (name not in SPECS or SPECS[name].unit == "flag"):

@@ -1,6 +1,6 @@
 """Encode and decode whole programs.
 
-Arrays over all instructions hold one field at a time. Equal objects and equal words are processed once.
+Each field is an array over all instructions. Equal objects and equal words are processed once.
 """
 
 from collections.abc import Iterable, Sequence
@@ -65,15 +65,15 @@ def _first_position(program: Distinct[Instruction], number: int) -> int:
 def _check_class(
     cls: type[Instruction], members: Sequence[int], program: Distinct[Instruction], config: Config
 ) -> None:
-    """Refuse an instruction that would be decoded as another class with its memory id."""
+    """Refuse an instruction whose memory id :func:`decode` would read as another class."""
     for number in members:
         instruction = program.every[number]
         memory, part = getattr(instruction, "memory", 0), getattr(instruction, "part", 0)
-        meant = class_of(cls.OPCODE, memory, config, part=part)
-        if meant is not cls and meant is not None:
+        decoded = class_of(cls.OPCODE, memory, config, part=part)
+        if decoded is not cls and decoded is not None:
             raise ProgramError(
                 f"instruction {_first_position(program, number)} is a {cls.__name__} with the memory id of "
-                f"{instruction.mnemonic}; that is a {meant.__name__} in configuration {config.name!r}"
+                f"{instruction.mnemonic}; that is a {decoded.__name__} in configuration {config.name!r}"
             )
 
 

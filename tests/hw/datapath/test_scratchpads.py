@@ -107,7 +107,7 @@ def any_load(rng: Random, config: Config) -> Load:
         also(256, 4, 1),
     ],
 )
-def test_loads_leave_the_simulators_scratchpads(bus: int, block_out: int, post: int) -> None:
+def test_loads_write_the_same_elements_as_the_simulator(bus: int, block_out: int, post: int) -> None:
     """With ``post`` there are also LOADs of uint8."""
     geometry = {"bus_bits": bus, "block_out": block_out, "acc_bytes": 4 * block_out * 128, "post": post}
     config = replace(NAMED["tiny"], **geometry, mem_size=1 << 20)
@@ -210,14 +210,13 @@ class StorePath(wiring.Component):
     ],
 )
 def test_beats_hold_the_low_bytes_of_the_accumulators(bus: int, block_out: int, post: int) -> None:
-    """With ``post``, some STOREs read whole accumulators. They alternate with the others in
-    any order."""
+    """With ``post``, some STOREs store whole accumulators, in any order with the others."""
     geometry = {"bus_bits": bus, "block_out": block_out, "acc_bytes": 4 * block_out * 64, "post": post}
     config = replace(NAMED["tiny"], **geometry)
     path = StorePath(config)
     acc = np.random.default_rng(bus).integers(-(2**31), 2**31, (64, 1, block_out)).astype(np.int32)
-    whole = [number for number, kind in enumerate(path.out) if not kind.finished]
-    assert len(whole) == 1 + post
+    ordinary = [number for number, kind in enumerate(path.out) if not kind.is_requantized]
+    assert len(ordinary) == 1 + post
     held = [acc.astype(kind.route.dtype).view(np.uint8).reshape(-1) for kind in path.out]
 
     async def bench(context: Any) -> None:
@@ -227,7 +226,7 @@ def test_beats_hold_the_low_bytes_of_the_accumulators(bus: int, block_out: int, 
             await context.tick()
         context.set(path.accumulators.word_valid, 0)
         for _ in range(20):
-            number = rng.choice(whole)
+            number = rng.choice(ordinary)
             lanes, size = path.out[number].lanes, path.out[number].element_bytes
             sram, lane, x_size = rng.randint(0, 40), rng.randrange(lanes), rng.randint(1, 20)
             drive(context, path.walker.places, kind=number, sram=sram, lane=lane, x_size=x_size, y_size=1)
@@ -253,13 +252,13 @@ def test_beats_hold_the_low_bytes_of_the_accumulators(bus: int, block_out: int, 
     [(64, 4, 4), (64, 4, 1), also(512, 8, 2), (64, 32, 8), also(128, 32, 4)],
 )
 def test_slots_hold_the_accumulators_of_a_beat(bus: int, block_out: int, post_lanes: int) -> None:
-    """They belong to the lanes that are requantized together, and stay the same without ``advance``."""
+    """A slot has the accumulators that are requantized together. They stay the same without ``advance``."""
     geometry = {"bus_bits": bus, "block_out": block_out, "acc_bytes": 4 * block_out * 64, "post": 1}
     config = replace(NAMED["tiny"], **geometry, post_lanes=post_lanes)
     path = StorePath(config)
     acc = np.random.default_rng(bus).integers(-(2**31), 2**31, (64, 1, block_out)).astype(np.int32)
-    finished = [number for number, kind in enumerate(path.out) if kind.finished]
-    lanes, parts = path.out[finished[0]].lanes, block_out // post_lanes
+    requantized = [number for number, kind in enumerate(path.out) if kind.is_requantized]
+    lanes, parts = path.out[requantized[0]].lanes, block_out // post_lanes
 
     async def bench(context: Any) -> None:
         rng = Random(bus)
@@ -270,7 +269,7 @@ def test_slots_hold_the_accumulators_of_a_beat(bus: int, block_out: int, post_la
         context.set(pads.word_valid, 0)
         for _ in range(60):
             sram, lane = rng.randint(0, 50), rng.randrange(lanes)
-            number, x_size = rng.choice(finished), rng.randint(1, 9)
+            number, x_size = rng.choice(requantized), rng.randint(1, 9)
             drive(context, path.walker.places, kind=number, sram=sram, lane=lane, x_size=x_size, y_size=1)
             drive(context, path.walker, flush=1, start=0)
             await context.tick()

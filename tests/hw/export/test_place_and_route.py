@@ -136,7 +136,7 @@ def test_cached_placements_depend_on_hardware_and_settings(
     ]
     monkeypatch.setattr(nextpnr, "installed", lambda package: f"another {package}")
     keys.append(key(Queue(8, 4)))
-    for name, value in (("_SCRIPT", "another"), ("_LEAST", 0.5), ("_MOST_ROUNDS", 100)):
+    for name, value in (("_SCRIPT", "another"), ("_MIN_EXPECTED_FACTOR", 0.5), ("_MAX_ROUNDS", 100)):
         monkeypatch.setattr(place_and_route, name, value)
         keys.append(key(Queue(8, 4)))
     assert keys[0] == keys[1]

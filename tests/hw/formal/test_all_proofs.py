@@ -70,15 +70,32 @@ class Fault(NamedTuple):
 
 FAULTS = [
     Fault(
-        "queue of 3", "room is told", Queue, "elaborate", "self.count != depth - 1", "self.count != depth - 2"
-    ),
-    Fault("queue of 3", "an entry is told", Queue, "elaborate", "self.count != 1", "self.count > 2"),
-    Fault(
-        "queue of 3", "its cell holds its data", Queue, "elaborate", "write.addr.eq(tail)", "write.addr.eq(0)"
+        "queue of 3",
+        "room is set while there is space",
+        Queue,
+        "elaborate",
+        "self.count != depth - 1",
+        "self.count != depth - 2",
     ),
     Fault(
         "queue of 3",
-        "in its turn it is the head",
+        "valid is set while there is an entry",
+        Queue,
+        "elaborate",
+        "self.count != 1",
+        "self.count > 2",
+    ),
+    Fault(
+        "queue of 3",
+        "the cell of an entry holds its data",
+        Queue,
+        "elaborate",
+        "write.addr.eq(tail)",
+        "write.addr.eq(0)",
+    ),
+    Fault(
+        "queue of 3",
+        "an entry becomes the head after all before it",
         Queue,
         "elaborate",
         "read.addr.eq(first)",
@@ -94,7 +111,7 @@ FAULTS = [
     ),
     Fault(
         "head queue of 3",
-        "room is told",
+        "room is set while there is space",
         ReservedQueue,
         "elaborate",
         "reservation.room.eq(taken != self.depth - 1)",
@@ -102,7 +119,7 @@ FAULTS = [
     ),
     Fault(
         "head queue of 3",
-        "in its turn it is the head",
+        "an entry becomes the head after all before it",
         ReservedQueue,
         "elaborate",
         "Mux(behind.valid, Value.cast(behind.head), Value.cast(enqueue.data))",
@@ -110,7 +127,7 @@ FAULTS = [
     ),
     Fault(
         "head queue of 3",
-        "an entry is told",
+        "valid is set while there is an entry",
         ReservedQueue,
         "elaborate",
         "issue.valid.eq(behind.valid | enqueue.push)",
@@ -118,7 +135,7 @@ FAULTS = [
     ),
     Fault(
         "head queue of 3",
-        "never more entries than places",
+        "at most depth entries",
         ReservedQueue,
         "elaborate",
         "enqueue.push & (behind.valid | ~issue.taking)",
@@ -126,7 +143,7 @@ FAULTS = [
     ),
     Fault(
         "led queue of 3",
-        "in its turn it is the head",
+        "an entry becomes the head after all before it",
         RegisteredHeadQueue,
         "elaborate",
         "self.push & (behind.valid | ~taking)",
@@ -134,7 +151,7 @@ FAULTS = [
     ),
     Fault(
         "entries of tiny",
-        "whether there is data is told, load",
+        "an entry states whether there is data, load",
         Dispatch,
         "_moving",
         "moves & (transfer.y_size != 0)",
@@ -142,7 +159,7 @@ FAULTS = [
     ),
     Fault(
         "token counters",
-        "load_to_compute: too many are told",
+        "load_to_compute: an overflow is reported",
         TokenCounters,
         "elaborate",
         "push & ~pop & full",
@@ -150,7 +167,7 @@ FAULTS = [
     ),
     Fault(
         "token counters",
-        "load_to_compute: counts",
+        "load_to_compute: the counter is pushes minus pops",
         TokenCounters,
         "elaborate",
         "with m.If(~full):",
@@ -158,7 +175,7 @@ FAULTS = [
     ),
     Fault(
         "token counters",
-        "load_to_compute: a token is told",
+        "load_to_compute: a token is available while the counter is not zero",
         TokenCounters,
         "elaborate",
         "tokens != 1",
@@ -166,7 +183,7 @@ FAULTS = [
     ),
     Fault(
         "read port of tiny",
-        "AR waits unchanged",
+        "AR stays unchanged until it is accepted",
         ReadPort,
         "elaborate",
         "(~self.arvalid | self.arready) &",
@@ -174,7 +191,7 @@ FAULTS = [
     ),
     Fault(
         "read port of tiny",
-        "never more bursts than the machine may have",
+        "no more bursts are in flight than allowed",
         ReadPort,
         "elaborate",
         "flight.room & ",
@@ -190,7 +207,7 @@ FAULTS = [
     ),
     Fault(
         "read port of tiny",
-        "who is granted has asked",
+        "only a requester is granted",
         ReadPort,
         "elaborate",
         "m.Elif(free & valid)",
@@ -206,7 +223,7 @@ FAULTS = [
     ),
     Fault(
         "read port of tiny",
-        "an error or another length is told",
+        "errors and wrong lengths are reported",
         ReadPort,
         "elaborate",
         "due.eq(come + 1 == flight.head.beats)",
@@ -214,7 +231,7 @@ FAULTS = [
     ),
     Fault(
         "watch",
-        "it is late after that many quiet cycles",
+        "it fires after exactly the configured cycles without a transfer",
         BusTimeout,
         "elaborate",
         "self.owes & ~self.moved",
@@ -222,7 +239,7 @@ FAULTS = [
     ),
     Fault(
         "control registers",
-        "B waits unchanged",
+        "B stays unchanged until it is accepted",
         Control,
         "_write",
         "self.s_axi_bvalid & self.s_axi_bready",
@@ -230,7 +247,7 @@ FAULTS = [
     ),
     Fault(
         "control registers",
-        "R waits unchanged",
+        "R stays unchanged until it is accepted",
         Control,
         "_read",
         "~asked & ~self.s_axi_rvalid",
@@ -246,7 +263,7 @@ FAULTS = [
     ),
     Fault(
         "control registers",
-        "done stands",
+        "done stays until software clears it",
         Control,
         "elaborate",
         "m.Elif(begins)",
@@ -254,7 +271,7 @@ FAULTS = [
     ),
     Fault(
         "control registers",
-        "the interrupt stands",
+        "the interrupt stays until software clears it",
         Control,
         "elaborate",
         '~ones["interrupt"][0]',
@@ -262,7 +279,7 @@ FAULTS = [
     ),
     Fault(
         "control registers",
-        "no run starts beside another, or on what the bus has not taken",
+        "no run starts during another run or an offer",
         Control,
         "_write",
         "good & ~running & ~self.offering",
@@ -270,7 +287,7 @@ FAULTS = [
     ),
     Fault(
         "control registers",
-        "a run is given up only while it drains, and the bus has taken everything",
+        "a run is abandoned only while it drains, without an offer",
         Control,
         "_write",
         "(~running | self.draining) & ~self.offering",
@@ -278,7 +295,7 @@ FAULTS = [
     ),
     Fault(
         "writes of tiny",
-        "an answer to a burst that was given up retires nothing and is not an error",
+        "a response to an abandoned burst retires nothing and is no error",
         Store,
         "elaborate",
         "heard.eq(answered & ~self.stale)",
@@ -286,7 +303,7 @@ FAULTS = [
     ),
     Fault(
         "writes of tiny",
-        "the unit waits for the others",
+        "writing is set while bursts that are not abandoned are in flight",
         AbandonedBursts,
         "elaborate",
         "self.count - self.answered",
@@ -294,7 +311,7 @@ FAULTS = [
     ),
     Fault(
         "read port of tiny",
-        "the port is busy with what it was not told to give up",
+        "busy is set while bursts that are not abandoned are in flight",
         AbandonedBursts,
         "elaborate",
         "m.Elif(self.answered & self.oldest)",
@@ -326,16 +343,16 @@ FAULTS = [
     ),
     Fault(
         "places of load LOADs, tiny",
-        "every beat lies inside",
+        "every beat lies in the range of its LOAD",
         BeatWalker,
         "elaborate",
         "Mux(whole, left, room)",
         "room",
     ),
-    Fault("writes of tiny", "WLAST is where AWLEN says", Store, "elaborate", "(left == 1)", "(left == 2)"),
+    Fault("writes of tiny", "WLAST agrees with AWLEN", Store, "elaborate", "(left == 1)", "(left == 2)"),
     Fault(
         "writes of tiny-int8",
-        "WLAST is where AWLEN says",
+        "WLAST agrees with AWLEN",
         RequantizedBeats,
         "_write",
         'unit.wlast.eq(beat["last"])',
@@ -343,7 +360,7 @@ FAULTS = [
     ),
     Fault(
         "writes of tiny-int8",
-        "WLAST is where AWLEN says",
+        "WLAST agrees with AWLEN",
         Store,
         "elaborate",
         "Mux(finished.next, bursts.beats << more, bursts.beats)",
@@ -351,16 +368,23 @@ FAULTS = [
     ),
     Fault(
         "writes of tiny-int8",
-        "WLAST is where AWLEN says",
+        "WLAST agrees with AWLEN",
         SlotWalker,
         "elaborate",
         "number == slots - 1",
         "number == 0",
     ),
-    Fault("writes of tiny", "AWLEN is the burst's", Store, "elaborate", "bursts.beats - 1)", "bursts.beats)"),
     Fault(
         "writes of tiny",
-        "never more bursts than the machine may have",
+        "AWLEN agrees with the beats of the burst",
+        Store,
+        "elaborate",
+        "bursts.beats - 1)",
+        "bursts.beats)",
+    ),
+    Fault(
+        "writes of tiny",
+        "no more bursts are in flight than allowed",
         Store,
         "elaborate",
         "& responses.room",
@@ -368,7 +392,7 @@ FAULTS = [
     ),
     Fault(
         "residuals",
-        "never more than there is room for",
+        "kept elements fit",
         ResOccupancy,
         "_fits",
         "wanted <= there)",
@@ -376,7 +400,7 @@ FAULTS = [
     ),
     Fault(
         "residuals",
-        "program order never holds more",
+        "held elements fit",
         ResOccupancy,
         "elaborate",
         "(taken, loaded)",
@@ -384,7 +408,7 @@ FAULTS = [
     ),
     Fault(
         "residuals",
-        "what a STORE takes was written",
+        "a STORE takes only written elements",
         ResOccupancy,
         "elaborate",
         "(Const(0), taken)",
@@ -392,7 +416,7 @@ FAULTS = [
     ),
     Fault(
         "lane: sum",
-        "leading bits first",
+        "the significand begins with a one",
         requantize,
         "_highest",
         "Mux(none, low, high)",
@@ -424,16 +448,23 @@ FAULTS = [
     ),
     Fault(
         "core tiny",
-        "no token is taken that is not there",
+        "no unit takes a missing token",
         TokenCounters,
         "_meet",
         "for flag, counter in taken).any()",
         "for flag, counter in taken[:1]).any()",
     ),
-    Fault("core tiny", "AW waits unchanged", Store, "elaborate", "& (~self.awvalid | self.awready)", ""),
     Fault(
         "core tiny",
-        "W waits unchanged",
+        "AW stays unchanged until it is accepted",
+        Store,
+        "elaborate",
+        "& (~self.awvalid | self.awready)",
+        "",
+    ),
+    Fault(
+        "core tiny",
+        "W stays unchanged until it is accepted",
         Store,
         "elaborate",
         "advance.eq(~self.wvalid | self.wready)",
@@ -441,7 +472,7 @@ FAULTS = [
     ),
     Fault(
         "core tiny",
-        "what a run ended with stands",
+        "the result of a run does not change",
         RunControl,
         "elaborate",
         "since[-1] & ~settled",
@@ -449,7 +480,7 @@ FAULTS = [
     ),
     Fault(
         "core tiny",
-        "a run starts or is given up when the bus has taken all that it was offered",
+        "a run starts or is abandoned only after the bus has accepted every offer",
         Core,
         "_ending",
         "ending.offers.eq(parts.offers)",
@@ -457,7 +488,7 @@ FAULTS = [
     ),
     Fault(
         "read port of tiny",
-        "who asks waits for the bus alone",
+        "a request waits only for the bus",
         ReadPort,
         "elaborate",
         "flight.room & (~self.arvalid | self.arready)",
@@ -465,7 +496,7 @@ FAULTS = [
     ),
     Fault(
         "ends of load LOADs, tiny",
-        "its last beat is its last burst's",
+        "the last beat ends the last burst",
         BeatWalker,
         "elaborate",
         "(row_lane + stride) & (lanes - 1)",
@@ -473,7 +504,7 @@ FAULTS = [
     ),
     Fault(
         "ends of compute LOADs, tiny",
-        "bursts: what is left gets less",
+        "bursts: each step leaves less work",
         BurstWalker,
         "elaborate",
         "rows.eq(rows - 1)",
@@ -481,7 +512,7 @@ FAULTS = [
     ),
     Fault(
         "ends of pads",
-        "pads: what is left gets less",
+        "pads: each step leaves less work",
         PadWalker,
         "elaborate",
         "between.eq(between - 1)",
@@ -489,7 +520,7 @@ FAULTS = [
     ),
     Fault(
         "ends of loops",
-        "what is left gets less in every cycle",
+        "each cycle leaves less work",
         Sequencer,
         "elaborate",
         "outer.eq(outer - 1)",
@@ -497,7 +528,7 @@ FAULTS = [
     ),
     Fault(
         "ends of runs",
-        "it has ended when the bus is drained, or late",
+        "a draining run ends when the bus has drained or timed out",
         RunControl,
         "elaborate",
         "self.drained | self.late | self.clear",
@@ -505,7 +536,7 @@ FAULTS = [
     ),
     Fault(
         "progress of load LOADs, tiny",
-        "a LOAD in flight asks, is owed beats, writes or retires",
+        "a LOAD in flight requests, awaits beats, writes or retires",
         LoadExecutor,
         "elaborate",
         "data_queue.pop.eq(beats.start)",
@@ -513,7 +544,7 @@ FAULTS = [
     ),
     Fault(
         "progress of load LOADs, tiny",
-        "who has no LOAD in flight may start any, and is owed nothing",
+        "without a LOAD in flight, any may start, and no beat is awaited",
         InFlight,
         "_meet",
         "with m.If(retirement.valid & (head == n)):",
@@ -521,7 +552,7 @@ FAULTS = [
     ),
     Fault(
         "progress of fetch",
-        "who waits for an instruction asks for it, or is owed beats",
+        "fetch requests or awaits the next instruction",
         Fetch,
         "_request",
         "room - count + 1",
@@ -529,7 +560,7 @@ FAULTS = [
     ),
     Fault(
         "progress of compute, tiny",
-        "what is in flight is in the pipeline",
+        "every instruction in flight is in the pipeline",
         Compute,
         "_start",
         "finished | finishing",
@@ -537,7 +568,7 @@ FAULTS = [
     ),
     Fault(
         "progress of load, tiny-int8",
-        "with nothing in flight, what heads the queue starts, lacks a token, or is at fault",
+        "with nothing in flight, the head of the queue starts, lacks a token, or has a fault",
         LoadUnit,
         "_set",
         "under_way.eq(start",
@@ -545,7 +576,7 @@ FAULTS = [
     ),
     Fault(
         "progress of store, tiny",
-        "a STORE in flight asks, is owed an answer, or retires",
+        "a STORE in flight requests, awaits a response, or retires",
         Store,
         "elaborate",
         "responses.data.last.eq(bursts.last)",
@@ -553,7 +584,7 @@ FAULTS = [
     ),
     Fault(
         "progress of store, tiny",
-        "a burst waits for the bus, or for beats of the one before",
+        "a burst waits only for the bus, or for beats of the previous one",
         Store,
         "elaborate",
         "(~self.awvalid | self.awready)",
@@ -561,7 +592,7 @@ FAULTS = [
     ),
     Fault(
         "progress of a core",
-        "where all that is left lacks tokens, the run stops",
+        "if all remaining instructions lack tokens, the run stops",
         error_priority,
         "_deadlock",
         "parts.lacking == parts.waiting",
@@ -569,7 +600,7 @@ FAULTS = [
     ),
     Fault(
         "progress of a core",
-        "where nothing is under way, an instruction starts, or the run ends",
+        "with nothing in flight, an instruction starts, or the run ends",
         ReservedQueue,
         "elaborate",
         "m.d.sync += [taken.eq(taken - 1), reservation.room.eq(1)]",

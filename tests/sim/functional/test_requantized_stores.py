@@ -74,7 +74,7 @@ def random_parameters(
 def test_requantization_is_that_of_float32(
     name: str, par_y: bool, par_x: bool, zero: int, low: int, high: int
 ) -> None:
-    """Each element has its own element of PAR, and rows are apart in DRAM."""
+    """``par_y`` gives each row its own element of PAR, ``par_x`` each column. Rows are apart in DRAM."""
     config, rng = NAMED[name], np.random.default_rng(low & 255)
     rows, columns, par = 4, 5, 3
     executor = machine(config)
@@ -111,8 +111,8 @@ def test_requantization_is_that_of_float32(
     assert not found[columns].any()
 
 
-def wide(row: npt.NDArray[Any]) -> bytes:
-    """Values as the bytes of a tensor."""
+def as_bytes(row: npt.NDArray[Any]) -> bytes:
+    """Return values as the bytes of an int8 or uint8 tensor."""
     return row.astype(np.uint8).tobytes()
 
 
@@ -136,7 +136,7 @@ def test_an_addition_is_that_of_float32(name: str, unsigned: bool) -> None:
     scale = rng.uniform(1e-3, 4e-3, (1, config.block_out)).astype(np.float32)
     residual = rng.integers(left.low, left.high + 1, sums.shape)
     executor.dram.write(PAR_AT, parameters(bias, scale).view(np.uint8).reshape(-1))
-    executor.dram.write(RES_AT, np.frombuffer(wide(residual), dtype=np.uint8))
+    executor.dram.write(RES_AT, np.frombuffer(as_bytes(residual), dtype=np.uint8))
     at = RES_AT // per_element
     run(
         executor,

@@ -1,4 +1,4 @@
-"""Functions that worker processes run in tests. They import them by name."""
+"""Functions that worker processes import by name and run in tests."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ def die(task: tuple[str, int]) -> int:
 
 
 def measure_and_die_once(task: Task) -> Figures:
-    """Measure a task. The first process is killed after it has."""
+    """Measure a task. The first process is killed before it returns."""
     figures = measure(task)
     if _first(os.environ["ACCEL_TEST_FOLDER"]):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -42,6 +42,6 @@ def _first(folder: str) -> bool:
     return True
 
 
-def is_spared(task: int) -> bool:
-    """Whether this process was started so that no interrupt reaches it, not even before its first line."""
+def blocks_interrupts(task: int) -> bool:
+    """Whether SIGINT is blocked in this process, as it must be from the start."""
     return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())

@@ -1,6 +1,6 @@
-"""A cache in front of the C++ compiler: objects of Verilator's own library are compiled once for all designs.
+"""A compiler cache: objects of Verilator's own library are compiled once for all designs.
 
-As a program, ``objects.py FOLDER COMPILER ARGUMENTS...`` runs the compiler and keeps objects in FOLDER.
+As a program, ``object_cache.py FOLDER COMPILER ARGUMENTS...`` runs the compiler and keeps objects in FOLDER.
 """
 
 import fcntl
@@ -12,9 +12,8 @@ import sys
 from pathlib import Path
 
 
-def front(folder: Path) -> Path:
-    """Write a compiler wrapper for ``OBJCACHE`` of Verilator's Makefiles into ``folder``,
-    which holds the cache."""
+def write_compiler_wrapper(folder: Path) -> Path:
+    """Write a program for ``OBJCACHE`` of Verilator's Makefiles into the cache's folder."""
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / "compile"
     temporary = folder / f"compile.{os.getpid()}"
@@ -26,13 +25,13 @@ def front(folder: Path) -> Path:
 
 def _compile(folder: Path, command: list[str]) -> int:
     source = Path(command[-1])
-    of_library = "-c" in command and "-o" in command and source.match("verilator/include/verilated*.cpp")
-    if not of_library:
+    is_library = "-c" in command and "-o" in command and source.match("verilator/include/verilated*.cpp")
+    if not is_library:
         return subprocess.run(command, check=False).returncode
     place = command.index("-o") + 1
     target = Path(command[place])
-    same = [*command[:place], *command[place + 1 :], shutil.which(command[0]) or "", source.read_text()]
-    kept = folder / f"{hashlib.sha256(chr(0).join(same).encode()).hexdigest()}.o"
+    identity = [*command[:place], *command[place + 1 :], shutil.which(command[0]) or "", source.read_text()]
+    kept = folder / f"{hashlib.sha256(chr(0).join(identity).encode()).hexdigest()}.o"
     with open(kept.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not kept.exists():
