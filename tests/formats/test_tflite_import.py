@@ -428,3 +428,177 @@ def test_files_that_are_damaged() -> None:
             found.append(str(error))
     assert all(one.isprintable() for one in found)
     assert len(set(found)) > 20
+
+
+# --- moves, and operators of ONNX Runtime -------------------------------------------------------------
+
+
+def moved(
+    kind: str, shape: Sequence[int], result: Sequence[int], *more: Array, **options: Any
+) -> tuple[Array, Array]:
+    """Return a random input and the result of an operator on integers with further constant inputs."""
+    model = Model()
+    x = model.tensor(shape)
+    known = [model.known(np.asarray(one, np.int32), scale=()) for one in more]
+    output = model.add(kind, [x, *known], model.tensor(result), **options)
+    image, (found,) = computed(model.graph(output))
+    return image, found
+
+
+SLICE = {"begin": 0, "end": 0, "ellipsis": 0, "new": 0, "shrink": 0}
+
+
+def test_slices() -> None:
+    image, found = moved(
+        "STRIDED_SLICE", (1, 5, 6, 3), (1, 2, 6, 3), [0, 1, 0, 0], [1, 5, 6, 3], [1, 2, 1, 1], **SLICE
+    )
+    np.testing.assert_array_equal(found, image[:, 1:5:2])
+    masks = SLICE | {"begin": 0b0101, "end": 0b0101, "shrink": 0b0010}
+    image, found = moved(
+        "STRIDED_SLICE", (1, 5, 6, 3), (1, 6, 2), [0, -1, 0, 1], [0, 0, 0, 3], [1, 1, 1, 1], **masks
+    )
+    np.testing.assert_array_equal(found, image[:, -1, :, 1:3])
+    image, found = moved("SLICE", (1, 5, 6, 3), (1, 4, 2, 3), [0, 1, 2, 0], [1, -1, 2, 3])
+    np.testing.assert_array_equal(found, image[:, 1:, 2:4])
+
+
+def test_blocks_of_pixels() -> None:
+    image, found = moved("DEPTH_TO_SPACE", (1, 3, 4, 8), (1, 6, 8, 2), block=2)
+    wanted = image.reshape(1, 3, 4, 2, 2, 2).transpose(0, 1, 3, 2, 4, 5).reshape(1, 6, 8, 2)
+    np.testing.assert_array_equal(found, wanted)
+    image, found = moved("SPACE_TO_DEPTH", (1, 6, 8, 2), (1, 3, 4, 8), block=2)
+    wanted = image.reshape(1, 3, 2, 4, 2, 2).transpose(0, 1, 3, 2, 4, 5).reshape(1, 3, 4, 8)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_tensors_are_taken_apart_and_joined() -> None:
+    model = Model()
+    x = model.tensor((1, 4, 6, 3))
+    axis = model.known(np.array([2], np.int32), scale=())
+    halves = [model.tensor((1, 4, 3, 3)) for _ in range(2)]
+    rows = [model.tensor((1, 6, 3)) for _ in range(4)]
+    operators = [("SPLIT", (axis, x), halves, {}), ("UNPACK", (x,), rows, {"axis": 1})]
+    for kind, inputs, outputs, options in operators:
+        model.operators.append(
+            FileOperator(kind=kind, inputs=inputs, outputs=tuple(outputs), options=options)
+        )
+    packed = model.add("PACK", [rows[3], rows[0]], model.tensor((1, 6, 2, 3)), axis=2)
+    index = model.known(np.array([2, 0], np.int32), scale=())
+    taken = model.add("GATHER", [x, index], model.tensor((1, 2, 6, 3)), axis=1, batch=0)
+    image, (left, right, last, joined, picked) = computed(model.graph(*halves, rows[3], packed, taken))
+    np.testing.assert_array_equal(np.concatenate([left, right], axis=2), image)
+    np.testing.assert_array_equal(last, image[:, 3])
+    np.testing.assert_array_equal(joined, np.stack([image[:, 3], image[:, 0]], axis=2))
+    np.testing.assert_array_equal(picked, image[:, [2, 0]])
+
+
+@pytest.mark.parametrize(("strides", "padding"), [((2, 2), 0), ((2, 3), 1), ((1, 1), 0)])
+def test_transposed_convolutions(strides: tuple[int, int], padding: int) -> None:
+    model = Model()
+    x = model.tensor((1, 4, 5, 6))
+    kernel = (3, 2)
+    sizes = [
+        n * s if padding == 0 else (n - 1) * s + k for n, s, k in zip((4, 5), strides, kernel, strict=True)
+    ]
+    matrix = model.known(weights(7, *kernel, 6), scale=RNG.uniform(0.01, 0.02, 7).tolist(), axis=0)
+    shape = model.known(np.array([1, *sizes, 7], np.int32), scale=())
+    result = model.tensor((1, *sizes, 7), scale=(0.5,), zero=4)
+    model.add("TRANSPOSE_CONV", [shape, matrix, x], result, strides=strides, padding=padding, activation=0)
+    graph = model.graph(result)
+    image, (found,) = computed(graph)
+    whole = np.zeros(
+        (1, *(max(n, (m - 1) * s + k) for n, m, s, k in zip(sizes, (4, 5), strides, kernel, strict=True)), 7)
+    )
+    values = model.tensors[matrix].values
+    assert values is not None
+    real = (image.astype(float) + 3) * 0.05
+    for y in range(kernel[0]):
+        for x_tap in range(kernel[1]):
+            part = real @ (values[:, y, x_tap] * np.array(model.tensors[matrix].scale)[:, None]).T
+            whole[
+                :, y : y + 3 * strides[0] + 1 : strides[0], x_tap : x_tap + 4 * strides[1] + 1 : strides[1]
+            ] += part
+    cut = [(w - n) // 2 for w, n in zip(whole.shape[1:3], sizes, strict=True)]
+    kept = whole[:, cut[0] : cut[0] + sizes[0], cut[1] : cut[1] + sizes[1]]
+    assert np.abs(found - quantized(kept, model, result)).max() <= 1
+
+
+def test_resized_pictures() -> None:
+    options = {"corners": False, "half": False}
+    image, found = moved("RESIZE_NEAREST_NEIGHBOR", (1, 3, 4, 2), (1, 6, 8, 2), [6, 8], **options)
+    np.testing.assert_array_equal(found, image.repeat(2, axis=1).repeat(2, axis=2))
+    _, found = moved("RESIZE_BILINEAR", (1, 3, 4, 2), (1, 5, 7, 2), [5, 7], corners=False, half=True)
+    assert found.shape == (1, 5, 7, 2)
+
+
+@pytest.mark.parametrize("kind", ["PRELU", "SQUARED_DIFFERENCE", "POW"])
+def test_operators_of_onnx_runtime(kind: str) -> None:
+    model = Model()
+    x = model.tensor((1, 4, 4, 3))
+    other = model.known(RNG.integers(1, 5, (1, 1, 3)).astype(np.int8), scale=(0.5,))
+    result = model.add(kind, [x, other], model.tensor((1, 4, 4, 3), scale=(0.1,)))
+    image, (found,) = computed(model.graph(result))
+    numbers = (image.astype(np.float32) + 3) * np.float32(0.05)
+    values = model.tensors[other].values
+    assert values is not None
+    second = values.astype(np.float32) * np.float32(0.5)
+    with np.errstate(invalid="ignore"):
+        wanted = {
+            "PRELU": np.where(numbers < 0, numbers * second, numbers),
+            "SQUARED_DIFFERENCE": (numbers - second) ** 2,
+            "POW": np.power(numbers, second),
+        }[kind]
+    finite = np.isfinite(wanted)
+    assert np.abs(found - quantized(np.nan_to_num(wanted), model, result))[finite].max() <= 1
+
+
+def test_an_lstm_of_float32() -> None:
+    model = Model()
+    x = model.tensor((2, 5, 3), dtype="float32", scale=())
+    hidden = 4
+
+    def gate(*shape: int) -> int:
+        return model.known((RNG.normal(size=shape) * 0.5).astype(np.float32), scale=())
+
+    own, again = [gate(hidden, 3) for _ in range(4)], [gate(hidden, hidden) for _ in range(4)]
+    biases = [gate(hidden) for _ in range(4)]
+    inputs = [x, *own, *again, -1, -1, -1, *biases, -1, -1, -1, -1, -1, -1, -1, -1]
+    result = model.tensor((2, 5, hidden), dtype="float32", scale=())
+    options = {"lstm": 4, "cell": 0.0, "projection": 0.0, "time": False}
+    model.add("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, result, **options)
+    graph = model.graph(result)
+    data = RNG.normal(size=(2, 5, 3)).astype(np.float32)
+    found = evaluate(graph, {graph.inputs[0]: data})[graph.outputs[0]]
+    h, c = np.zeros((2, hidden)), np.zeros((2, hidden))
+
+    def value(place: int) -> Array:
+        values = model.tensors[place].values
+        assert values is not None
+        return values
+
+    def sigmoid(a: Array) -> Array:
+        return np.asarray(1 / (1 + np.exp(-a)))
+
+    for step in range(5):
+        i, f, g, o = (
+            data[:, step] @ value(a).T + h @ value(b).T + value(d)
+            for a, b, d in zip(own, again, biases, strict=True)
+        )
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+        np.testing.assert_allclose(found[:, step], h, atol=1e-5)
+
+
+def test_weights_in_half_precision() -> None:
+    model = Model()
+    x = model.tensor((2, 6), dtype="float32", scale=())
+    half = model.known(RNG.normal(size=(5, 6)).astype(np.float16), scale=())
+    full = model.add("DEQUANTIZE", [half], model.tensor((5, 6), dtype="float32", scale=()))
+    result = model.tensor((2, 5), dtype="float32", scale=())
+    model.add("FULLY_CONNECTED", [x, full], result, format=0, activation=0)
+    graph = model.graph(result)
+    data = RNG.normal(size=(2, 6)).astype(np.float32)
+    found = evaluate(graph, {graph.inputs[0]: data})[graph.outputs[0]]
+    values = model.tensors[half].values
+    assert values is not None
+    np.testing.assert_allclose(found, data @ values.astype(np.float32).T, rtol=1e-5)
