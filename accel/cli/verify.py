@@ -72,6 +72,7 @@ def verify(
     computes in float32 by 1. On x86 without VNNI, where ONNX Runtime would saturate products of uint8 and
     int8, the first comparison takes int8 weights as uint8, and the second is left out.
 
+    Where the outputs of ONNX Runtime without and with optimizations differ from one another, it says so.
     Missing inputs are random. With --backend the network is also compiled and run. The exit code is 1 if a
     tensor differs.
 
@@ -103,6 +104,7 @@ def verify(
                 "ok": ok,
                 **_as_data(comparison),
                 "original": None if original is None else _as_data(original),
+                "modes": [asdict(one) for one in found.modes],
                 **ran,
             }
         )
@@ -111,6 +113,8 @@ def verify(
     show(_summary(comparison, "operators of the network"))
     if original is not None:
         show(_summary(original, "original file, all optimizations of ONNX Runtime"))
+    for mode in found.modes:
+        show(mode.describe())
     if result is not None:
         where = f"{result.config.label} ({backend})"
         show(f"{len(result.tensors)} tensors on {where}: {result.wrong} mismatches with numpy")

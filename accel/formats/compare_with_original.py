@@ -1,12 +1,16 @@
 """Comparison of a graph with the ONNX file that it comes from, as ONNX Runtime optimizes that file."""
 
+import math
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from accel.formats.compare_with_runtime import Comparison, TensorDifference, compare_tensor, integer_tolerance
 from accel.formats.onnx_file import onnx
-from accel.formats.onnx_runtime import run_optimized
+from accel.formats.onnx_runtime import run_onnx_runtime, run_optimized
 from accel.graph.graph import Graph, Node
 from accel.graph.graph_evaluation import check_inputs, evaluate_node
 from accel.graph.graph_tensor import QUANTIZED, Array
@@ -53,6 +57,53 @@ def compare_with_original(
             values[node.output] = evaluate_node(graph, node, operands)
             tolerances[node.output] = tolerance
     return Comparison(tensors=tuple(compared))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModeDifference:
+    """An output in which two modes of ONNX Runtime differ.
+
+    Attributes:
+        differing, values: number of differing values, and of all.
+    """
+
+    name: str
+    differing: int
+    values: int
+    largest: float
+
+    def describe(self) -> str:
+        return (
+            f"ONNX Runtime's own modes, without and with optimizations, differ in {self.differing:,} of "
+            f"{self.values:,} values of output {self.name!r}, by up to {self.largest:.3g}"
+        )
+
+
+def compare_modes(
+    graph: Graph, path: str | os.PathLike[str], inputs: Mapping[str, Array]
+) -> tuple[ModeDifference, ...]:
+    """Run a file in ONNX Runtime without and with optimizations, and return the outputs that differ."""
+    model = onnx().load(os.fspath(path))
+    content = model.SerializeToString()
+    values = check_inputs(graph, inputs)
+    names = [one.name for one in model.graph.output]
+    plain, (optimized, _) = run_onnx_runtime(content, values, names), run_optimized(content, values, names)
+    found = []
+    for name in names:
+        one, other = plain[name], optimized[name]
+        if one.shape != other.shape:
+            found.append(ModeDifference(name=name, differing=one.size, values=one.size, largest=math.inf))
+        elif not np.array_equal(one, other, equal_nan=one.dtype.kind == "f"):
+            distance = np.abs(one.astype(np.float64) - other)
+            found.append(
+                ModeDifference(
+                    name=name,
+                    differing=int((one != other).sum()),
+                    values=one.size,
+                    largest=float(np.nanmax(distance)),
+                )
+            )
+    return tuple(found)
 
 
 def _is_comparable(graph: Graph, node: Node, kinds: Mapping[str, str]) -> bool:

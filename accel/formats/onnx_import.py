@@ -12,7 +12,7 @@ from accel.formats.onnx_file import File, FileInput, FileNode, read_file, read_m
 from accel.formats.onnx_foreign import import_foreign, obstacle
 from accel.formats.onnx_importer import Importer
 from accel.formats.onnx_operator_rules import RULES
-from accel.formats.onnx_tables import with_runtime_tables
+from accel.formats.onnx_tables import runtime_table, with_runtime_tables
 from accel.formats.onnx_tail import has_open_shape, tail_of
 from accel.graph.constant_folding import fold_constants
 from accel.graph.equal_quantizes import merge_equal_quantizes
@@ -63,7 +63,7 @@ def import_file(file: File, *, batch: int | None = None, shapes: Shapes | None =
     """Import a model that :func:`~accel.formats.onnx_file.read_file` has read."""
     graph, tail = _as_written(file, batch, shapes or {})
     opaque = {output for node in file.nodes if _is_opaque(node) for output in node.outputs}
-    matched = match_regions(merge_equal_quantizes(graph), opaque)
+    matched = match_regions(merge_equal_quantizes(graph), opaque, runtime_table)
     graph = with_runtime_tables(cancel_transposes(fold_constants(sum_integers(matched))))
     return graph if tail is None else replace(graph, tail=tail)
 

@@ -8,6 +8,7 @@ from accel.formats import (  # noqa: F401  # they register their rules
     tflite_movement_rules,
     tflite_rules,
 )
+from accel.formats.onnx_tables import runtime_table
 from accel.formats.tflite_file import FileOperator, TfliteFile, read_tflite, read_tflite_model
 from accel.formats.tflite_importer import TfliteImporter
 from accel.formats.tflite_registry import RULES
@@ -52,7 +53,7 @@ def import_tflite_file(file: TfliteFile, *, batch: int | None = None) -> Graph:
     importer = TfliteImporter(file, batch)
     for one in used:
         importer.take(one, RULES)
-    return cancel_transposes(fold_constants(sum_integers(match_regions(importer.graph()))))
+    return cancel_transposes(fold_constants(sum_integers(match_regions(importer.graph(), (), runtime_table))))
 
 
 def _made(file: TfliteFile, operator: FileOperator) -> str:

@@ -25,20 +25,25 @@ from accel.graph.pooling_operators import AveragePool, GlobalAveragePool, MaxPoo
 from accel.graph.product_operators import Product
 from accel.graph.qdq_moves import integer_form, move_integers
 from accel.graph.qdq_products import product_and_bias_emitter, product_emitter
-from accel.graph.qdq_rewriting import Emitter, QdqRewriting
-from accel.graph.qdq_tables import emit_table
+from accel.graph.qdq_rewriting import Emitter, QdqRewriting, TableEvaluator
+from accel.graph.qdq_tables import emit_table, evaluate_table
 
 _COMMUTES_WITH_ROUNDING = Clip | MaxPool | Identity | Reshape | Transpose | Slice
 
 
-def match_regions(graph: Graph, opaque: Collection[str] = ()) -> Graph:
+def match_regions(
+    graph: Graph, opaque: Collection[str] = (), evaluate_table: TableEvaluator = evaluate_table
+) -> Graph:
     """Replace QDQ regions by quantized operators. Integer tensors keep their names.
 
     A float bias is rounded to multiples of the product of the operands' scales.
+
+    Args:
+        evaluate_table: computes tables of functions.
     """
     if not any(isinstance(node.operator, Dequantize) for node in graph.nodes):
         return graph
-    return _Matcher(QdqRewriting(graph, opaque)).graph()
+    return _Matcher(QdqRewriting(graph, opaque, evaluate_table)).graph()
 
 
 class _Matcher:

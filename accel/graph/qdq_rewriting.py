@@ -15,14 +15,20 @@ Emitter = Callable[[str], str]
 """Adds a node to the new graph whose result has a given name, and returns the name of the integers."""
 
 
+TableEvaluator = Callable[[Graph, Array], Array]
+"""Computes a graph's output ``y`` from its input ``x``."""
+
+
 class QdqRewriting:
     """A rewriting in progress.
 
     Attributes:
+        evaluate_table: computes the 256 entries of a table from its graph and all values.
         separated: float tensors that ONNX Runtime computes in float32.
     """
 
-    def __init__(self, graph: Graph, opaque: Collection[str]) -> None:
+    def __init__(self, graph: Graph, opaque: Collection[str], evaluate_table: TableEvaluator) -> None:
+        self.evaluate_table = evaluate_table
         self.old = graph
         self.opaque = opaque
         self.new = Builder()

@@ -4,11 +4,22 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from accel.graph.elementwise_operators import Add, Binary, Clip, Function, Mul, Table
-from accel.graph.graph import Node
+from accel.graph.elementwise_operators import (
+    Add,
+    Binary,
+    Clip,
+    Dequantize,
+    Function,
+    Mul,
+    Quantize,
+    Table,
+)
+from accel.graph.graph import Graph, Node
+from accel.graph.graph_builder import Builder
+from accel.graph.graph_evaluation import evaluate
 from accel.graph.graph_tensor import Array, Shape, Tensor
 from accel.graph.qdq_rewriting import QdqRewriting
-from accel.graph.quantize_values import all_values, dequantize, quantize
+from accel.graph.quantize_values import all_values
 
 
 @dataclass
@@ -32,8 +43,8 @@ def emit_table(rewriting: QdqRewriting, node: Node, out: Tensor) -> bool:
     if len(sources) != 1:
         return False
     source = rewriting.new.tensors[sources.pop()]
-    numbers = _evaluate_region(rewriting, region, node.inputs[0], source)
-    entries = quantize(np.broadcast_to(numbers, (256,)), out)
+    graph = _region_graph(rewriting, region, node.inputs[0], source, out)
+    entries = rewriting.evaluate_table(graph, all_values(source.dtype))
     last = region.nodes[node.inputs[0]]
     rewriting.emitter(Table(values=tuple(entries.tolist())), [source.name], out, last.name)(node.output)
     return True
@@ -71,20 +82,29 @@ def _is_closed(rewriting: QdqRewriting, region: _Region, quantize_node: Node) ->
     )
 
 
-def _evaluate_region(rewriting: QdqRewriting, region: _Region, result: str, source: Tensor) -> Array:
-    values = dequantize(all_values(source.dtype), source)
-    arrays: dict[str, Array] = dict.fromkeys(region.leaves, values)
+def _region_graph(
+    rewriting: QdqRewriting, region: _Region, result: str, source: Tensor, out: Tensor
+) -> Graph:
+    """Return the region as a graph from ``x``, the 256 values, to ``y``."""
+    builder = Builder()
+    x = Tensor(name="x", shape=(256,), dtype=source.dtype, quantization=source.quantization)
+    builder.input(x)
+    builder.reserve(region.nodes)
+    leaf = builder.emit(Dequantize(), ["x"], builder.fresh("numbers"), dtype="float32")
+    names = dict.fromkeys(region.leaves, leaf)
     for name in region.constants:
         numbers = rewriting.constant_numbers(name)
         assert numbers is not None
-        arrays[name] = np.asarray(numbers, dtype=np.float32).reshape(1)
+        names[name] = builder.constant(builder.fresh(name), np.asarray(numbers, np.float32).reshape(1))
     for node in rewriting.old.nodes:
         if node.output in region.nodes:
-            operands = [arrays[name] for name in node.inputs]
-            tensors = [
-                Tensor(name=name, shape=array.shape, dtype="float32")
-                for name, array in zip(node.inputs, operands, strict=True)
-            ]
-            out = Tensor(name=node.output, shape=(256,), dtype="float32")
-            arrays[node.output] = node.operator.evaluate(tensors, operands, out)
-    return arrays[result]
+            inputs = [names[name] for name in node.inputs]
+            output = builder.fresh(node.output)
+            names[node.output] = builder.emit(node.operator, inputs, output, dtype="float32")
+    builder.emit(Quantize(), [names[result]], "y", dtype=out.dtype, quantization=out.quantization)
+    return builder.graph("table", ["y"])
+
+
+def evaluate_table(graph: Graph, values: Array) -> Array:
+    """Compute ``y`` of a graph from ``x`` in numpy."""
+    return evaluate(graph, {"x": values})["y"]

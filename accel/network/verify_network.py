@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from accel.formats.compare_with_original import compare_with_original
+from accel.formats.compare_with_original import ModeDifference, compare_modes, compare_with_original
 from accel.formats.compare_with_runtime import Comparison, compare, random_inputs
 from accel.formats.onnx_runtime import saturates
 from accel.graph.graph import Graph
@@ -21,10 +21,12 @@ class Verification:
         operators: each operator of the imported network, evaluated on ONNX Runtime's operands.
         original: each tensor that the file quantizes, compared with all optimizations of ONNX Runtime. None
             for TensorFlow Lite, and where ONNX Runtime saturates products (x86 without VNNI).
+        modes: outputs in which ONNX Runtime without optimizations differs from ONNX Runtime with them.
     """
 
     operators: Comparison
     original: Comparison | None
+    modes: tuple[ModeDifference, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -62,4 +64,5 @@ def verify_graph(graph: Graph, path: str | os.PathLike[str], values: Mapping[str
     return Verification(
         operators=compare(graph, values),
         original=compare_with_original(graph, path, values) if has_original else None,
+        modes=compare_modes(graph, path, values) if has_original else (),
     )

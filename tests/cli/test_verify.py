@@ -48,7 +48,7 @@ def test_a_network_that_is_equal(accel: Shell, path: Path) -> None:
     ]
     found = accel("verify", path, "--json").json
     keys = ["values", "differing", "reordered", "first", "tensors"]
-    assert list(found) == ["schema_version", "ok", *keys, "original"]
+    assert list(found) == ["schema_version", "ok", *keys, "original", "modes"]
     assert list(found["original"]) == keys
     assert (found["ok"], found["values"], found["differing"], found["first"]) == (True, 24, 0, None)
     assert found["tensors"][0] == {
