@@ -88,7 +88,7 @@ def _model(importer: Importer, node: FileNode, varying: list[str], dtypes: list[
             array = importer.array(name)
             assert array is not None
             constants[names[name]] = array
-    outputs = {name: f"unused{n}" for n, name in enumerate(node.outputs)} | {output: "y"}
+    outputs = {name: f"unused{n}" for n, name in enumerate(node.outputs) if name} | {output: "y"}
     make = onnx().helper.make_node
     outer = [make("Identity", [names[name]], [name]) for name in node.captured]
     opsets = {node.domain: node.opset} | ({"": OPSET} if node.domain else {})

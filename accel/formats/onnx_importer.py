@@ -52,7 +52,8 @@ class Importer:
             if (node.domain, node.kind) in rules or not node.domain:
                 check_node(node)
             if not self._fold(node):
-                rule = None if self._has_foreign_dtype(node) else rules.get((node.domain, node.kind))
+                is_foreign = self._has_foreign_dtype(node) or not node.outputs[0]
+                rule = None if is_foreign else rules.get((node.domain, node.kind))
                 self._import(node, rule, other)
         except OpenShapeError:
             raise
@@ -69,7 +70,7 @@ class Importer:
         try:
             rule(self, node)
         except GraphError as error:
-            if node.kind.startswith("Q") or node.kind == "DequantizeLinear":
+            if node.kind.startswith(("Q", "Dequantize")) and self._has_constant_scales(node):
                 raise  # ONNX Runtime accepts scales that are not positive
             try:
                 other(self, node)
@@ -77,6 +78,12 @@ class Importer:
                 raise
             except GraphError:
                 raise error from None
+
+    def _has_constant_scales(self, node: FileNode) -> bool:
+        """Whether all scales and zero points of a quantized operator are constants."""
+        factor = 3 if node.kind in {"QLinearConv", "QLinearMatMul", "QGemm"} else 0
+        others = [name for at, name in enumerate(node.inputs) if name and at not in {0, factor}]
+        return all(self.array(name) is not None for name in others)
 
     def _has_foreign_dtype(self, node: FileNode) -> bool:
         """Whether a node computes with a dtype that no rule takes. Moves only pass values on."""
@@ -102,7 +109,7 @@ class Importer:
         """Return the tensors that a node reads or that the model returns."""
         return self._used
 
-    def graph(self, outputs: Sequence[str] = ()) -> Graph:
+    def graph(self, outputs: Sequence[str] | None = None) -> Graph:
         """Return the imported graph.
 
         Args:
@@ -111,7 +118,7 @@ class Importer:
         if not self.file.outputs:
             raise GraphError("the model has no outputs; there is nothing to compute")
         names = []
-        for name in outputs or self.file.outputs:
+        for name in self.file.outputs if outputs is None else outputs:
             if name not in self.aliases and name not in self.builder.tensors and name not in self.arrays:
                 raise GraphError(f"output {name!r} has no producer; a node must compute it")
             held = self.operand(name)

@@ -61,8 +61,8 @@ def _reduce_max(importer: Importer, node: FileNode) -> None:
     axes = _axes(importer, node, len(tensor.shape))
     if axes is None:
         importer.alias(node, tensor.name)
-    elif tensor.dtype not in {*QUANTIZED, "float32"} or 0 in tensor.shape:
-        import_foreign(importer, node)
+    elif tensor.dtype not in QUANTIZED and not importer.is_dequantized(tensor.name):
+        import_foreign(importer, node)  # float32 may hold NaN, which pools ignore
     else:
         sizes = tuple(1 if axis in axes else size for axis, size in enumerate(tensor.shape))
         _emit_maximum(

@@ -66,8 +66,8 @@ def check_node(node: FileNode) -> None:
     for place in schema.needed:
         if place >= len(node.inputs) or not node.inputs[place]:
             raise GraphError(f"its input {place} is missing; {node.kind} needs it")
-    if not node.outputs[0]:
-        raise GraphError("its first output has no name")
+    if not any(node.outputs):
+        raise GraphError("its outputs have no names")
     for name in sorted(schema.required - node.attributes.keys()):
         raise GraphError(f"its {name} is missing")
     for name, value in node.attributes.items():

@@ -13,12 +13,18 @@ from accel.graph.graph_tail import Tail
 _OPEN = {"NonZero", "NonMaxSuppression", "Unique", "Compress", "Range"}
 """Operators whose results have as many values as a run finds."""
 _SHAPE_INPUTS = {
+    "AffineGrid": (1,),
+    "CenterCropPad": (1,),
+    "Col2Im": (1, 2),
     "ConstantOfShape": (0,),
+    "DFT": (1, 2),
     "Expand": (1,),
+    "MaxUnpool": (2,),
     "OneHot": (1,),
     "Pad": (1,),
     "Reshape": (1,),
     "Resize": (2, 3),
+    "STFT": (1, 3),
     "Slice": (1, 2, 3, 4),
     "Split": (1,),
     "Squeeze": (1,),
@@ -34,7 +40,8 @@ def has_open_shape(importer: Importer, node: FileNode) -> bool:
     """Return whether only a run knows the shape of a node's result."""
     if node.domain or all(importer.array(name) is not None for name in node.reads):
         return False
-    deciding = [node.inputs[at] for at in _SHAPE_INPUTS.get(node.kind, ()) if at < len(node.inputs)]
+    places = (1,) if node.kind.startswith("Reduce") else _SHAPE_INPUTS.get(node.kind, ())
+    deciding = [node.inputs[at] for at in places if at < len(node.inputs)]
     return node.kind in _OPEN or any(name and importer.array(name) is None for name in deciding)
 
 

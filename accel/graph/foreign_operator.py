@@ -71,14 +71,15 @@ def run_foreign(model: str, arrays: Sequence[Array]) -> Array:
     """Run a model as in :class:`Foreign`.
 
     Raises:
-        GraphError: ONNX Runtime is not installed or refuses the model or the values.
+        OpenShapeError: ONNX Runtime refuses the values, or the result is no tensor.
+        GraphError: ONNX Runtime is not installed or refuses the model.
     """
     session = open_session(model)
     feeds = {f"x{n}": one if one.flags.c_contiguous else one.copy() for n, one in enumerate(arrays)}
     try:
         (found,) = session.run(None, feeds)
     except Exception as error:
-        raise GraphError(f"ONNX Runtime refuses: {' '.join(str(error).split())}") from None
+        raise OpenShapeError(f"ONNX Runtime refuses: {' '.join(str(error).split())}") from None
     if not isinstance(found, np.ndarray):
         raise OpenShapeError("its output is not a tensor")
     if found.nbytes > MAX_TENSOR_BYTES:

@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from accel.base.errors import GraphError
 
-DTYPES = ("float32", "int8", "uint8", "int32", "int64", "bool", "float16", "float64")
-"""Dtypes of tensors in a graph."""
-FOREIGN_DTYPES = frozenset({"int64", "bool", "float16", "float64"})
+_KNOWN_DTYPES = ("float32", "int8", "uint8", "int32")
+FOREIGN_DTYPES = ("int64", "bool", "float16", "float64", "int16", "uint16", "uint32", "uint64")
 """Dtypes with which only foreign operators compute."""
+DTYPES = (*_KNOWN_DTYPES, *FOREIGN_DTYPES)
+"""Dtypes of tensors in a graph."""
 QUANTIZED = ("int8", "uint8")
 """Dtypes of tensors that have a scale and a zero point."""
 MAX_TENSOR_BYTES = 1 << 30

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,13 @@ class HostRegion:
         return {name: values[name] for name in self.needed}
 
     def _contiguous(self, name: str, values: Array) -> Array:
-        return np.ascontiguousarray(values).reshape(self.graph.tensors[name].shape)
+        shape = self.graph.tensors[name].shape
+        if np.size(values) != prod(shape):
+            raise GraphError(
+                f"tensor {name!r} is {np.shape(values)} in ONNX Runtime; when the model was imported it was "
+                f"{shape}"
+            )
+        return np.ascontiguousarray(values).reshape(shape)
 
     @cached_property
     def _inputs(self) -> tuple[str, ...]:
@@ -88,7 +95,11 @@ class HostRegion:
             self._inputs,
             self.needed,
         )
-        return open_onnx_runtime(export_onnx(region, self.needed), optimized=True)
+        try:
+            content = export_onnx(region, self.needed)
+        except GraphError:  # nodes of several opsets, some of which cannot be converted
+            return None
+        return open_onnx_runtime(content, optimized=True)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_runner"}
