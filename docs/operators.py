@@ -20,10 +20,13 @@ from onnx.backend.test.case.node import collect_testcases
 
 from accel.base.errors import AccelError
 from accel.formats.onnx_import import import_model
+from accel.graph.elementwise_operators import Function, Table
 from accel.graph.foreign_operator import Foreign
-from accel.graph.graph import Graph
+from accel.graph.graph import Graph, Node
 from accel.graph.movement_operators import Movement
-from accel.network.lowering.lowering_table import LOWERINGS
+from accel.network.fused_nodes import FusedNodes
+from accel.network.lowering.lowered_layer import NotOnMachine
+from accel.network.lowering.lowering_table import LOWERINGS, lower
 from accel.network.network import Network
 
 PAGE = Path(__file__).parent / "reference" / "operators.md"
@@ -57,9 +60,20 @@ def places(graph: Graph) -> set[str]:
             found.add(FOREIGN)
         elif isinstance(operator, Movement):
             found.add(MOVE)
+        elif isinstance(operator, Function | Table):
+            found.add(MACHINE if is_lowered(graph, node) else HOST)
         else:
             found.add(MACHINE if type(operator) in LOWERINGS else HOST)
     return found
+
+
+def is_lowered(graph: Graph, node: Node) -> bool:
+    """Return whether the machine executes a function, which only linear and clipped ones allow."""
+    try:
+        lower(graph, FusedNodes(main=node))
+    except NotOnMachine:
+        return False
+    return True
 
 
 def quantized_places(model: onnx.ModelProto) -> set[str]:
@@ -126,10 +140,10 @@ def page() -> str:
             session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
             wanted = session.run(None, given)
         except Exception:  # ONNX Runtime has not all operators
-            continue
-        if not all(
-            isinstance(one, np.ndarray) and one.dtype != object and one.size for one in given.values()
-        ):
+            wanted = []
+        arrays = [one for one in given.values() if isinstance(one, np.ndarray)]
+        has_numbers = len(arrays) == len(given) and all(one.dtype != object and one.size for one in arrays)
+        if not wanted or not has_numbers:
             continue
         kind = nodes[0].op_type
         counts[kind][1] += 1
