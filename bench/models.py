@@ -2,9 +2,9 @@
 
     python bench/models.py MODEL... [--machine vta-int8]
 
-Inputs are random: float32 from -1 to 1, indices 0 or 1. The columns: whether all outputs equal ONNX Runtime's with
-all optimizations, and otherwise the largest difference relative to the largest value and that between ONNX
-Runtime's own modes; programs, share of MACs on the machine, cycles, and seconds to compile.
+Inputs are random: float32 from -1 to 1, indices 0 or 1. The columns: whether all outputs equal ONNX Runtime's
+with all optimizations, and otherwise the largest difference relative to the largest value and that between
+ONNX Runtime's own modes; programs, share of MACs on the machine, cycles, and seconds to compile.
 """
 
 import argparse
