@@ -8,11 +8,14 @@ For example, with z = 3 and weights 2 and 5, every sum is 21 less. The sum of we
 stands for z, so only taps inside the picture count, and windows at the border have other sums of weights.
 """
 
+from typing import Any
+
 import numpy as np
 
 from accel.formats.onnx_file import FileNode, onnx
-from accel.formats.onnx_foreign import emit_foreign
+from accel.formats.onnx_foreign import emit_foreign, to_initializer
 from accel.formats.onnx_importer import Importer
+from accel.graph.graph_builder import Builder
 from accel.graph.graph_tensor import Array
 from accel.graph.product_operators import Conv, MatMul, Product
 
@@ -26,33 +29,46 @@ def import_varying_zero(
         weights: constant integers with a constant zero point.
     """
     sums = importer.emit(node, operator, [data, weights], importer.between(node, "sums"), dtype="int32")
-    tensor = importer.builder.tensors[weights]
-    values = importer.builder.constants[weights].astype(np.int64)
-    values = values - tensor.required_quantization.zeros_along(values.ndim)
-    rank = len(importer.builder.tensors[sums].shape)
+    nodes, constants = zero_point_correction(importer.builder, operator, data, weights, sums, "y")
+    zero = importer.operand(node.inputs[2])
+    tables = [to_initializer(values, name) for name, values in constants.items()]
+    emit_foreign(importer, node, "ZeroPoint", nodes, tables, [sums, zero], node.outputs[0])
+
+
+def zero_point_correction(
+    builder: Builder, operator: Product, data: str, weights: str, sums: str, result: str
+) -> tuple[list[Any], dict[str, Array]]:
+    """Return ONNX nodes that subtract ``x1`` times the sum of weights from ``x0``, the sums, and their
+    constants.
+
+    Args:
+        data, weights, sums: tensors of the graph.
+        result: the name of the nodes' result.
+    """
+    values = builder.constants[weights].astype(np.int64)
+    values = values - builder.tensors[weights].required_quantization.zeros_along(values.ndim)
+    rank = len(builder.tensors[sums].shape)
     positions: list[Array] = []
     if isinstance(operator, Conv):
-        totals, positions = _window_totals(operator, values, importer.builder.tensors[data].shape[2:])
+        totals, positions = _window_totals(operator, values, builder.tensors[data].shape[2:])
     else:
         assert isinstance(operator, MatMul)
         totals = values.sum(axis=-2, keepdims=True)
-    helper, to_array = onnx().helper, onnx().numpy_helper.from_array
-    make = helper.make_node
-    constants = [to_array(totals.astype(np.int32), "totals")]
+    make = onnx().helper.make_node
+    constants = {"totals": totals.astype(np.int32)}
     nodes, name = [], "totals"
     for number, places in enumerate(positions):
-        constants.append(to_array(places.astype(np.int64), f"places{number}"))
+        constants[f"places{number}"] = places.astype(np.int64)
         axis = rank - len(positions) + number
         nodes.append(make("Gather", [name, f"places{number}"], [f"totals{number}"], axis=axis))
         name = f"totals{number}"
-    int32 = helper.np_dtype_to_tensor_dtype(np.dtype(np.int32))
+    int32 = onnx().helper.np_dtype_to_tensor_dtype(np.dtype(np.int32))
     nodes += [
         make("Cast", ["x1"], ["zero"], to=int32),
         make("Mul", ["zero", name], ["excess"]),
-        make("Sub", ["x0", "excess"], ["y"]),
+        make("Sub", ["x0", "excess"], [result]),
     ]
-    zero = importer.operand(node.inputs[2])
-    emit_foreign(importer, node, "ZeroPoint", nodes, constants, [sums, zero], node.outputs[0])
+    return nodes, constants
 
 
 def _window_totals(conv: Conv, weights: Array, sizes: tuple[int, ...]) -> tuple[Array, list[Array]]:

@@ -14,13 +14,15 @@ from accel.formats.onnx_constant_folding import axis_of, integers
 from accel.formats.onnx_exporter import OPSET
 from accel.formats.onnx_file import onnx
 from accel.formats.onnx_foreign import encoded, to_initializer
+from accel.formats.onnx_varying_zero import zero_point_correction
 from accel.formats.tflite_file import FileOperator
 from accel.formats.tflite_importer import TfliteImporter
 from accel.formats.tflite_registry import rule
 from accel.graph.elementwise_operators import Dequantize, Quantize
 from accel.graph.foreign_operator import Foreign, run_foreign
-from accel.graph.graph_tensor import QUANTIZED, Array
-from accel.graph.movement_operators import Reshape
+from accel.graph.graph_tensor import QUANTIZED, Array, Quantization
+from accel.graph.movement_operators import Identity
+from accel.graph.product_operators import MatMul, Product
 
 Steps = Sequence[tuple[str, list[str], dict[str, Any]]]
 """ONNX nodes: operator, inputs and attributes. The operands are ``x0``, ``x1`` and so on, constants have
@@ -49,6 +51,8 @@ _BINARY: dict[str, Steps] = {
     "PRELU": [("PRelu", ["x0", "x1"], {})],
     "SQUARED_DIFFERENCE": [("Sub", ["x0", "x1"], {}), ("Mul", ["t0", "t0"], {})],
 }
+_RANGE = {"none": 0, "tiny": 1e-30, "steps": 255, "low": -128, "high": 127}
+"""Constants of the quantization of float32 data to int8."""
 _REDUCTIONS = {"SUM": "ReduceSum", "REDUCE_MIN": "ReduceMin", "REDUCE_PROD": "ReduceProd"}
 
 
@@ -72,29 +76,119 @@ def emit_numbers(
         if importer.builder.tensors[name].dtype in QUANTIZED:
             name = emit(Dequantize(), [name], fresh(f"{name}/numbers"), dtype="float32")
         names.append(name)
-    tensors = [importer.builder.tensors[name] for name in names]
+    tensor = importer.file.tensors[operator.outputs[0]]
+    numbers = _foreign(importer, operator.kind, steps, names, constants or {}, f"{tensor.name}/numbers")
+    found = importer.builder.tensors[numbers]
+    if tensor.dtype in QUANTIZED and found.dtype == "float32":
+        importer.emit(operator, Quantize(), [numbers])
+    elif tensor.dtype == found.dtype:
+        importer.emit(operator, Identity(), [numbers])
+    else:
+        raise GraphError(f"its result is {found.dtype}; the file has {tensor.dtype}")
+
+
+def emit_dynamic_product(
+    importer: TfliteImporter, operator: FileOperator, product: Product, names: list[str], *, first: bool
+) -> None:
+    """Add a product of float32 data and int8 weights, as after dynamic-range quantization.
+
+    The host quantizes the data to int8, with a scale and a zero point for each sample. The machine
+    multiplies, and the host corrects the sums by the zero points, scales them and adds the bias.
+
+    Args:
+        names: data, weights and perhaps a bias.
+    """
+    builder = importer.builder
+    data, weights = (builder.tensors[name] for name in names[:2])
+    samples = len(data.shape) - 1 if isinstance(product, MatMul) else 1
+    numbers: dict[str, Array] = {name: np.array(value, np.float32) for name, value in _RANGE.items()}
+    numbers["axes"] = np.arange(samples, len(data.shape), dtype=np.int64)
+    scaling: Steps = [
+        ("ReduceMin", ["x0", "axes"], {"keepdims": 1}),
+        ("Min", ["t0", "none"], {}),
+        ("ReduceMax", ["x0", "axes"], {"keepdims": 1}),
+        ("Max", ["t2", "none"], {}),
+        ("Sub", ["t3", "t1"], {}),
+        ("Max", ["t4", "tiny"], {}),
+        ("Div", ["t5", "steps"], {}),
+    ]
+    zeroing: Steps = [*scaling, ("Div", ["t1", "t6"], {}), ("Sub", ["low", "t7"], {}), ("Round", ["t8"], {})]
+    quantizing: Steps = [
+        *zeroing,
+        ("Div", ["x0", "t6"], {}),
+        ("Add", ["t10", "t9"], {}),
+        ("Round", ["t11"], {}),
+        ("Clip", ["t12", "low", "high"], {}),
+        ("Cast", ["t13"], {"to": 3}),
+    ]
+    scale, zero, integers = (
+        _foreign(importer, title, steps, [data.name], numbers, f"{data.name}/{title}")
+        for title, steps in (("scale", scaling), ("zero point", zeroing), ("integers", quantizing))
+    )
+    sums = builder.emit(product, [integers, weights.name], builder.fresh(f"{data.name}/sums"), dtype="int32")
+    rank = len(builder.tensors[sums].shape)
+    along = [1] * rank
+    along[product.result_axis(rank)] = -1
+    scales = product.weight_scales(weights)
+    corrected, tables = zero_point_correction(builder, product, integers, weights.name, sums, "corrected")
+    make = onnx().helper.make_node
+    nodes = [
+        *corrected,
+        make("Cast", ["corrected"], ["numbers"], to=1),
+        make("Mul", ["numbers", "x2"], ["scaled"]),
+        make("Mul", ["scaled", "scales"], ["product"]),
+    ]
+    tables["scales"] = scales.reshape(along if scales.size > 1 else [1] * rank)
+    if len(names) > 2:
+        tables["bias"] = builder.constants[names[2]].reshape(along)
+        nodes.append(make("Add", ["product", "bias"], ["y"]))
+    else:
+        nodes.append(make("Identity", ["product"], ["y"]))
+    result = _emit_nodes(importer, "Scale", nodes, [sums, zero, scale], tables, f"{data.name}/scaled")
+    importer.emit(operator, Identity(), [result], first=first)
+
+
+def _foreign(
+    importer: TfliteImporter,
+    title: str,
+    steps: Steps,
+    names: list[str],
+    constants: dict[str, Array],
+    name: str,
+) -> str:
+    """Add steps as one node of the graph, and return its result."""
     results = [f"t{n}" for n in range(len(steps) - 1)] + ["y"]
     nodes = [
         onnx().helper.make_node(kind, inputs, [output], **attributes)
         for (kind, inputs, attributes), output in zip(steps, results, strict=True)
     ]
+    return _emit_nodes(importer, title, nodes, names, constants, name)
+
+
+def _emit_nodes(
+    importer: TfliteImporter,
+    title: str,
+    nodes: list[Any],
+    names: list[str],
+    constants: dict[str, Array],
+    name: str,
+) -> str:
+    """Add ONNX nodes from ``x0``, ``x1`` and so on to ``y`` as one node of the graph."""
+    tensors = [importer.builder.tensors[one] for one in names]
+    used = {one for node in nodes for one in node.input}
     model = encoded(
         nodes,
-        [to_initializer(values, name) for name, values in (constants or {}).items()],
+        [to_initializer(values, key) for key, values in constants.items() if key in used],
         {f"x{n}": (one.dtype, one.shape) for n, one in enumerate(tensors)},
         ["y"],
         {"": OPSET},
     )
     found = run_foreign(model, [np.zeros(one.shape, one.dtype) for one in tensors])
-    tensor = importer.file.tensors[operator.outputs[0]]
-    what = Foreign(title=operator.kind, model=model, sizes=found.shape, dtype=found.dtype.name)
-    numbers = emit(what, names, fresh(f"{tensor.name}/numbers"), dtype=found.dtype.name)
-    if tensor.dtype in QUANTIZED and found.dtype == np.float32:
-        importer.emit(operator, Quantize(), [numbers])
-    elif tensor.dtype == found.dtype.name:
-        importer.emit(operator, Reshape(sizes=found.shape), [numbers])
-    else:
-        raise GraphError(f"its result is {found.dtype.name}; the file has {tensor.dtype}")
+    operator = Foreign(title=title, model=model, sizes=found.shape, dtype=found.dtype.name)
+    quantization = Quantization.of(1.0) if found.dtype.name in QUANTIZED else None
+    return importer.builder.emit(
+        operator, names, importer.builder.fresh(name), dtype=found.dtype.name, quantization=quantization
+    )
 
 
 @rule(1, *_UNARY)

@@ -6,7 +6,9 @@ import numpy as np
 
 from accel.base.errors import GraphError
 from accel.formats.onnx_constant_folding import axis_of, integers
+from accel.formats.onnx_runtime import has_onnx_runtime
 from accel.formats.tflite_file import FileOperator
+from accel.formats.tflite_float_rules import emit_dynamic_product
 from accel.formats.tflite_importer import FIRST, TfliteImporter, clip_of
 from accel.formats.tflite_registry import rule
 from accel.graph.axis_maxima import maximum_operators
@@ -26,7 +28,7 @@ from accel.graph.graph_operator import Operator
 from accel.graph.graph_tensor import Shape
 from accel.graph.movement_operators import Concat, Pad, Reshape, Transpose
 from accel.graph.pooling_operators import AveragePool, GlobalAveragePool, MaxPool
-from accel.graph.product_operators import Conv, ConvTranspose, MatMul
+from accel.graph.product_operators import Conv, ConvTranspose, MatMul, Product
 from accel.graph.window_geometry import Windows
 
 _SAME, _VALID = 0, 1
@@ -68,21 +70,28 @@ def _conv(importer: TfliteImporter, operator: FileOperator) -> None:
     turned = values.transpose((3, 0, 1, 2) if deep else FIRST)
     name = importer.builder.fresh(f"{tensor.name}/weights")
     importer.builder.constant(name, np.ascontiguousarray(turned), importer.quantization(tensor, 0))
-    name = _as_data(importer, name, data)
     what = Conv(
         windows=_windows(operator, sizes[2:], turned.shape[2:]),
         groups=sizes[1] if deep else sizes[1] // max(1, turned.shape[1]),
     )
-    importer.emit(operator, what, [data, name, *_bias(importer, operator)], first=True)
+    _emit_product(importer, operator, what, [data, name, *_bias(importer, operator)], first=True)
 
 
-def _as_data(importer: TfliteImporter, weights: str, data: str) -> str:
-    """Return int8 weights as float32 if the data is float32, as after dynamic-range quantization."""
+def _emit_product(
+    importer: TfliteImporter, operator: FileOperator, what: Product, operands: list[str], *, first: bool
+) -> None:
+    """Add a product. Of float32 data and int8 weights, as after dynamic-range quantization, the machine can
+    multiply integers. Without ONNX Runtime the host multiplies float32."""
+    data, weights, *bias = operands
     tensors = importer.builder.tensors
     if tensors[data].dtype != "float32" or tensors[weights].dtype == "float32":
-        return weights
-    name = importer.builder.fresh(f"{weights}/numbers")
-    return importer.builder.emit(Dequantize(), [weights], name, dtype="float32")
+        importer.emit(operator, what, operands, first=first)
+    elif isinstance(what, Conv | MatMul) and has_onnx_runtime():
+        emit_dynamic_product(importer, operator, what, operands, first=first)
+    else:
+        name = importer.builder.fresh(f"{weights}/numbers")
+        numbers = importer.builder.emit(Dequantize(), [weights], name, dtype="float32")
+        importer.emit(operator, what, [data, numbers, *bias], first=first)
 
 
 def _bias(importer: TfliteImporter, operator: FileOperator) -> list[str]:
@@ -118,7 +127,7 @@ def _transpose_conv(importer: TfliteImporter, operator: FileOperator) -> None:
     )
     bias = [importer.plain(place) for place in operator.inputs[3:4] if place >= 0]
     what = ConvTranspose(windows=windows, added=added)
-    importer.emit(operator, what, [data, _as_data(importer, name, data), *bias], first=True)
+    _emit_product(importer, operator, what, [data, name, *bias], first=True)
 
 
 @rule(2, "FULLY_CONNECTED")
@@ -132,7 +141,6 @@ def _fully_connected(importer: TfliteImporter, operator: FileOperator) -> None:
     name = importer.builder.fresh(f"{tensor.name}/weights")
     importer.builder.constant(name, np.ascontiguousarray(values.T), importer.quantization(tensor, 1))
     data = importer.plain(operator.inputs[0])
-    name = _as_data(importer, name, data)
     found = importer.builder.tensors[data]
     out = len(importer.file.tensors[operator.outputs[0]].shape)
     if len(found.shape) != 2 and out == 2:
@@ -140,7 +148,7 @@ def _fully_connected(importer: TfliteImporter, operator: FileOperator) -> None:
             raise GraphError(f"its data is {found.shape} and its weights are {values.shape}; they do not fit")
         flat = Reshape(sizes=(found.size // values.shape[1], values.shape[1]))
         data = importer.builder.emit(flat, [data], importer.builder.fresh(f"{data}/flat"))
-    importer.emit(operator, MatMul(), [data, name, *_bias(importer, operator)])
+    _emit_product(importer, operator, MatMul(), [data, name, *_bias(importer, operator)], first=False)
 
 
 @rule(2, "ADD", "MUL")

@@ -4,6 +4,7 @@ import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from threading import Timer
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +14,8 @@ from accel.base.optional_extras import not_installed
 from accel.graph.graph_operator import MAX_OPERANDS, Operator, operator_error
 from accel.graph.graph_tensor import MAX_TENSOR_BYTES, Array, Shape, Tensor
 
+MAX_SECONDS = 600.0
+"""Longest run of one foreign node, for example of a Loop that does not end."""
 _SESSIONS = 256
 """Number of ONNX Runtime sessions that are kept open."""
 
@@ -77,13 +80,32 @@ def run_foreign(model: str, arrays: Sequence[Array]) -> Array:
     session = open_session(model)
     feeds = {f"x{n}": one if one.flags.c_contiguous else one.copy() for n, one in enumerate(arrays)}
     try:
-        (found,) = session.run(None, feeds)
+        (found,) = run_bounded(session, feeds)
     except Exception as error:
         raise OpenShapeError(f"ONNX Runtime refuses: {' '.join(str(error).split())}") from None
     if not isinstance(found, np.ndarray):
         raise OpenShapeError("its output is not a tensor")
     if found.nbytes > MAX_TENSOR_BYTES:
         raise GraphError(f"its output takes {found.nbytes} bytes; it may take {MAX_TENSOR_BYTES}")
+    return found
+
+
+def run_bounded(session: Any, feeds: dict[str, Array]) -> list[Any]:
+    """Return all outputs of a session, which must come within :data:`MAX_SECONDS`.
+
+    Raises:
+        Exception: as ONNX Runtime, also where it takes longer.
+    """
+    import onnxruntime  # noqa: PLC0415  # an extra
+
+    options = onnxruntime.RunOptions()
+    timer = Timer(MAX_SECONDS, lambda: setattr(options, "terminate", True))
+    timer.daemon = True
+    timer.start()
+    try:
+        found: list[Any] = session.run(None, feeds, options)
+    finally:
+        timer.cancel()
     return found
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from accel.base.errors import GraphError
-from accel.graph.foreign_operator import open_session
+from accel.graph.foreign_operator import open_session, run_bounded
 from accel.graph.graph_tensor import Array
 
 
@@ -39,7 +39,7 @@ class Tail:
         names = [one.name for one in session.get_outputs()]
         feeds = {name: tensors[name].copy(order="C") for name in self.inputs}
         try:
-            found = dict(zip(names, session.run(names, feeds), strict=True))
+            found = dict(zip(names, run_bounded(session, feeds), strict=True))
         except Exception as error:
             raise GraphError(f"ONNX Runtime refuses: {' '.join(str(error).split())}") from None
         return {name: found[name] if name in found else tensors[name] for name in self.outputs}

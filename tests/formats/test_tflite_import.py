@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -242,19 +243,33 @@ def test_float_operators() -> None:
     compare(graph, random_inputs(graph)).raise_if_bad()
 
 
-def test_weights_of_dynamic_range_models() -> None:
-    """Data is float32, and weights are int8 with scales."""
+@pytest.mark.parametrize("kind", ["FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D"])
+def test_weights_of_dynamic_range_models(kind: str) -> None:
+    """Data is float32, and weights are int8 with scales. The products are integers."""
     model = Model()
-    x = model.tensor((4, 6), dtype="float32", scale=())
-    matrix = model.known(weights(5, 6), scale=(0.02,))
-    result = model.tensor((4, 5), dtype="float32", scale=())
-    model.add("FULLY_CONNECTED", [x, matrix], result, format=0, activation=0)
+    is_matrix = kind == "FULLY_CONNECTED"
+    x = model.tensor((4, 6) if is_matrix else (1, 5, 4, 6), dtype="float32", scale=())
+    sizes = {"FULLY_CONNECTED": (5, 6), "CONV_2D": (5, 3, 3, 6), "DEPTHWISE_CONV_2D": (1, 3, 3, 6)}[kind]
+    channels = 6 if kind == "DEPTHWISE_CONV_2D" else 5
+    matrix = model.known(weights(*sizes), scale=[0.02] * channels, axis=3 if channels == 6 else 0)
+    bias = model.known(RNG.normal(size=channels).astype(np.float32), scale=())
+    result = model.tensor((4, 5) if is_matrix else (1, 5, 4, channels), dtype="float32", scale=())
+    options = {"format": 0} if is_matrix else {"padding": 0, "strides": (1, 1), "dilations": (1, 1)}
+    model.add(kind, [x, matrix, bias], result, activation=0, **options)
     graph = model.graph(result)
-    data = RNG.normal(size=(4, 6)).astype(np.float32)
+    data = RNG.normal(size=graph.tensors[graph.inputs[0]].shape).astype(np.float32) + 1
     found = evaluate(graph, {graph.inputs[0]: data})[graph.outputs[0]]
-    values = model.tensors[matrix].values
-    assert values is not None
-    np.testing.assert_allclose(found, data @ (values.astype(np.float32) * np.float32(0.02)).T, rtol=1e-5)
+    model.tensors[matrix] = replace(
+        model.tensors[matrix],
+        dtype="float32",
+        scale=(),
+        values=(model.tensors[matrix].values.astype(np.float32) * np.float32(0.02)),
+    )
+    exact = model.graph(result)
+    wanted = evaluate(exact, {exact.inputs[0]: data})[exact.outputs[0]]
+    assert np.abs(found - wanted).max() < 0.3
+    assert np.abs(found - wanted).max() > 0
+    assert any(tensor.dtype == "int32" and tensor.quantization is None for tensor in graph.tensors.values())
 
 
 def test_unsupported_models_are_refused() -> None:
