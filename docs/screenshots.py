@@ -32,7 +32,7 @@ from accel.studio.worker_supervisor import WorkerSupervisor
 from accel.views import Timeline
 
 DOCS = Path(__file__).parent
-STUDIO = DOCS / "studio"
+STUDIO = DOCS / "how-to" / "studio"
 LAPTOP, NARROW = (1366, 768), (500, 900)
 GEMM = "accel compile gemm -m 256 -n 256 -k 256 --shift 8 --config gemm8x8 -o gemm.accel"
 
@@ -55,6 +55,7 @@ def pinned(page: Any) -> None:
     """Show a run with another latency, compared with the previous one."""
     page.click("#pin")
     settled(page)
+    page.click("#tab-machine")
     page.fill("#f-read_latency", "300")
     settled(page)
     page.evaluate("document.querySelector('#compared').scrollIntoView(); scrollBy(0, -60)")
@@ -63,6 +64,7 @@ def pinned(page: Any) -> None:
 
 def advised(page: Any) -> None:
     """Show advice for a run with a high read latency."""
+    page.click("#tab-machine")
     page.fill("#f-read_latency", "300")
     settled(page)
     page.click("#advise")
@@ -73,8 +75,10 @@ def advised(page: Any) -> None:
 
 def traced(page: Any) -> None:
     """Show a statement and mark its instructions."""
+    page.click("#groups [data-group=Code]")
+    settled(page)
     page.click(".stages > div:nth-child(2) .line.means:has-text('fused_gemm')")
-    page.evaluate("document.querySelector('#loops').scrollIntoView(); scrollBy(0, -70)")
+    page.evaluate("document.querySelector('#loops').scrollIntoView(); scrollBy(0, -110)")
     settled(page)
 
 
@@ -111,15 +115,15 @@ class Page(NamedTuple):
 
 
 PAGES: dict[str, Page] = {
-    "looking/timeline": Page(
+    "how-to/looking/timeline": Page(
         (
             "accel compile gemm -m 64 -n 64 -k 64 --shift 8 --config gemm8x8 -o small.accel",
             "accel run small.accel --timeline out.html",
         ),
         "svg.chart",
     ),
-    "looking/critical": Page((GEMM, "accel run gemm.accel --report out.html"), "#critical"),
-    "looking/diff": Page(
+    "how-to/looking/critical": Page((GEMM, "accel run gemm.accel --report out.html"), "#critical"),
+    "how-to/looking/diff": Page(
         (
             GEMM,
             "accel run gemm.accel --save near.accelrun",
@@ -128,16 +132,16 @@ PAGES: dict[str, Page] = {
         ),
         act=lambda page: page.evaluate("document.querySelector('#explaining').scrollIntoView()"),
     ),
-    "looking/network": Page(
+    "how-to/looking/network": Page(
         (f"accel compile onnx {MODEL} -o digits.accel", "accel run digits.accel --report out.html"),
         act=lambda page: page.evaluate("document.querySelector('#layers').scrollIntoView()"),
     ),
 }
 """Pictures of pages, by name."""
 TUTORIAL = {
-    "tutorial/one": "large",
-    "tutorial/two": "accel.build(tiled(32, 32, 32, 2), m)",
-    "tutorial/whole": "accel.build(tiled(32, 32, N, 2), m)",
+    "learn/tutorial/one": "large",
+    "learn/tutorial/two": "accel.build(tiled(32, 32, 32, 2), m)",
+    "learn/tutorial/whole": "accel.build(tiled(32, 32, N, 2), m)",
 }
 """Pictures of the tutorial's timelines, by name: expressions over the tutorial's variables."""
 CYCLES = 2400
@@ -155,7 +159,7 @@ def made(name: str, names: dict[str, Any]) -> None:
     """
     if name in TUTORIAL:
         result = eval(TUTORIAL[name], names).run()  # noqa: S307  # ours
-        Timeline(result, name=name.partition("/")[2]).save("out.html")
+        Timeline(result, name=name.rpartition("/")[2]).save("out.html")
         return
     for line in PAGES[name].commands:
         run([sys.executable, "-m", "accel", *shlex.split(line)[1:]], check=True, capture_output=True)  # noqa: S603  # ours
@@ -163,7 +167,7 @@ def made(name: str, names: dict[str, Any]) -> None:
 
 def tutorial() -> dict[str, Any]:
     """Return the variables that the tutorial's code defines."""
-    text = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+    text = (DOCS / "learn" / "tutorial.md").read_text(encoding="utf-8")
     names: dict[str, Any] = {}
     with contextlib.redirect_stdout(io.StringIO()):
         for block in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S):
@@ -173,7 +177,7 @@ def tutorial() -> dict[str, Any]:
 
 def keep(picture: bytes, path: Path) -> None:
     """Write a picture with 256 colours."""
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     image = Image.open(io.BytesIO(picture)).convert("RGB")
     image.quantize(256, kmeans=1, dither=Image.Dither.NONE).save(path, optimize=True)
 
@@ -196,7 +200,7 @@ def draw_studio(browser: Any, wanted: Sequence[str]) -> None:
             )
             page = context.new_page()
             page.goto(f"http://{access.hosts[0]}/#{state}")
-            page.wait_for_selector("#rows .row")
+            page.wait_for_selector("#rows .row", state="attached")
             settled(page)
             act(page)
             keep(page.screenshot(), STUDIO / f"{name}.png")
