@@ -142,7 +142,8 @@ def compare_tensor(
             f"{ours.dtype} {ours.shape}"
         )
     reordered = np.zeros(ours.shape, dtype=bool)
-    distance: Any = np.abs(theirs.astype(np.float64) - ours)
+    with np.errstate(invalid="ignore"):  # -inf - -inf
+        distance: Any = np.abs(theirs.astype(np.float64) - ours)
     distance = np.where(theirs == ours, 0, np.where(np.isnan(theirs) & np.isnan(ours), 0, distance))
     if out.dtype == "float32":
         finite = np.abs(theirs[np.isfinite(theirs)])
