@@ -15,9 +15,9 @@ from accel.graph.graph_evaluation import check_inputs, evaluate_node
 from accel.graph.graph_tensor import QUANTIZED, Array, random_integers
 from accel.graph.pooling_operators import AveragePool
 
-FLOAT_TOLERANCE = 1e-4
-"""Largest difference of a float32 value, relative to the largest value of its tensor: sums may have another
-order."""
+FLOAT_TOLERANCES = {"float16": 2e-3, "float32": 1e-4, "float64": 1e-4}
+"""Largest difference of a float value, relative to the largest value of its tensor: sums may have another
+order. For float16 it is two units in the last place."""
 SOFTMAX_TOLERANCE = 1
 """Largest difference of a quantized softmax."""
 MEAN_TOLERANCE = 1
@@ -142,11 +142,12 @@ def compare_tensor(
             f"{ours.dtype} {ours.shape}"
         )
     reordered = np.zeros(ours.shape, dtype=bool)
-    distance: Any = np.abs(theirs.astype(np.float64) - ours)
+    with np.errstate(invalid="ignore"):  # -inf - -inf
+        distance: Any = np.abs(theirs.astype(np.float64) - ours)
     distance = np.where(theirs == ours, 0, np.where(np.isnan(theirs) & np.isnan(ours), 0, distance))
-    if out.dtype == "float32":
+    if out.dtype in FLOAT_TOLERANCES:
         finite = np.abs(theirs[np.isfinite(theirs)])
-        allowed = FLOAT_TOLERANCE * float(finite.max(initial=0))
+        allowed = FLOAT_TOLERANCES[out.dtype] * float(finite.max(initial=0))
     else:
         allowed = max(integer_tolerance(node), tolerance)
     if isinstance(node.operator, Add) and _fused(graph, node) and distance.any():

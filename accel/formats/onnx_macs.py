@@ -6,10 +6,19 @@ from math import prod
 from accel.formats.onnx_file import FileNode
 from accel.graph.graph_tensor import Shape
 
-_RECURRENT = {"LSTM", "GRU", "RNN"}
+_RECURRENT = {"LSTM", "GRU", "RNN", "DynamicQuantizeLSTM"}
 _CONVOLUTIONS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3, "FusedConv": 1}
 """Input index of the weights."""
-_MATRIX_PRODUCTS = {"MatMul", "MatMulInteger", "QLinearMatMul", "FusedMatMul", "MatMulIntegerToFloat", "Gemm"}
+_MATRIX_PRODUCTS = {
+    "DynamicQuantizeMatMul",
+    "FusedMatMul",
+    "Gemm",
+    "MatMul",
+    "MatMulInteger",
+    "MatMulIntegerToFloat",
+    "MatMulNBits",
+    "QLinearMatMul",
+}
 
 
 def node_macs(node: FileNode, operands: Sequence[Shape | None], result: Shape) -> int:

@@ -13,6 +13,7 @@ from typing import Literal
 
 from accel.base.errors import GraphError, ShapeError, nearest
 from accel.base.optional_extras import not_installed
+from accel.formats.attention_masks import mask_nodes
 from accel.formats.calibration_data import split_samples
 from accel.formats.onnx_export import export_onnx
 from accel.formats.onnx_file import MICROSOFT, File, onnx, read_file, read_model
@@ -205,6 +206,8 @@ def _quantize(
         "percentile": quantization.CalibrationMethod.Percentile,
     }
 
+    excluded = mask_nodes(source, samples)
+
     def run(*, per_channel: bool) -> None:
         quantization.quantize_static(
             str(source),
@@ -215,6 +218,7 @@ def _quantize(
             weight_type=quantization.QuantType.QInt8,
             per_channel=per_channel,
             calibrate_method=methods[method],
+            nodes_to_exclude=excluded,
         )
 
     try:

@@ -12,7 +12,7 @@ class Cut:
 
     Attributes:
         operator: for example ``Mul``.
-        nodes: how many of them lie behind one layer of the machine and before another.
+        nodes: how many of them lie after one layer of the machine and before another.
         reason: why the machine does not execute them, for most of them.
     """
 
@@ -27,9 +27,11 @@ class Cut:
 def network_cuts(program: NetworkProgram) -> tuple[Cut, ...]:
     """Return the kinds of host nodes that lie between layers of the machine, the most frequent first.
 
-    Each of them makes the machine wait for the host. For example, ``57 Mul: the machine has no Mul``.
+    Each of them makes the machine wait for the host. For example, ``57 Mul: the machine has no Mul``. A Concat
+    or Slice inside a program does not count, because the layers around it write and read its values in place.
     """
     parts = program.parts
+    in_place = {part.fused.output for chain in program.chains for part in chain.parts if not part.on_machine}
     behind: set[str] = set()
     for part in parts:
         if part.on_machine or not behind.isdisjoint(part.fused.inputs):
@@ -43,6 +45,7 @@ def network_cuts(program: NetworkProgram) -> tuple[Cut, ...]:
         for part in parts
         if not part.on_machine
         and not part.moves_nothing
+        and part.fused.output not in in_place
         and part.fused.output in before
         and not behind.isdisjoint(part.fused.inputs)
     ]

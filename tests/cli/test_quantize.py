@@ -181,3 +181,31 @@ def test_files_that_cannot_be_used(accel: Shell, files: Path) -> None:
     message = "--calibrate 'none.npz' cannot be read: No such file or directory"
     accel.refused("quantize", "m.onnx", "--calibrate", "none.npz", "-o", "r.onnx", message=message)
     assert not (files / "r.onnx").exists()
+
+
+@pytest.mark.parametrize(
+    ("method", "hidden"),
+    [("minmax", -np.inf), ("minmax", np.finfo(np.float32).min), ("minmax", -1e9), ("entropy", -1e9)],
+)
+def test_causal_attention(accel: Shell, method: str, hidden: float) -> None:
+    """Scores and a mask need different scales, so their sum and the softmax stay in float32."""
+    rng = np.random.default_rng(0)
+    constants: dict[str, Any] = {name: rng.normal(size=(8, 8)).astype(np.float32) / 3 for name in "qkvo"}
+    constants["mask"] = np.triu(np.full((6, 6), hidden, np.float32), 1)
+    nodes = [
+        node("MatMul", ["x", "q"], "query"),
+        node("MatMul", ["x", "k"], "key"),
+        node("Transpose", ["key"], "turned", perm=[0, 2, 1]),
+        node("MatMul", ["query", "turned"], "scores"),
+        node("Add", ["scores", "mask"], "masked"),
+        node("Softmax", ["masked"], "shares", axis=-1),
+        node("MatMul", ["x", "v"], "value"),
+        node("MatMul", ["shares", "value"], "mixed"),
+        node("MatMul", ["mixed", "o"], "y"),
+    ]
+    Path("m.onnx").write_bytes(model(nodes, {"x": ("float32", (1, 6, 8))}, ["y"], constants))
+    np.savez("d.npz", x=rng.normal(size=(SAMPLES, 6, 8)).astype(np.float32))
+    arguments = ["quantize", "m.onnx", "--calibrate", "d.npz", "-o", "q.onnx", "--method", method, "--json"]
+    found = accel(*arguments).json
+    assert (found["float_macs"], found["macs"]) == (0, 4 * 6 * 64 + 2 * 36 * 8)
+    assert found["outputs"][0]["snr"] > 20

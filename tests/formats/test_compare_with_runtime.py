@@ -126,3 +126,13 @@ def test_a_comparison_of_no_tensors_finds_no_difference() -> None:
     empty = Comparison(tensors=())
     assert (empty.first, empty.values, empty.reordered) == (None, 0, 0)
     empty.raise_if_bad()
+
+
+def test_float16_sums_may_have_another_order() -> None:
+    rng = np.random.default_rng(0)
+    constants = {name: rng.normal(size=(16, 16, 3, 3)).astype(np.float16) / 8 for name in "vw"}
+    nodes = [node("Conv", ["x", "v"], "c"), node("Conv", ["c", "w"], "y")]
+    graph = import_model(model(nodes, {"x": ("float16", (1, 16, 12, 12))}, ["y"], constants))
+    found = compare(graph, random_inputs(graph))
+    found.raise_if_bad()
+    assert max(one.largest for one in found.tensors) > 0

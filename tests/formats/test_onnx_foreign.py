@@ -247,3 +247,21 @@ def test_without_them_the_option_is_said(open_model: Path) -> None:
 def test_shapes_that_do_not_fit_are_refused(shapes: dict[str, tuple[int, ...]], open_model: Path) -> None:
     with pytest.raises((ShapeError, accel.AccelError)):
         accel.load_onnx(open_model, shapes=shapes)
+
+
+def test_multiplications_of_dynamically_quantized_operators_count() -> None:
+    """ONNX Runtime's quantize_dynamic turns an LSTM into a DynamicQuantizeLSTM with as many MACs."""
+    sizes = {"w": (1, 6, 32), "r": (1, 8, 32)}
+    weights = {name: RNG.integers(-127, 128, size).astype(np.int8) for name, size in sizes.items()}
+    scales = {"s": np.full(1, 0.01, np.float32), "z": np.zeros(1, np.int8)}
+    node = helper.make_node(
+        "DynamicQuantizeLSTM",
+        ["x", "w", "r", "", "", "", "", "", "s", "z", "s", "z"],
+        ["y"],
+        domain="com.microsoft",
+        hidden_size=8,
+    )
+    content = onnx.load_from_string(model([node], {"x": (FLOAT, [5, 2, 6])}, ["y"], weights | scales))
+    content.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    graph = import_model(content.SerializeToString())
+    assert sum(map(graph.macs, graph.nodes)) == 5 * 2 * 32 * (6 + 8)

@@ -13,6 +13,7 @@ from accel.formats.onnx_runtime import run_optimized
 from accel.graph.elementwise_operators import Quantize
 from accel.graph.movement_operators import Transpose
 from accel.network.network import Network
+from accel.network.network_cuts import network_cuts
 from accel.network.network_program import NetworkProgram
 from tests.formats.runtime import model, node
 
@@ -277,3 +278,31 @@ def test_float16_is_the_hosts() -> None:
     assert np.array_equal(program.run(inputs).outputs["y"], wanted["y"])
     assert program.macs == 4 * 16 * 27
     assert program.machine_share == 0
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_concat_in_place_cuts_no_program(is_cut: bool) -> None:
+    """Layers write and read a Concat's values in place, so only a product of two tensors ends a program."""
+    before, constants = qdq("x", "a")
+    middle, more = weights(16, 16, 1, 1)
+    constants |= more
+    nodes = [*before, *middle, node("DequantizeLinear", ["v_q", "w_scale", "w_zero"], "v")]
+    constants["v_q"] = RNG.integers(-127, 128, (16, 32, 1, 1)).astype(np.int8)
+    steps = [
+        node("Conv", ["a", "w"], "left"),
+        node("Conv", ["left_qdq", "w"], "right"),
+        node("Concat", ["right_qdq", "left_qdq"], "joined", axis=1),
+        node("Conv", ["joined_qdq", "v"], "wide"),
+    ]
+    if is_cut:
+        steps += [node("Mul", ["wide_qdq", "a"], "gated"), node("Conv", ["gated_qdq", "w"], "last")]
+    for step in steps:
+        name = step.output[0]
+        pair, more = qdq(name, f"{name}_qdq")
+        nodes += [step, *pair]
+        constants |= more
+    shape = (1, 16, 4, 4)
+    program = is_equal(model(nodes, {"x": ("float32", shape)}, [f"{name}_qdq"], constants), shape)
+    assert "Concat" in [part.fused.main.operator.kind for part in program.parts]
+    assert len(program.chains) == 1 + is_cut
+    assert [cut.operator for cut in network_cuts(program)] == ["Mul"] * is_cut
