@@ -31,7 +31,9 @@ def mask_nodes(path: Path, samples: Sequence[dict[str, Array]]) -> list[str]:
     taken = {one.name for one in model.graph.node}
     for number, one in enumerate(model.graph.node):
         if not one.name:
-            one.name = next(name for at in range(len(taken) + 1) if (name := f"node_{number}_{at}") not in taken)
+            one.name = next(
+                name for at in range(len(taken) + 1) if (name := f"node_{number}_{at}") not in taken
+            )
             taken.add(one.name)
     package.save(model, path)
     declared = {one.name for one in model.graph.output}

@@ -8,7 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from accel.formats.compare_with_runtime import Comparison, TensorDifference, compare_tensor, integer_tolerance
+from accel.formats.compare_with_runtime import (
+    DYNAMIC,
+    Comparison,
+    TensorDifference,
+    compare_tensor,
+    integer_tolerance,
+)
 from accel.formats.onnx_file import onnx
 from accel.formats.onnx_runtime import run_onnx_runtime, run_optimized
 from accel.graph.graph import Graph, Node
@@ -107,11 +113,13 @@ def compare_modes(
 
 
 def _is_comparable(graph: Graph, node: Node, kinds: Mapping[str, str]) -> bool:
-    """Return whether ONNX Runtime, too, has a node's result: an output, or the result of a QuantizeLinear or
-    of an operator on integers."""
+    """Return whether ONNX Runtime, too, has a node's result: an output, or the result of a QuantizeLinear, a
+    DynamicQuantizeLinear or an operator on integers."""
     if node.output in graph.outputs:
         return node.output in kinds
     kind = kinds.get(node.output, "")
+    if kind == DYNAMIC:
+        return True
     return graph.tensors[node.output].dtype in QUANTIZED and (
         kind == _QUANTIZING or kind.startswith("QLinear")
     )

@@ -10,6 +10,7 @@ from accel.base.errors import GraphError, MismatchError
 from accel.formats.onnx_export import export_onnx
 from accel.formats.onnx_runtime import run_onnx_runtime
 from accel.graph.elementwise_operators import Add, Quantize, Softmax
+from accel.graph.foreign_operator import Foreign
 from accel.graph.graph import Graph, Node
 from accel.graph.graph_evaluation import check_inputs, evaluate_node
 from accel.graph.graph_tensor import QUANTIZED, Array, random_integers
@@ -23,6 +24,9 @@ SOFTMAX_TOLERANCE = 1
 MEAN_TOLERANCE = 1
 """Largest difference of a quantized average pool that is computed in float32. ONNX Runtime adds the values of
 a window in an order that depends on its own memory layout."""
+DYNAMIC = "DynamicQuantizeLinear"
+DYNAMIC_TOLERANCE = 1
+"""Largest difference of a result of DynamicQuantizeLinear, whose operand is float32."""
 _RANDOM_SPREAD = 1.0
 """Bound of random float32 inputs that no Quantize reads."""
 
@@ -174,4 +178,6 @@ def integer_tolerance(node: Node) -> int:
         return SOFTMAX_TOLERANCE
     if isinstance(node.operator, AveragePool) and node.operator.in_float32:
         return MEAN_TOLERANCE
+    if isinstance(node.operator, Foreign) and node.operator.title == DYNAMIC:
+        return DYNAMIC_TOLERANCE
     return 0
