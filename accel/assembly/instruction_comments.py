@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from accel.assembly.symbolic_names import stage_label
+from accel.core.alu_operations import BY_CODE
 from accel.core.fault_causes import (
     Fault,
     acc_settings,
@@ -16,7 +17,6 @@ from accel.core.fault_causes import (
 from accel.core.instruction_access import AccessSets, Elements, LoopAccess, Touch, loop_shape
 from accel.core.isa import (
     Alu,
-    AluOp,
     Finish,
     Instruction,
     Load,
@@ -36,8 +36,6 @@ from accel.core.scratchpad_specs import RES
 from accel.image.image import Image
 from accel.proof.shared_dram import SharedDram
 from accel.proof.uop_memory import UopMemory
-
-_SYMBOLS = {AluOp.ADD: "+", AluOp.SHR: ">>", AluOp.MUL: "*"}
 
 
 class Annotator:
@@ -185,10 +183,10 @@ def _assignment(instruction: Products) -> str:
 def alu_step(instruction: Alu, dst: str, src: str) -> str:
     """Return the action of ALU's micro-ops."""
     second = str(instruction.imm) if instruction.use_imm else src
-    symbol = _SYMBOLS.get(AluOp(instruction.alu_op))
-    if symbol is None:
-        return f"{dst} = {AluOp(instruction.alu_op).name.lower()}({dst}, {second})"
-    return f"{dst} = {dst} {symbol} {second}"
+    operation = BY_CODE[instruction.alu_op]
+    if not operation.symbol:
+        return f"{dst} = {operation.name}({dst}, {second})"
+    return f"{dst} = {dst} {operation.symbol} {second}"
 
 
 def _effect(instruction: Loops, access: LoopAccess) -> str:

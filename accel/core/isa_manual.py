@@ -4,13 +4,13 @@ import inspect
 from collections.abc import Iterable
 from typing import Any
 
+from accel.core.alu_operations import OPERATIONS
 from accel.core.config import Config
 from accel.core.fault_causes import Cause
 from accel.core.fault_conditions import conditions_of
 from accel.core.isa import (
     TRANSFERS,
     Alu,
-    AluOp,
     Instruction,
     Loops,
     MicroOp,
@@ -64,14 +64,6 @@ a machine with the elements 0 to 2047 ends the run with `sram-range`, and it has
 The Python API raises these errors as [exceptions](../api/errors.rst). Hardware reports them in the register
 [`cause`](registers.md)."""
 
-_ALU_RESULTS = {
-    AluOp.MIN: "min(x, y)",
-    AluOp.MAX: "max(x, y)",
-    AluOp.ADD: "x + y",
-    AluOp.SHR: "x >> y; x << -y where y is negative",
-    AluOp.MUL: "x * y",
-}
-
 
 def isa_manual(config: Config) -> str:
     """Return the instruction set of a machine as Markdown."""
@@ -91,7 +83,7 @@ def isa_manual(config: Config) -> str:
         sections += [f"### {cls.OPCODE.name} ({cls.OPCODE.value})", *_generation_note(cls.POST)]
         sections += [_description(cls), _field_table(cls, config)]
         if cls is Alu:
-            operations = ((f"{op.value}", op.name, f"`{_ALU_RESULTS[op]}`") for op in AluOp)
+            operations = ((f"{one.code}", one.code.name, f"`{one.text}`") for one in OPERATIONS)
             heads = ("alu_op", "name", "result of x = acc[dst] and y = acc[src] or imm")
             sections.append(table(heads, operations))
         sections.append(_error_table(cls))

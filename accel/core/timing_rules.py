@@ -7,9 +7,10 @@ happens. A token or queue entry that is pushed in cycle t can be used in t + 1.
 from functools import lru_cache
 from typing import NamedTuple
 
+from accel.core.alu_operations import MULTIPLYING
 from accel.core.config import INSTRUCTION_BYTES, PAGE_BYTES, Config
 from accel.core.instruction_access import DramRows
-from accel.core.isa import Alu, AluOp, Instruction, Loops, StoreReq
+from accel.core.isa import Alu, Instruction, Loops, StoreReq
 
 FETCH_STARTUP = 1
 """Cycles from the start of a run to the first request of the fetch unit."""
@@ -48,7 +49,7 @@ def compute_depth(config: Config) -> int:
 
 def uop_slots(instruction: Instruction, config: Config) -> int:
     """Slots of each micro-op. Index check and write follow the last one."""
-    multiplies = isinstance(instruction, Alu) and instruction.alu_op == AluOp.MUL
+    multiplies = isinstance(instruction, Alu) and instruction.alu_op in MULTIPLYING
     return config.mul_slots if multiplies else 1
 
 

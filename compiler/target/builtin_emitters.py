@@ -15,13 +15,13 @@ import numpy as np
 
 from accel.base.errors import TensorizeError
 from accel.compiler.target.emitter_registry import AccessPtr, Emitted, Target, register_emitter
+from accel.core.alu_operations import OPERATIONS
 from accel.core.config import Config
 from accel.core.instruction_access import COLUMNS
 from accel.core.isa import (
     PAD_BITS,
     SIZE_BITS,
     Alu,
-    AluOp,
     Gemm,
     Load,
     LoadPar,
@@ -36,7 +36,7 @@ from accel.core.isa import (
     without_tokens,
 )
 
-_OPS = {"min": AluOp.MIN, "max": AluOp.MAX, "add": AluOp.ADD, "shr": AluOp.SHR, "mul": AluOp.MUL}
+_OPS = {one.name: one.code for one in OPERATIONS}
 
 
 def overwrites(config: Config) -> bool:

@@ -1,6 +1,7 @@
 """The list of all proofs."""
 
 from accel.hw.formal import (
+    prove_alu,
     prove_bursts,
     prove_bus_timeout,
     prove_control_registers,
@@ -21,6 +22,7 @@ PROOFS = (
     *prove_queues.PROOFS,
     *prove_tokens.PROOFS,
     *prove_read_port.PROOFS,
+    *prove_alu.PROOFS,
     *prove_bus_timeout.PROOFS,
     *prove_control_registers.PROOFS,
     *prove_queue_entries.PROOFS,

@@ -6,41 +6,17 @@ only on earlier levels.
 """
 
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from accel.core.alu_operations import BY_CODE
 from accel.core.instruction_access import LoopShape
-from accel.core.isa import Alu, AluOp, UopArray
+from accel.core.isa import Alu, UopArray
 from accel.sim.functional.micro_op_patterns import Box, index_chunks, is_injective, strided
 
 Acc = npt.NDArray[np.int32]
-
-_COMMUTATIVE: dict[AluOp, np.ufunc] = {
-    AluOp.MIN: np.minimum,
-    AluOp.MAX: np.maximum,
-    AluOp.ADD: np.add,
-    AluOp.MUL: np.multiply,
-}
-"""Operations that can be applied repeatedly to one accumulator in any order."""
-
-
-def shift_right(x: Acc, amount: Acc | np.int32) -> Acc:
-    """Shift right arithmetically, or left if the amount is negative.
-
-    Shifting right by 31 or more leaves the sign, shifting left by 32 or more leaves zero.
-    """
-    right = np.minimum(np.maximum(amount, 0), 31)
-    wide = np.asarray(amount, dtype=np.int64)
-    left = np.minimum(np.maximum(-wide, 0), 32)
-    shifted = (x.astype(np.int64) << left).astype(np.int32)
-    return np.where(wide < 0, shifted, x >> right).astype(np.int32)
-
-
-OPERATIONS: dict[int, Any] = {op.value: function for op, function in _COMMUTATIVE.items()}
-OPERATIONS[AluOp.SHR] = shift_right
-"""From int32 operands to an int32 result. ADD and MUL wrap."""
 
 
 class AluBox(NamedTuple):
@@ -81,43 +57,35 @@ def alu_box(acc: Acc, box: Box, *, immediate: bool) -> AluBox | None:
 
 
 def _apply_repeatedly(op: int, target: Acc, imm: int, times: int) -> None:
-    if op == AluOp.ADD:
-        np.add(target, _int32(imm * times), out=target)
-    elif op == AluOp.MUL:
-        np.multiply(target, _int32(pow(imm, times, 1 << 32)), out=target)
-    elif op == AluOp.SHR and imm >= 0:
-        np.right_shift(target, np.int32(min(31, imm * times)), out=target)
-    elif op == AluOp.SHR:
-        target[...] = shift_right(target, np.int32(max(-32, imm * times)))
-    else:
-        _apply(op, target, np.int32(imm))
-
-
-def _int32(value: int) -> np.int32:
-    return np.int32((value + (1 << 31)) % (1 << 32) - (1 << 31))
+    _apply(op, target, np.int32(BY_CODE[op].repeated(imm, times)))
 
 
 def _apply_operands(op: int, target: Acc, operand: Acc) -> None:
-    further = range(target.ndim - 2, operand.ndim - 2)
-    if not further:
-        _apply(op, target, operand)
-    elif op in _COMMUTATIVE:
-        _apply(op, target, OPERATIONS[op].reduce(operand, axis=tuple(further), dtype=np.int32))
-    else:
-        for step in np.ndindex(operand.shape[further.start : further.stop]):
-            _apply(op, target, operand[(slice(None),) * further.start + step])
+    if BY_CODE[op].commutes and operand.ndim > target.ndim:
+        operand = _combined(op, operand, target.ndim)
+    for step in np.ndindex(operand.shape[target.ndim - 2 : operand.ndim - 2]):
+        _apply(op, target, operand[(slice(None),) * (target.ndim - 2) + step])
+
+
+def _combined(op: int, operand: Acc, ndim: int) -> Acc:
+    """Apply an operation to all operands of each accumulator, half of them at a time."""
+    function = BY_CODE[op].function
+    outer, inner = operand.shape[: ndim - 2], operand.shape[operand.ndim - 2 :]
+    values = operand.reshape(*outer, -1, *inner)
+    while (count := values.shape[ndim - 2]) > 1:
+        pairs = [np.take(values, range(first, count - count % 2, 2), axis=ndim - 2) for first in (0, 1)]
+        rest = np.take(values, range(count - count % 2, count), axis=ndim - 2)
+        values = np.concatenate([function(*pairs), rest], axis=ndim - 2)
+    return np.asarray(values.squeeze(ndim - 2))
 
 
 def _apply(op: int, target: Acc, operand: Acc | np.int32) -> None:
-    if op == AluOp.SHR:
-        target[...] = shift_right(target, operand)
-    else:
-        OPERATIONS[op](target, operand, out=target)
+    BY_CODE[op].apply(target, operand)
 
 
 def alu_general(acc: Acc, instruction: Alu, uops: UopArray, shape: LoopShape, count: int) -> None:
     """Execute the first ``count`` micro-ops level by level."""
-    operation = OPERATIONS[instruction.alu_op]
+    operation = BY_CODE[instruction.alu_op].function
     for indices in index_chunks(uops, shape, count):
         dst, src = indices[:, 0], indices[:, 1]
         if instruction.use_imm:

@@ -1,0 +1,264 @@
+"""Expressions over the integers of one lane, from which a lane's numpy function and its hardware follow.
+
+Each node has exactly one meaning on integers, and the range of its values. For example, with x and y in
+int32, ``x + y`` ranges from -2**32 to 2**32 - 2, so it has 33 bits, and ``wrapped(x + y, 32)`` keeps the low
+32 of them. :func:`evaluate` computes a node for arrays, and :mod:`accel.hw.datapath.lane_values` builds it in
+hardware.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.base.errors import AccelError
+
+Array = npt.NDArray[Any]
+WIDEST = 64
+"""Bits of the widest value. numpy has no wider integers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lane:
+    """A node of an expression.
+
+    Attributes:
+        kind: ``input``, ``constant``, or the operation.
+        operands: the nodes that it reads.
+        low, high: its least and its largest value.
+        parameter: the name of an input, the value of a constant, or the width of ``wrapped``.
+
+    Raises:
+        AccelError: its values need more than :data:`WIDEST` bits.
+    """
+
+    kind: str
+    operands: tuple[Lane, ...]
+    low: int
+    high: int
+    parameter: Any = None
+
+    def __post_init__(self) -> None:
+        if not -(1 << WIDEST - 1) <= self.low <= self.high < 1 << WIDEST - 1:
+            raise AccelError(
+                f"{self.kind} has values from {self.low} to {self.high}; a lane has at most {WIDEST} bits, "
+                f"signed"
+            )
+
+    @property
+    def width(self) -> int:
+        """Bits of its values, with a sign bit if some are negative."""
+        if self.low >= 0:
+            return self.high.bit_length()
+        return max((~self.low).bit_length(), self.high.bit_length()) + 1
+
+    def __add__(self, other: Lane | int) -> Lane:
+        right = as_lane(other)
+        return Lane("add", (self, right), self.low + right.low, self.high + right.high)
+
+    def __sub__(self, other: Lane | int) -> Lane:
+        right = as_lane(other)
+        return Lane("subtract", (self, right), self.low - right.high, self.high - right.low)
+
+    def __mul__(self, other: Lane | int) -> Lane:
+        right = as_lane(other)
+        corners = [a * b for a in (self.low, self.high) for b in (right.low, right.high)]
+        return Lane("multiply", (self, right), min(corners), max(corners))
+
+    def __neg__(self) -> Lane:
+        return as_lane(0) - self
+
+    def __lshift__(self, amount: Lane | int) -> Lane:
+        """Multiply by two to the power of the amount, which must not be negative."""
+        right = _amount(amount)
+        corners = [a << b for a in (self.low, self.high) for b in (right.low, right.high)]
+        return Lane("shift_left", (self, right), min(corners), max(corners))
+
+    def __rshift__(self, amount: Lane | int) -> Lane:
+        """Divide by two to the power of the amount, which must not be negative, and round down."""
+        right = _amount(amount)
+        corners = [a >> b for a in (self.low, self.high) for b in (right.low, right.high)]
+        return Lane("shift_right", (self, right), min(corners), max(corners))
+
+    def __lt__(self, other: Lane | int) -> Lane:
+        """1 if this is less than the other, else 0."""
+        return Lane("less", (self, as_lane(other)), 0, 1)
+
+    def __ge__(self, other: Lane | int) -> Lane:
+        """1 if this is not less than the other, else 0."""
+        return as_lane(1) - (self < other)
+
+
+def _amount(value: Lane | int) -> Lane:
+    found = as_lane(value)
+    if not 0 <= found.low <= found.high < WIDEST:
+        raise AccelError(f"a shift is by {found.low} to {found.high} bits; it must be by 0 to {WIDEST - 1}")
+    return found
+
+
+def as_lane(value: Lane | int) -> Lane:
+    """Return a constant's node, or the node itself."""
+    return value if isinstance(value, Lane) else Lane("constant", (), value, value, value)
+
+
+def lane_input(name: str, width: int = 32) -> Lane:
+    """Return a signed operand of the operation."""
+    return Lane("input", (), -(1 << width - 1), (1 << width - 1) - 1, name)
+
+
+def minimum(left: Lane | int, right: Lane | int) -> Lane:
+    a, b = as_lane(left), as_lane(right)
+    return Lane("minimum", (a, b), min(a.low, b.low), min(a.high, b.high))
+
+
+def maximum(left: Lane | int, right: Lane | int) -> Lane:
+    a, b = as_lane(left), as_lane(right)
+    return Lane("maximum", (a, b), max(a.low, b.low), max(a.high, b.high))
+
+
+def select(condition: Lane, then: Lane | int, otherwise: Lane | int) -> Lane:
+    """Return ``then`` where the condition is not 0, else ``otherwise``."""
+    a, b = as_lane(then), as_lane(otherwise)
+    return Lane("select", (condition, a, b), min(a.low, b.low), max(a.high, b.high))
+
+
+def saturated(value: Lane, low: int, high: int) -> Lane:
+    """Return the value within bounds."""
+    return minimum(maximum(value, low), high)
+
+
+def wrapped(value: Lane, width: int = 32) -> Lane:
+    """Return the low bits as a signed number. For example, 2**31 in 32 bits is -2**31."""
+    return Lane("wrapped", (value,), -(1 << width - 1), (1 << width - 1) - 1, width)
+
+
+def with_constant(node: Lane, name: str, value: int) -> Lane:
+    """Return an expression with a number for an input, and computed where all operands are numbers.
+
+    For example, ``select(y < 0, 0, x >> y)`` is ``x >> 3`` for y = 3.
+    """
+    if node.kind == "input":
+        return as_lane(value) if node.parameter == name else node
+    operands = [with_constant(one, name, value) for one in node.operands]
+    if node.kind == "select" and operands[0].kind == "constant":
+        return operands[1] if operands[0].parameter else operands[2]
+    if node.kind == "constant":
+        return node
+    if all(one.kind == "constant" for one in operands):
+        whole = Lane(node.kind, tuple(operands), node.low, node.high, node.parameter)
+        return as_lane(int(evaluate(whole, {})))
+    return _rebuilt(node, operands)
+
+
+def _rebuilt(node: Lane, operands: Sequence[Lane]) -> Lane:
+    """Return the same operation of other operands, with the range of its values."""
+    if node.kind == "wrapped":
+        return wrapped(operands[0], node.parameter)
+    return _MAKERS[node.kind](*operands)
+
+
+def rounded_shift(value: Lane, amount: int) -> Lane:
+    """Divide by two to the power of the amount, and round to the nearest integer, halves up.
+
+    For example, 5 and -5 by 2**1 are 3 and -2.
+    """
+    return (value + (1 << amount >> 1)) >> amount
+
+
+def evaluate(node: Lane, inputs: Mapping[str, Array]) -> Array:
+    """Compute an expression for arrays of equal shape, or for shapes that broadcast.
+
+    Args:
+        inputs: int32 arrays by name.
+
+    Returns:
+        int32 where all values of the node fit, otherwise int64.
+    """
+    return _evaluate(node, inputs, {})
+
+
+def _evaluate(node: Lane, inputs: Mapping[str, Array], known: dict[int, Array]) -> Array:
+    if id(node) not in known:
+        known[id(node)] = _computed(node, inputs, known)
+    return known[id(node)]
+
+
+def _computed(node: Lane, inputs: Mapping[str, Array], known: dict[int, Array]) -> Array:
+    if node.kind == "input":
+        return inputs[node.parameter]
+    if node.kind == "constant":
+        return np.asarray(node.parameter, _dtype(node))
+    if node.kind == "wrapped":
+        return _modulo(node, inputs, known)
+    operands = [_evaluate(one, inputs, known) for one in node.operands]
+    dtype = np.result_type(_dtype(node), *(one.dtype for one in operands))
+    wide = [one.astype(dtype, copy=False) for one in operands]
+    return np.asarray(_FUNCTIONS[node.kind](*wide)).astype(_dtype(node), copy=False)
+
+
+def _modulo(node: Lane, inputs: Mapping[str, Array], known: dict[int, Array]) -> Array:
+    """Compute ``wrapped``. Sums and products modulo 2**32 need no wider integers."""
+    (value,) = node.operands
+    if node.parameter == 32 and value.kind in _RING:
+        operands = [_evaluate(one, inputs, known).astype(np.int32, copy=False) for one in value.operands]
+        with np.errstate(over="ignore"):
+            return np.asarray(_FUNCTIONS[value.kind](*operands))
+    shift = WIDEST - node.parameter
+    wide = _evaluate(value, inputs, known).astype(np.int64)
+    return np.asarray((wide << shift) >> shift).astype(_dtype(node))
+
+
+def _dtype(node: Lane) -> Any:
+    return np.int32 if node.low >= -(1 << 31) and node.high < 1 << 31 else np.int64
+
+
+_RING = {"add", "subtract", "multiply"}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "shift_left": np.left_shift,
+    "shift_right": np.right_shift,
+    "less": np.less,
+    "minimum": np.minimum,
+    "maximum": np.maximum,
+    "select": lambda condition, then, otherwise: np.where(condition != 0, then, otherwise),
+}
+"""The numpy function of each operation on integers that cannot overflow."""
+
+
+_MAKERS: dict[str, Callable[..., Lane]] = {
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "multiply": lambda a, b: a * b,
+    "shift_left": lambda a, b: a << b,
+    "shift_right": lambda a, b: a >> b,
+    "less": lambda a, b: a < b,
+    "minimum": minimum,
+    "maximum": maximum,
+    "select": select,
+}
+
+
+def ufunc_of(node: Lane) -> np.ufunc | None:
+    """Return the numpy function that computes an expression of two int32 inputs in place, if there is one."""
+    is_modulo = node.kind == "wrapped" and node.parameter == 32 and node.operands[0].kind in _RING
+    inner = node.operands[0] if is_modulo else node
+    if not is_modulo and inner.kind not in {"minimum", "maximum"}:
+        return None
+    found = _FUNCTIONS[inner.kind]
+    is_plain = [one.kind for one in inner.operands] == ["input", "input"]
+    return found if is_plain and isinstance(found, np.ufunc) else None
+
+
+def function_of(node: Lane, names: Sequence[str]) -> Callable[..., Array]:
+    """Return the numpy function of an expression of these inputs, in this order."""
+
+    def function(*arrays: Array) -> Array:
+        return evaluate(node, dict(zip(names, arrays, strict=True)))
+
+    return function
