@@ -135,7 +135,7 @@ def test_simple_operations_are_computed_in_place() -> None:
 
 
 def test_values_that_are_too_wide() -> None:
-    with pytest.raises(AccelError, match="multiply has values from -.*; a lane has at most 64 bits, signed"):
+    with pytest.raises(AccelError, match=r"multiply has values from -.*; a lane has at most 64 bits, signed"):
         _ = X * X * X
     with refused(AccelError, "a shift is by -2147483648 to 2147483647 bits; it must be by 0 to 63"):
         _ = X << Y
