@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.alu_operations import LEFT, OPERATIONS, RIGHT
 from accel.core.config import NAMED
-from accel.hw.datapath.alu import control, operate
+from accel.hw.datapath import alu
 from accel.hw.datapath.gemm import ACC_BITS
 from accel.hw.datapath.lane_values import lane_value
 from accel.hw.formal.claims import Claims, Proof
@@ -24,8 +24,8 @@ class OneLane(wiring.Component):
         m = Module()
         config = NAMED["tiny"].override({"mul_slots": 1})
         left, right = self.left.as_signed(), self.right.as_signed()
-        told = control(m, self.op, config, reset=self.op >= len(OPERATIONS))
-        m.d.comb += self.result.eq(operate(m, told, left, right, left * right))
+        told = alu.control(m, self.op, config, reset=self.op >= len(OPERATIONS))
+        m.d.comb += self.result.eq(alu.operate(m, told, left, right, left * right))
         return m
 
 

@@ -17,7 +17,7 @@ from accel.hw.bus.bus_timeout import BusTimeout
 from accel.hw.bus.control_registers import Control
 from accel.hw.bus.read_port import ReadPort
 from accel.hw.core import Core
-from accel.hw.datapath import burst_walker, requantize
+from accel.hw.datapath import alu, burst_walker, requantize
 from accel.hw.datapath.beat_walker import BeatWalker
 from accel.hw.datapath.burst_walker import BurstWalker
 from accel.hw.datapath.loop_sequencer import Sequencer
@@ -69,6 +69,10 @@ class Fault(NamedTuple):
 
 
 FAULTS = [
+    Fault("alu", "MIN", alu, "operate", "told.largest ^ (left < right)", "told.largest ^ (left < 0)"),
+    Fault("alu", "ADD", alu, "operate", "left + right", "left | right"),
+    Fault("alu", "SHR", alu, "_shift", "left[-1] & ~up", "left[-1]"),
+    Fault("alu", "MUL", alu, "operate", '"mul": product', '"mul": product + 1'),
     Fault(
         "queue of 3",
         "room is set while there is space",
