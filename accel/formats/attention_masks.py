@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from accel.base.unique_names import Names
 from accel.formats.onnx_file import onnx
 from accel.formats.onnx_runtime import open_onnx_runtime
 from accel.graph.graph_tensor import Array
@@ -28,13 +29,9 @@ def mask_nodes(path: Path, samples: Sequence[dict[str, Array]]) -> list[str]:
     masks = {name for name, array in arrays.items() if _has_mask(array)}
     if not masks:
         return []
-    taken = {one.name for one in model.graph.node}
-    for number, one in enumerate(model.graph.node):
-        if not one.name:
-            one.name = next(
-                name for at in range(len(taken) + 1) if (name := f"node_{number}_{at}") not in taken
-            )
-            taken.add(one.name)
+    names = Names(one.name for one in model.graph.node)
+    for one in model.graph.node:
+        one.name = one.name or names.fresh(one.op_type)
     package.save(model, path)
     declared = {one.name for one in model.graph.output}
     computed = [name for one in model.graph.node for name in one.output if name]

@@ -27,8 +27,8 @@ class Cut:
 def network_cuts(program: NetworkProgram) -> tuple[Cut, ...]:
     """Return the kinds of host nodes that lie between layers of the machine, the most frequent first.
 
-    Each of them makes the machine wait for the host. For example, ``57 Mul: the machine has no Mul``. A Concat
-    or Slice inside a program does not count, because the layers around it write and read its values in place.
+    Each of them makes the machine wait for the host. For example, ``57 Mul: the machine has no Mul``. A
+    Concat or Slice inside a program does not count: the layers around it write and read its values in place.
     """
     parts = program.parts
     in_place = {part.fused.output for chain in program.chains for part in chain.parts if not part.on_machine}

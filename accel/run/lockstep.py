@@ -59,7 +59,8 @@ class Lockstep:
     """The result of a comparison.
 
     Attributes:
-        cycles, cause: the simulator's cycles, and why its run ended.
+        cycles: the simulator's cycles. The hardware's are equal if the scope has cycles.
+        cause: why the simulator's run ended.
         events: number of compared events, if the scope has cycles.
     """
 
