@@ -111,11 +111,13 @@ def lane_input(name: str, width: int = 32) -> Lane:
 
 
 def minimum(left: Lane | int, right: Lane | int) -> Lane:
+    """Return the smaller of two values."""
     a, b = as_lane(left), as_lane(right)
     return Lane("minimum", (a, b), min(a.low, b.low), min(a.high, b.high))
 
 
 def maximum(left: Lane | int, right: Lane | int) -> Lane:
+    """Return the larger of two values."""
     a, b = as_lane(left), as_lane(right)
     return Lane("maximum", (a, b), max(a.low, b.low), max(a.high, b.high))
 

@@ -12,9 +12,9 @@ from accel.formats.onnx_file import MICROSOFT, FileNode, onnx
 from accel.formats.onnx_importer import Importer
 from accel.formats.onnx_macs import node_macs
 from accel.formats.onnx_schemas import has_schema
-from accel.graph.foreign_operator import Foreign, OpenShapeError, run_foreign
+from accel.graph.foreign_operator import NOT_A_TENSOR, Foreign, OpenShapeError, run_foreign
 from accel.graph.graph import Node
-from accel.graph.graph_tensor import DTYPES, QUANTIZED, Array, Quantization, Shape
+from accel.graph.graph_tensor import DTYPES, QUANTIZED, Array, Quantization, Shape, Tensor
 
 _IR_VERSION = 8
 _DOMAINS = {"", MICROSOFT, "ai.onnx.ml"}
@@ -38,13 +38,12 @@ def import_foreign(importer: Importer, node: FileNode) -> None:
     varying = [name for name in node.reads if importer.array(name) is None]
     operands = [importer.operand(name) for name in varying]
     tensors = [importer.builder.tensors[name] for name in operands]
-    zeros = [np.zeros(one.shape, one.dtype) for one in tensors]
     used, is_counted = importer.used(), False
     for place, output in enumerate(node.outputs):
         if not output or output not in used:
             continue
         model = _model(importer, node, varying, [one.dtype for one in tensors], output)
-        found = run_foreign(model, zeros)
+        found = _run_once(model, tensors)
         if not varying:
             importer.arrays[output] = found
             continue
@@ -69,6 +68,27 @@ def import_foreign(importer: Importer, node: FileNode) -> None:
             dtype=found.dtype.name,
             quantization=Quantization.of(1.0) if found.dtype.name in QUANTIZED else None,
         )
+
+
+def _run_once(model: str, tensors: Sequence[Tensor]) -> Array:
+    """Return the result for zeros.
+
+    Raises:
+        OpenShapeError: it is no tensor, or zeros are refused and ones are not, so that values matter.
+        GraphError: ONNX Runtime refuses the node.
+    """
+    zeros, ones = ([fill(one.shape, one.dtype) for one in tensors] for fill in (np.zeros, np.ones))
+    try:
+        return run_foreign(model, zeros)
+    except OpenShapeError as error:
+        reason = str(error)
+    if reason != NOT_A_TENSOR:
+        try:
+            run_foreign(model, ones)
+        except OpenShapeError as error:
+            if str(error) != NOT_A_TENSOR:
+                raise GraphError(reason) from None
+    raise OpenShapeError(reason)
 
 
 def _shape(importer: Importer, name: str) -> Shape | None:

@@ -20,6 +20,9 @@ _SESSIONS = 256
 """Number of ONNX Runtime sessions that are kept open."""
 
 
+NOT_A_TENSOR = "its output is not a tensor"
+
+
 class OpenShapeError(GraphError):
     """A node's result has a shape that only a run knows."""
 
@@ -84,7 +87,7 @@ def run_foreign(model: str, arrays: Sequence[Array]) -> Array:
     except Exception as error:
         raise OpenShapeError(f"ONNX Runtime refuses: {' '.join(str(error).split())}") from None
     if not isinstance(found, np.ndarray):
-        raise OpenShapeError("its output is not a tensor")
+        raise OpenShapeError(NOT_A_TENSOR)
     if found.nbytes > MAX_TENSOR_BYTES:
         raise GraphError(f"its output takes {found.nbytes} bytes; it may take {MAX_TENSOR_BYTES}")
     return found

@@ -533,9 +533,10 @@ def test_cycles_and_gaps() -> None:
     ("dtype", "sizes", "message"),
     [
         (
-            "int16",
+            "complex64",
             (2,),
-            "tensor 'x' is int16; graphs have float32, int8, uint8, int32, int64, bool, float16, float64",
+            "tensor 'x' is complex64; graphs have float32, int8, uint8, int32, int64, bool, float16, "
+            "float64, int16, uint16, uint32, uint64",
         ),
         ("int8", (0, 3), "tensor 'x' has the shape (0, 3); sizes must be positive"),
         ("int8", (1,) * 9, "tensor 'x' has 9 dimensions; there may be 8"),

@@ -83,9 +83,10 @@ def test_a_single_scale_is_repeated() -> None:
         ((1,) * 9, "int8", None, "tensor 't' has 9 dimensions; there may be 8"),
         (
             (2,),
-            "int16",
+            "complex64",
             None,
-            "tensor 't' is int16; graphs have float32, int8, uint8, int32, int64, bool, float16, float64",
+            "tensor 't' is complex64; graphs have float32, int8, uint8, int32, int64, bool, float16, "
+            "float64, int16, uint16, uint32, uint64",
         ),
         (
             (2**29,),

@@ -384,7 +384,7 @@ def test_an_int32_output() -> None:
     refuse(
         gemms.tensorized(gemms.Gemm(A, B, C, k), M),
         "C copies CL to DRAM as int32; STORE writes the low bytes of acc_buffer as int8: "
-        "give the output dtype='int8', or clip it",
+        "give the output dtype='int8', or clip it. Machines with post=1 also store int32",
     )
 
 
