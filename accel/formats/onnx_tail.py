@@ -27,6 +27,7 @@ _SHAPE_INPUTS = {
     "STFT": (1, 3),
     "Slice": (1, 2, 3, 4),
     "Split": (1,),
+    "SplitToSequence": (1,),
     "Squeeze": (1,),
     "Tile": (1,),
     "TopK": (1,),
