@@ -1,5 +1,6 @@
 """Import rules for convolutions and matrix products."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,16 +17,22 @@ from accel.graph.elementwise_operators import (
     Cast,
     Mul,
 )
-from accel.graph.graph_tensor import Quantization
+from accel.graph.graph_tensor import Quantization, Shape
 from accel.graph.movement_operators import Transpose
-from accel.graph.product_operators import Conv, ConvTranspose, MatMul
+from accel.graph.product_operators import Conv, ConvTranspose, MatMul, Product
 
 
-def _conv_of(importer: Importer, node: FileNode, data: str, weights: str) -> Conv:
+def _sizes_and_kernel(importer: Importer, node: FileNode, data: str, weights: str) -> tuple[Shape, Shape]:
+    """Return the spatial sizes of data and weights. The weights' must be the node's ``kernel_shape``."""
     sizes, kernel = (importer.builder.tensors[one].shape[2:] for one in (data, weights))
     declared = tuple(node.attributes.get("kernel_shape") or kernel)
     if declared != kernel or not kernel:
         raise GraphError(f"its kernel_shape is {declared}; its weights have {kernel}")
+    return sizes, kernel
+
+
+def _conv_of(importer: Importer, node: FileNode, data: str, weights: str) -> Conv:
+    sizes, kernel = _sizes_and_kernel(importer, node, data, weights)
     return Conv(windows=windows_of(node, sizes, kernel), groups=int(node.attributes.get("group", 1)))
 
 
@@ -48,10 +55,7 @@ def _conv(importer: Importer, node: FileNode) -> None:
 @rule("ConvTranspose")
 def _conv_transpose(importer: Importer, node: FileNode) -> None:
     operands = [importer.operand(one) for one in node.inputs if one]
-    sizes, kernel = (importer.builder.tensors[one].shape[2:] for one in operands[:2])
-    declared = tuple(node.attributes.get("kernel_shape") or kernel)
-    if declared != kernel or not kernel:
-        raise GraphError(f"its kernel_shape is {declared}; its weights have {kernel}")
+    sizes, kernel = _sizes_and_kernel(importer, node, *operands[:2])
     windows, added = transposed_windows_of(node, sizes, kernel)
     if windows is None:
         import_foreign(importer, node)
@@ -73,29 +77,34 @@ def _shifted(importer: Importer, node: FileNode, place: int, zero: int, axis: in
 
 @rule("ConvInteger")
 def _conv_integer(importer: Importer, node: FileNode) -> None:
-    if not _zero_is_constant(importer, node, 3):
-        import_foreign(importer, node)
-        return
-    data, weights = _data(importer, node), _shifted(importer, node, 1, 3, 0)
-    conv = _conv_of(importer, node, data, weights)
-    if _zero_is_constant(importer, node, 2):
-        importer.emit(node, conv, [data, weights], dtype="int32")
-    else:
-        import_varying_zero(importer, node, conv, data, weights)
+    _integer_product(importer, node, 0, lambda data, weights: _conv_of(importer, node, data, weights))
 
 
 @rule("MatMulInteger")
 def _matmul_integer(importer: Importer, node: FileNode) -> None:
+    columns = len(importer.tensor(node.inputs[1]).shape) - 1
+    _integer_product(importer, node, columns, lambda *_: MatMul())
+
+
+def _integer_product(
+    importer: Importer, node: FileNode, axis: int, operator_of: Callable[[str, str], Product]
+) -> None:
+    """Import a product whose result is its int32 sums.
+
+    Args:
+        axis: axis of the weights along which their zero points go.
+        operator_of: returns the operator for the names of data and weights.
+    """
     is_varying = not _zero_is_constant(importer, node, 2)
     if not _zero_is_constant(importer, node, 3) or (is_varying and importer.array(node.inputs[1]) is None):
         import_foreign(importer, node)
         return
-    columns = len(importer.tensor(node.inputs[1]).shape) - 1
-    data, weights = _data(importer, node), _shifted(importer, node, 1, 3, columns)
+    data, weights = _data(importer, node), _shifted(importer, node, 1, 3, axis)
+    operator = operator_of(data, weights)
     if is_varying:
-        import_varying_zero(importer, node, MatMul(), data, weights)
+        import_varying_zero(importer, node, operator, data, weights)
     else:
-        importer.emit(node, MatMul(), [data, weights], dtype="int32")
+        importer.emit(node, operator, [data, weights], dtype="int32")
 
 
 def _zero_is_constant(importer: Importer, node: FileNode, place: int) -> bool:

@@ -263,6 +263,24 @@ def test_integers_without_a_scale() -> None:
     assert graph.tensors["c"].dtype == "int32"
 
 
+@pytest.mark.parametrize(
+    ("kind", "data", "weights"),
+    [("ConvInteger", (1, 3, 5, 4), (2, 3, 2, 2)), ("MatMulInteger", (5, 4), (4, 3))],
+)
+def test_weights_and_zero_point_that_both_vary(
+    kind: str, data: tuple[int, ...], weights: tuple[int, ...]
+) -> None:
+    """ONNX Runtime computes the product: the sums of weights that correct it are not known at import."""
+    nodes = [
+        node("DynamicQuantizeLinear", ["x"], "q", "s", "z"),
+        node("DynamicQuantizeLinear", ["w"], "wq", "ws", "wz"),
+        node(kind, ["q", "wq", "z"], "y"),
+    ]
+    content = model(nodes, {"x": ("float32", data), "w": ("float32", weights)}, ["y"], {})
+    feeds = {name: RNG.normal(size=size).astype(np.float32) for name, size in (("x", data), ("w", weights))}
+    assert_as_onnx_runtime(content, feeds)
+
+
 def test_a_gemm_that_ends_in_floats() -> None:
     constants = {
         "s": np.float32(0.1),
