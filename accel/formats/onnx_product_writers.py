@@ -87,7 +87,7 @@ def _conv_transpose(exporter: Exporter, node: Node) -> None:
     pads += [n + more - cut for n, more, cut in zip(whole, operator.added, windows.end, strict=True)]
     if min(pads) < 0:
         sizes = exporter.tensor(node.inputs[0]).shape[2:]
-        spread = [(n - 1) * s + 1 for n, s in zip(sizes, windows.strides, strict=True)]
+        spread = _spread_sizes(sizes, windows.strides)
         starts, cut = ([max(0, -n) for n in half] for half in (pads[:rank], pads[rank:]))
         ends = [n - less for n, less in zip(spread, cut, strict=True)]
         bounds = [exporter.constant(one, "int64") for one in (starts, ends, range(2, rank + 2))]
@@ -115,10 +115,15 @@ def _spread(exporter: Exporter, name: str, zero: str, shape: Sequence[int], stri
     parts = exporter.write("Reshape", [name, exporter.constant(split, "int64")])
     padded = exporter.write("Pad", [parts, exporter.constant(pads, "int64"), zero])
     whole = exporter.write("Reshape", [padded, exporter.constant(joined, "int64")])
-    ends = [(n - 1) * s + 1 for n, s in zip(shape[2:], strides, strict=True)]
     rank = len(strides)
+    ends = _spread_sizes(shape[2:], strides)
     bounds = [exporter.constant(one, "int64") for one in ([0] * rank, ends, range(2, rank + 2))]
     return exporter.write("Slice", [whole, *bounds])
+
+
+def _spread_sizes(sizes: Sequence[int], strides: Sequence[int]) -> list[int]:
+    """Return the sizes with ``stride - 1`` values between any two along each axis."""
+    return [(n - 1) * s + 1 for n, s in zip(sizes, strides, strict=True)]
 
 
 def _add_bias(exporter: Exporter, node: Node, sums: str, rank: int) -> None:

@@ -80,8 +80,8 @@ def _window_totals(conv: Conv, weights: Array, sizes: tuple[int, ...]) -> tuple[
     """
     totals = weights.sum(axis=1)
     positions = []
-    for axis, size in enumerate(sizes):
-        inside, places = np.unique(conv.windows.taps_inside(axis, size), axis=0, return_inverse=True)
+    for axis, taps in enumerate(conv.windows.taps_inside(sizes)):
+        inside, places = np.unique(taps, axis=0, return_inverse=True)
         totals = np.moveaxis(np.tensordot(totals, inside.astype(np.int64), (axis + 1, 1)), -1, axis + 1)
         positions.append(places.reshape(-1))
     return totals[None], positions

@@ -1,5 +1,7 @@
 """Windows of convolutions and pools: attributes of a node, with auto_pad and ceil_mode resolved."""
 
+from dataclasses import replace
+
 from accel.base.errors import GraphError
 from accel.formats.onnx_file import FileNode
 from accel.graph.graph_tensor import Shape
@@ -21,27 +23,29 @@ def windows_of(node: FileNode, sizes: Shape, kernel: Shape, *, ceiling: bool = F
         raise GraphError(
             f"its kernel is {kernel} and its pads are {pads}; the tensor has {len(sizes)} spatial axes"
         )
-    begin, end = pads[:rank], pads[rank:]
-    found = Windows(kernel=kernel, strides=strides, dilations=dilations, begin=tuple(begin), end=tuple(end))
+    begin, end = tuple(pads[:rank]), tuple(pads[rank:])
+    found = Windows(kernel=kernel, strides=strides, dilations=dilations, begin=begin, end=end)
     auto = node.attributes.get("auto_pad", "NOTSET") or "NOTSET"
     if auto == "VALID":
-        begin, end = [0] * rank, [0] * rank
+        found = found.with_padding([0] * rank)
     elif auto in {"SAME_UPPER", "SAME_LOWER"}:
-        needs = [
-            max(0, (-(-n // s) - 1) * s + extent - n)
-            for n, s, extent in zip(sizes, strides, found.extents, strict=True)
-        ]
-        less, more = [need // 2 for need in needs], [need - need // 2 for need in needs]
-        begin, end = (less, more) if auto == "SAME_UPPER" else (more, less)
+        found = found.with_padding(found.same_padding(sizes), more_at_end=auto == "SAME_UPPER")
     elif auto != "NOTSET":
         raise GraphError(f"its auto_pad is {auto!r}; it must be NOTSET, VALID, SAME_UPPER or SAME_LOWER")
-    if ceiling:
-        for axis, (n, s, extent) in enumerate(zip(sizes, strides, found.extents, strict=True)):
-            count = -(-(n + begin[axis] + end[axis] - extent) // s) + 1
-            if (count - 1) * s >= n + begin[axis]:  # windows must not begin after the last value
-                count -= 1
-            end[axis] = max(end[axis], (count - 1) * s + extent - n - begin[axis])
-    return Windows(kernel=kernel, strides=strides, dilations=dilations, begin=tuple(begin), end=tuple(end))
+    return _rounded_up(found, sizes) if ceiling else found
+
+
+def _rounded_up(windows: Windows, sizes: Shape) -> Windows:
+    """Return the windows with enough padding at the end for a last window that reaches beyond it."""
+    ends = []
+    for n, s, extent, begin, end in zip(
+        sizes, windows.strides, windows.extents, windows.begin, windows.end, strict=True
+    ):
+        count = -(-(n + begin + end - extent) // s) + 1
+        if (count - 1) * s >= n + begin:  # windows must not begin after the last value
+            count -= 1
+        ends.append(max(end, (count - 1) * s + extent - n - begin))
+    return replace(windows, end=tuple(ends))
 
 
 def transposed_windows_of(node: FileNode, sizes: Shape, kernel: Shape) -> tuple[Windows | None, Shape]:
@@ -57,24 +61,21 @@ def transposed_windows_of(node: FileNode, sizes: Shape, kernel: Shape) -> tuple[
     pads = list(attributes.get("pads") or [0] * 2 * rank)
     if any(len(one) != rank for one in (sizes, strides, dilations, added)) or len(pads) != 2 * rank:
         raise GraphError(f"its kernel is {kernel} and its pads are {pads}; the data has {len(sizes)} axes")
-    wanted = list(attributes.get("output_shape") or [])[-rank:]
+    declared = list(attributes.get("output_shape") or [])
+    if len(declared) not in {0, rank, rank + 2}:  # some exporters also give the batch and the channels
+        raise GraphError(f"its output_shape is {declared}; it must have one size for each of {rank} axes")
+    wanted = declared[-rank:]
     auto = attributes.get("auto_pad", "NOTSET") or "NOTSET"
-    begin, end = pads[:rank], pads[rank:]
+    plain = Windows(kernel=kernel, strides=strides, dilations=dilations, begin=(0,) * rank, end=(0,) * rank)
     if auto == "VALID":
-        begin, end = [0] * rank, [0] * rank
+        pads = [0] * 2 * rank
     elif auto != "NOTSET" and not wanted:
         wanted = [n * stride for n, stride in zip(sizes, strides, strict=True)]
     if wanted:
-        whole = [
-            (n - 1) * s + (k - 1) * d + 1 + more
-            for n, s, k, d, more in zip(sizes, strides, kernel, dilations, added, strict=True)
-        ]
-        cut = [n - size for n, size in zip(whole, wanted, strict=True)]
-        less, more = [n // 2 for n in cut], [n - n // 2 for n in cut]
-        begin, end = (less, more) if auto == "SAME_UPPER" else (more, less)
-    if min(*begin, *end) < 0:
+        whole = plain.transposed_sizes(sizes)
+        cut = [n + more - size for n, more, size in zip(whole, added, wanted, strict=True)]
+        is_valid = min(cut) >= 0
+        return plain.with_padding(cut, more_at_end=auto == "SAME_UPPER") if is_valid else None, added
+    if min(pads) < 0:
         return None, added
-    return (
-        Windows(kernel=kernel, strides=strides, dilations=dilations, begin=tuple(begin), end=tuple(end)),
-        added,
-    )
+    return replace(plain, begin=tuple(pads[:rank]), end=tuple(pads[rank:])), added

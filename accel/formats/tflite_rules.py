@@ -42,19 +42,7 @@ def _windows(operator: FileOperator, sizes: Shape, kernel: Shape) -> Windows:
     if padding not in {_SAME, _VALID}:
         raise GraphError(f"its padding is {padding}; it must be {_SAME} or {_VALID}")
     plain = Windows(kernel=kernel, strides=strides, dilations=dilations, begin=(0, 0), end=(0, 0))
-    if padding == _VALID:
-        return plain
-    needs = [
-        max(0, (-(-n // s) - 1) * s + extent - n)
-        for n, s, extent in zip(sizes, strides, plain.extents, strict=True)
-    ]
-    return Windows(
-        kernel=kernel,
-        strides=strides,
-        dilations=dilations,
-        begin=tuple(need // 2 for need in needs),
-        end=tuple(need - need // 2 for need in needs),
-    )
+    return plain if padding == _VALID else plain.with_padding(plain.same_padding(sizes))
 
 
 @rule(2, "CONV_2D", "DEPTHWISE_CONV_2D")
@@ -113,18 +101,9 @@ def _transpose_conv(importer: TfliteImporter, operator: FileOperator) -> None:
     name = importer.builder.fresh(f"{tensor.name}/weights")
     importer.builder.constant(name, np.ascontiguousarray(turned), importer.quantization(tensor, 1))
     strides = operator.options["strides"]
-    over = [
-        (n - 1) * s + k - out
-        for n, s, k, out in zip(sizes[2:], strides, turned.shape[2:], result[1:3], strict=True)
-    ]
-    cut, added = [max(0, n) for n in over], tuple(max(0, -n) for n in over)
-    windows = Windows(
-        kernel=turned.shape[2:],
-        strides=strides,
-        dilations=(1, 1),
-        begin=tuple(n // 2 for n in cut),
-        end=tuple(n - n // 2 for n in cut),
-    )
+    plain = Windows(kernel=turned.shape[2:], strides=strides, dilations=(1, 1), begin=(0, 0), end=(0, 0))
+    over = [n - out for n, out in zip(plain.transposed_sizes(sizes[2:]), result[1:3], strict=True)]
+    windows, added = plain.with_padding([max(0, n) for n in over]), tuple(max(0, -n) for n in over)
     bias = [importer.plain(place) for place in operator.inputs[3:4] if place >= 0]
     what = ConvTranspose(windows=windows, added=added)
     _emit_product(importer, operator, what, [data, name, *bias], first=True)

@@ -232,13 +232,8 @@ class ConvTranspose(Product):
 
     def _whole(self, sizes: Shape) -> Shape:
         """Return the sizes of the result before its ends are cut off."""
-        windows = self.windows
-        return tuple(
-            (n - 1) * stride + extent + more
-            for n, stride, extent, more in zip(
-                sizes, windows.strides, windows.extents, self.added, strict=True
-            )
-        )
+        covered = self.windows.transposed_sizes(sizes)
+        return tuple(n + more for n, more in zip(covered, self.added, strict=True))
 
     def channel_axis(self, weights: Tensor) -> int:
         return 1

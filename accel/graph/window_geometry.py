@@ -1,7 +1,7 @@
 """Windows that slide over the last axes of a tensor."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from typing import Any
@@ -68,20 +68,43 @@ class Windows:
             for n, extent, stride in zip(padded, self.extents, self.strides, strict=True)
         )
 
-    def taps_inside(self, axis: int, size: int) -> Array:
-        """Return which taps of which window along an axis lie in the unpadded tensor: bool (windows, taps).
+    def transposed_sizes(self, sizes: Shape) -> Shape:
+        """Return the sizes that one window for each value covers, before ``begin`` and ``end`` are cropped.
+
+        For example, 4 values with kernel 3 and stride 2 make 9.
+        """
+        return tuple(
+            (n - 1) * stride + extent
+            for n, stride, extent in zip(sizes, self.strides, self.extents, strict=True)
+        )
+
+    def same_padding(self, sizes: Shape) -> Shape:
+        """Return the padding along each axis with which there are ``ceil(size / stride)`` windows."""
+        counts = tuple(-(-n // stride) for n, stride in zip(sizes, self.strides, strict=True))
+        needed = self.transposed_sizes(counts)
+        return tuple(max(0, need - n) for need, n in zip(needed, sizes, strict=True))
+
+    def with_padding(self, totals: Sequence[int], *, more_at_end: bool = True) -> "Windows":
+        """Return the windows with paddings that are split evenly between begin and end.
+
+        Args:
+            totals: padding along each axis. Of an odd number, one end gets one more than the other.
+        """
+        less, more = tuple(n // 2 for n in totals), tuple(n - n // 2 for n in totals)
+        begin, end = (less, more) if more_at_end else (more, less)
+        return replace(self, begin=begin, end=end)
+
+    def taps_inside(self, sizes: Shape) -> list[Array]:
+        """Return which taps of which windows lie in the unpadded tensor: bool (windows, taps) for each axis.
 
         For example, kernel 3 with padding 1 on 4 values: the first tap of the first window is outside.
         """
-        count = self.outputs_along(axis, size)
-        starts = np.arange(count) * self.strides[axis] - self.begin[axis]
-        places = starts[:, None] + np.arange(self.kernel[axis]) * self.dilations[axis]
-        return np.asarray((places >= 0) & (places < size))
-
-    def outputs_along(self, axis: int, size: int) -> int:
-        """Return the number of windows along one axis."""
-        extent = self.extents[axis]
-        return (size + self.begin[axis] + self.end[axis] - extent) // self.strides[axis] + 1
+        found = []
+        for axis, (size, count) in enumerate(zip(sizes, self.outputs(sizes), strict=True)):
+            starts = np.arange(count) * self.strides[axis] - self.begin[axis]
+            places = starts[:, None] + np.arange(self.kernel[axis]) * self.dilations[axis]
+            found.append(np.asarray((places >= 0) & (places < size)))
+        return found
 
     def padded(self, values: Array, fill: float | int) -> Array:
         around = [(0, 0)] * (values.ndim - self.rank) + list(zip(self.begin, self.end, strict=True))

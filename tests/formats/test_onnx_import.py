@@ -305,6 +305,13 @@ def test_padding_by_name(auto_pad: str, strides: list[int]) -> None:
     assert_as_onnx_runtime(model(nodes, IMAGE, ["y", "m"], CONSTANTS), {"x": image()})
 
 
+def test_an_output_shape_of_too_few_axes_is_refused() -> None:
+    nodes = [node("ConvTranspose", ["x", "w"], "y", strides=[2, 2], output_shape=[11])]
+    content = model(nodes, {"x": ("float32", (1, 2, 5, 5))}, ["y"], {"w": np.ones((2, 3, 3, 3), np.float32)})
+    with pytest.raises(GraphError, match=r"its output_shape is \[11\]; it must have one size for each of 2"):
+        import_model(content)
+
+
 @pytest.mark.parametrize("size", [7, 8, 9])
 @pytest.mark.parametrize("stride", [2, 3, 4])
 def test_pools_that_round_up(size: int, stride: int) -> None:
