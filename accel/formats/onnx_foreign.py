@@ -167,27 +167,25 @@ def encoded(
     return base64.b64encode(model.SerializeToString()).decode()
 
 
-def emit_foreign(
-    importer: Importer,
-    node: FileNode,
-    title: str,
-    nodes: list[Any],
-    constants: list[Any],
-    operands: list[str],
-    output: str,
-) -> None:
-    """Add ONNX nodes of opset ``OPSET`` as one node of the graph.
+def foreign_operator(
+    title: str, nodes: list[Any], constants: Mapping[str, Array], operands: Sequence[Tensor]
+) -> Foreign:
+    """Return ONNX nodes of opset ``OPSET`` as one operator. ONNX Runtime runs them once on zeros.
 
     Args:
-        nodes, constants: from the operands, named ``x0``, ``x1`` and so on, to ``y``.
-        operands: tensors of the graph.
+        nodes: from the operands, named ``x0``, ``x1`` and so on, to ``y``.
+        constants: further inputs of the nodes. Those that no node reads are left out.
     """
-    tensors = [importer.builder.tensors[name] for name in operands]
-    inputs = {f"x{n}": (one.dtype, one.shape) for n, one in enumerate(tensors)}
-    model = encoded(nodes, constants, inputs, ["y"], {"": OPSET})
-    found = run_foreign(model, [np.zeros(one.shape, one.dtype) for one in tensors])
-    operator = Foreign(title=title, model=model, sizes=found.shape, dtype=found.dtype.name)
-    importer.emit(node, operator, operands, output, dtype=found.dtype.name)
+    used = {name for node in nodes for name in node.input}
+    model = encoded(
+        nodes,
+        [to_initializer(values, name) for name, values in constants.items() if name in used],
+        {f"x{n}": (one.dtype, one.shape) for n, one in enumerate(operands)},
+        ["y"],
+        {"": OPSET},
+    )
+    found = run_foreign(model, [np.zeros(one.shape, one.dtype) for one in operands])
+    return Foreign(title=title, model=model, sizes=found.shape, dtype=found.dtype.name)
 
 
 @writer(Foreign)

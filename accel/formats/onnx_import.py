@@ -8,21 +8,18 @@ from pathlib import Path
 
 from accel.base.arguments import check_integer
 from accel.base.errors import GraphError, ShapeError, nearest
+from accel.formats.integer_operators import with_integer_operators
 from accel.formats.onnx_file import File, FileInput, FileNode, read_file, read_model
 from accel.formats.onnx_foreign import import_foreign, obstacle
 from accel.formats.onnx_importer import Importer
 from accel.formats.onnx_operator_rules import RULES
-from accel.formats.onnx_tables import runtime_table, with_runtime_tables
+from accel.formats.onnx_tables import with_runtime_tables
 from accel.formats.onnx_tail import has_open_shape, tail_of
-from accel.graph.constant_folding import fold_constants
 from accel.graph.equal_quantizes import merge_equal_quantizes
 from accel.graph.foreign_operator import OpenShapeError
 from accel.graph.graph import Graph
 from accel.graph.graph_tail import Tail
 from accel.graph.graph_tensor import Tensor
-from accel.graph.integer_sums import sum_integers
-from accel.graph.qdq_regions import match_regions
-from accel.graph.transpose_cancellation import cancel_transposes
 
 MAX_BATCH = 1 << 16
 """Largest batch size."""
@@ -63,8 +60,7 @@ def import_file(file: File, *, batch: int | None = None, shapes: Shapes | None =
     """Import a model that :func:`~accel.formats.onnx_file.read_file` has read."""
     graph, tail = _as_written(file, batch, shapes or {})
     opaque = {output for node in file.nodes if _is_opaque(node) for output in node.outputs}
-    matched = match_regions(merge_equal_quantizes(graph), opaque, runtime_table)
-    graph = with_runtime_tables(cancel_transposes(fold_constants(sum_integers(matched))))
+    graph = with_runtime_tables(with_integer_operators(merge_equal_quantizes(graph), opaque))
     return graph if tail is None else replace(graph, tail=tail)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from accel.formats.onnx_file import FileNode, onnx
-from accel.formats.onnx_foreign import emit_foreign, to_initializer
+from accel.formats.onnx_foreign import foreign_operator
 from accel.formats.onnx_importer import Importer
 from accel.graph.graph_builder import Builder
 from accel.graph.graph_tensor import Array
@@ -31,8 +31,9 @@ def import_varying_zero(
     sums = importer.emit(node, operator, [data, weights], importer.between(node, "sums"), dtype="int32")
     nodes, constants = zero_point_correction(importer.builder, operator, data, weights, sums, "y")
     zero = importer.operand(node.inputs[2])
-    tables = [to_initializer(values, name) for name, values in constants.items()]
-    emit_foreign(importer, node, "ZeroPoint", nodes, tables, [sums, zero], node.outputs[0])
+    operands = [importer.builder.tensors[name] for name in (sums, zero)]
+    correction = foreign_operator("ZeroPoint", nodes, constants, operands)
+    importer.emit(node, correction, [sums, zero], node.outputs[0], dtype=correction.dtype)
 
 
 def zero_point_correction(

@@ -11,15 +11,13 @@ import numpy as np
 
 from accel.base.errors import GraphError
 from accel.formats.onnx_constant_folding import axis_of, integers
-from accel.formats.onnx_exporter import OPSET
 from accel.formats.onnx_file import onnx
-from accel.formats.onnx_foreign import encoded, to_initializer
+from accel.formats.onnx_foreign import foreign_operator
 from accel.formats.onnx_varying_zero import zero_point_correction
 from accel.formats.tflite_file import FileOperator
 from accel.formats.tflite_importer import TfliteImporter
 from accel.formats.tflite_registry import rule
 from accel.graph.elementwise_operators import Dequantize, Quantize
-from accel.graph.foreign_operator import Foreign, run_foreign
 from accel.graph.graph_tensor import QUANTIZED, Array, Quantization
 from accel.graph.movement_operators import Identity
 from accel.graph.product_operators import MatMul, Product
@@ -174,20 +172,10 @@ def _emit_nodes(
     name: str,
 ) -> str:
     """Add ONNX nodes from ``x0``, ``x1`` and so on to ``y`` as one node of the graph."""
-    tensors = [importer.builder.tensors[one] for one in names]
-    used = {one for node in nodes for one in node.input}
-    model = encoded(
-        nodes,
-        [to_initializer(values, key) for key, values in constants.items() if key in used],
-        {f"x{n}": (one.dtype, one.shape) for n, one in enumerate(tensors)},
-        ["y"],
-        {"": OPSET},
-    )
-    found = run_foreign(model, [np.zeros(one.shape, one.dtype) for one in tensors])
-    operator = Foreign(title=title, model=model, sizes=found.shape, dtype=found.dtype.name)
-    quantization = Quantization.of(1.0) if found.dtype.name in QUANTIZED else None
+    operator = foreign_operator(title, nodes, constants, [importer.builder.tensors[one] for one in names])
+    quantization = Quantization.of(1.0) if operator.dtype in QUANTIZED else None
     return importer.builder.emit(
-        operator, names, importer.builder.fresh(name), dtype=found.dtype.name, quantization=quantization
+        operator, names, importer.builder.fresh(name), dtype=operator.dtype, quantization=quantization
     )
 
 

@@ -8,15 +8,11 @@ from accel.formats import (  # noqa: F401  # they register their rules
     tflite_movement_rules,
     tflite_rules,
 )
-from accel.formats.onnx_tables import runtime_table
+from accel.formats.integer_operators import with_integer_operators
 from accel.formats.tflite_file import FileOperator, TfliteFile, read_tflite, read_tflite_model
 from accel.formats.tflite_importer import TfliteImporter
 from accel.formats.tflite_registry import RULES
-from accel.graph.constant_folding import fold_constants
 from accel.graph.graph import Graph
-from accel.graph.integer_sums import sum_integers
-from accel.graph.qdq_regions import match_regions
-from accel.graph.transpose_cancellation import cancel_transposes
 
 _SHAPES = {"SHAPE", "PACK", "STRIDED_SLICE", "GATHER", "FILL", "RANGE", "CAST"}
 """Operators that compute shapes. They are ignored, because a file also has the results."""
@@ -53,7 +49,7 @@ def import_tflite_file(file: TfliteFile, *, batch: int | None = None) -> Graph:
     importer = TfliteImporter(file, batch)
     for one in used:
         importer.take(one, RULES)
-    return cancel_transposes(fold_constants(sum_integers(match_regions(importer.graph(), (), runtime_table))))
+    return with_integer_operators(importer.graph())
 
 
 def _made(file: TfliteFile, operator: FileOperator) -> str:
