@@ -85,18 +85,17 @@ def _as_written(file: File, batch: int | None, shapes: Shapes) -> tuple[Graph, T
     for one, sizes in zip(file.inputs, _sizes(file.inputs, batch, shapes), strict=True):
         importer.builder.input(Tensor(name=one.name, shape=sizes, dtype=one.dtype))
     tail: list[FileNode] = []
-    behind: set[str] = set()
-    """Results of the tail."""
+    tail_results: set[str] = set()
     for node in _in_order(file):
-        if behind.isdisjoint(node.reads) and not has_open_shape(importer, node):
+        if tail_results.isdisjoint(node.reads) and not has_open_shape(importer, node):
             try:
                 importer.take(node, RULES, import_foreign)
                 continue
             except OpenShapeError:
                 pass
         tail.append(node)
-        behind.update(filter(None, node.outputs))
-    if behind.isdisjoint(file.outputs):
+        tail_results.update(filter(None, node.outputs))
+    if tail_results.isdisjoint(file.outputs):
         return importer.graph(), None
     found, needed = tail_of(importer, _needed(tail, file.outputs))
     return importer.graph(needed), found
@@ -113,20 +112,17 @@ def _needed(nodes: Sequence[FileNode], outputs: Iterable[str]) -> list[FileNode]
 
 
 def _sizes(inputs: Sequence[FileInput], batch: int | None, shapes: Shapes) -> list[tuple[int, ...]]:
-    """Return the inputs' shapes with open axes filled in."""
-    with_shapes(inputs, shapes)
+    """Return the inputs' shapes with open axes filled in. A given shape takes precedence over the batch."""
     wanted = None if batch is None else check_integer("the batch", batch, most=MAX_BATCH)
     symbols = {one.sizes[0] for one in inputs if one.sizes and isinstance(one.sizes[0], str)}
     found = []
     open_inputs = []
-    for one in inputs:
-        if one.name in shapes:
-            found.append(_given(one, shapes[one.name]))
-            continue
+    for declared, one in zip(inputs, with_shapes(inputs, shapes), strict=True):
         sizes: list[int] = []
         for axis, size in enumerate(one.sizes):
             if isinstance(size, int):
-                if axis == 0 and wanted not in {None, size}:
+                is_declared = declared.sizes[axis] == size and one.name not in shapes
+                if axis == 0 and is_declared and wanted not in {None, size}:
                     raise GraphError(
                         f"the batch is {wanted}; the model fixes that of input {one.name!r} to {size}"
                     )
@@ -147,6 +143,8 @@ def _sizes(inputs: Sequence[FileInput], batch: int | None, shapes: Shapes) -> li
 def with_shapes(inputs: Sequence[FileInput], shapes: Shapes) -> list[FileInput]:
     """Return the inputs with the sizes that are given, and others still open.
 
+    An axis name has one size: if ``x`` is ``(n, 3)`` and ``(5, 3)`` is given, ``n`` is 5 in all inputs.
+
     Raises:
         ShapeError: a name is unknown, or a shape contradicts a fixed size.
     """
@@ -154,8 +152,22 @@ def with_shapes(inputs: Sequence[FileInput], shapes: Shapes) -> list[FileInput]:
     for name in shapes:
         if name not in names:
             raise ShapeError(f"a shape is given for {name!r}; {nearest(name, names)}")
+    given = {one.name: _given(one, shapes[one.name]) for one in inputs if one.name in shapes}
+    known = {
+        name: size
+        for one in inputs
+        for name, size in zip(one.sizes, given.get(one.name, ()), strict=False)
+        if isinstance(name, str)
+    }
     return [
-        replace(one, sizes=_given(one, shapes[one.name])) if one.name in shapes else one for one in inputs
+        replace(
+            one,
+            sizes=given.get(
+                one.name,
+                tuple(known.get(size, size) if isinstance(size, str) else size for size in one.sizes),
+            ),
+        )
+        for one in inputs
     ]
 
 

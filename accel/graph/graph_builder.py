@@ -24,6 +24,17 @@ class Builder:
         self.inputs: list[str] = []
         self._names = Names()
 
+    @classmethod
+    def like(cls, graph: Graph) -> "Builder":
+        """Return a builder with the inputs and constants of a graph. All names of the graph are reserved."""
+        made = cls()
+        made.reserve([*graph.tensors, *(node.name for node in graph.nodes)])
+        for name in graph.inputs:
+            made.input(graph.tensors[name])
+        for name, values in graph.constants.items():
+            made.constant(name, values, graph.tensors[name].quantization)
+        return made
+
     def reserve(self, names: Iterable[str]) -> None:
         """Exclude names from :meth:`fresh`."""
         self._names.reserve(names)

@@ -22,12 +22,7 @@ def sum_integers(graph: Graph) -> Graph:
     found = {node.output: pair for node in graph.nodes if (pair := _integers(graph, node)) is not None}
     if not found:
         return graph
-    builder = Builder()
-    builder.reserve([*graph.tensors, *(node.name for node in graph.nodes)])
-    for name in graph.inputs:
-        builder.input(graph.tensors[name])
-    for name, values in graph.constants.items():
-        builder.constant(name, values, graph.tensors[name].quantization)
+    builder = Builder.like(graph)
     for node in graph.nodes:
         if node.output in found:
             _emit(builder, graph, node, *found[node.output])

@@ -6,7 +6,7 @@ A region begins at Dequantize nodes and ends at a Quantize:
 - An operator whose operands are dequantized and whose result is quantized becomes its quantized form. Bounds,
   moves and maxima may follow, since they commute with rounding.
 - A region of functions of one tensor becomes a table (:mod:`accel.graph.qdq_tables`).
-- A max pool behind any other float operator follows the Quantize instead.
+- A max pool after any other float operator moves after the Quantize.
 
 For example, Dequantize, Conv, Clip(0, 6), Quantize become a Conv and a Clip of integers. Other regions remain
 in float32.
@@ -54,10 +54,6 @@ class _Matcher:
         self._old, self._new = rewriting.old, rewriting.new
 
     def graph(self) -> Graph:
-        for name in self._old.inputs:
-            self._new.input(self._old.tensors[name])
-        for name, values in self._old.constants.items():
-            self._new.constant(name, values, self._old.tensors[name].quantization)
         for node in self._old.nodes:
             self._rewrite(node)
         self._merge_names()

@@ -31,8 +31,7 @@ class QdqRewriting:
         self.evaluate_table = evaluate_table
         self.old = graph
         self.opaque = opaque
-        self.new = Builder()
-        self.new.reserve([*graph.tensors, *(node.name for node in graph.nodes)])
+        self.new = Builder.like(graph)
         self.consumers = graph.consumers()
         self.integers: dict[str, str] = {}
         self.separated: set[str] = set()

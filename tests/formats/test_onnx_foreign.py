@@ -236,6 +236,19 @@ def test_open_sizes_are_given(open_model: Path) -> None:
     assert network.build("tiny-int8").run().outputs["y"].shape == (1, 4, 6, 10)
 
 
+def test_a_given_shape_takes_precedence_over_the_batch(open_model: Path) -> None:
+    network = accel.load_onnx(open_model, batch=3, shapes={"x": (2, 3, 6, 10)})
+    assert network.graph.tensors["x"].shape == (2, 3, 6, 10)
+
+
+def test_the_name_of_an_axis_has_one_size(tmp_path: Path) -> None:
+    path = tmp_path / "add.onnx"
+    sizes = {"a": (FLOAT, ["n", "m"]), "b": (FLOAT, ["n", "m"])}
+    path.write_bytes(model([helper.make_node("Add", ["a", "b"], ["y"])], sizes, ["y"]))
+    graph = accel.load_onnx(path, shapes={"a": (5, 3)}).graph
+    assert graph.tensors["b"].shape == graph.tensors["y"].shape == (5, 3)
+
+
 def test_without_them_the_option_is_said(open_model: Path) -> None:
     with pytest.raises(GraphError, match=r"--shape x=n,3,height,\?$"):
         accel.load_onnx(open_model)
