@@ -4,7 +4,6 @@ import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from threading import Timer
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,9 +12,8 @@ from accel.base.errors import GraphError
 from accel.base.optional_extras import not_installed
 from accel.graph.graph_operator import MAX_OPERANDS, Operator, operator_error
 from accel.graph.graph_tensor import MAX_TENSOR_BYTES, Array, Shape, Tensor
+from accel.graph.run_time_limit import limited_run
 
-MAX_SECONDS = 600.0
-"""Longest run of one foreign node, for example of a Loop that does not end."""
 _SESSIONS = 256
 """Number of ONNX Runtime sessions that are kept open."""
 
@@ -94,21 +92,13 @@ def run_foreign(model: str, arrays: Sequence[Array]) -> Array:
 
 
 def run_bounded(session: Any, feeds: dict[str, Array]) -> list[Any]:
-    """Return all outputs of a session, which must come within :data:`MAX_SECONDS`.
+    """Return all outputs of a session, whose time is limited, see :mod:`accel.graph.run_time_limit`.
 
     Raises:
         Exception: as ONNX Runtime, also where it takes longer.
     """
-    import onnxruntime  # noqa: PLC0415  # an extra
-
-    options = onnxruntime.RunOptions()
-    timer = Timer(MAX_SECONDS, lambda: setattr(options, "terminate", True))
-    timer.daemon = True
-    timer.start()
-    try:
+    with limited_run() as options:
         found: list[Any] = session.run(None, feeds, options)
-    finally:
-        timer.cancel()
     return found
 
 

@@ -1,0 +1,68 @@
+"""A limit on the time of runs in ONNX Runtime, for example of a Loop that does not end.
+
+One thread watches all runs in progress, because a thread for each run would take longer than most runs. It
+ends when no run is left.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock, Thread
+from typing import Any
+
+MAX_SECONDS = 600.0
+"""Longest run."""
+_INTERVAL_SECONDS = 0.5
+"""Time between two looks at the runs in progress."""
+
+
+class _Watchdog:
+    """Ends runs after their deadlines.
+
+    Attributes:
+        runs: deadline and options of each run in progress.
+    """
+
+    def __init__(self) -> None:
+        self.runs: dict[int, tuple[float, Any]] = {}
+        self._lock = Lock()
+        self._thread: Thread | None = None
+
+    def add(self, options: Any) -> None:
+        with self._lock:
+            self.runs[id(options)] = time.monotonic() + MAX_SECONDS, options
+            if self._thread is None or not self._thread.is_alive():  # not alive: a forked process
+                self._thread = Thread(target=self._watch, name="run time limit", daemon=True)
+                self._thread.start()
+
+    def remove(self, options: Any) -> None:
+        with self._lock:
+            del self.runs[id(options)]
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(_INTERVAL_SECONDS)
+            with self._lock:
+                now = time.monotonic()
+                for deadline, options in self.runs.values():
+                    if deadline < now:
+                        options.terminate = True
+                if not self.runs:
+                    self._thread = None
+                    return
+
+
+_WATCHDOG = _Watchdog()
+
+
+@contextmanager
+def limited_run() -> Iterator[Any]:
+    """Yield options with which a run of a session ends after :data:`MAX_SECONDS`."""
+    import onnxruntime  # noqa: PLC0415  # an extra
+
+    options = onnxruntime.RunOptions()
+    _WATCHDOG.add(options)
+    try:
+        yield options
+    finally:
+        _WATCHDOG.remove(options)
