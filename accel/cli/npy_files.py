@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from accel.base.atomic_files import is_device
 from accel.base.errors import ProgramError
+from accel.base.npy_arrays import read_npy
 from accel.cli.shared_options import named_values
 
 _SUFFIX = ".npy"
 _FORM = f"NAME=FILE{_SUFFIX}, as A=a{_SUFFIX}"
-_NPY_MAGIC = b"\x93NUMPY"
 _MAX_ARCHIVE_BYTES = 1 << 33
 """Largest total size of the arrays in a .npz file."""
 
@@ -69,30 +69,6 @@ def read_array(name: str, path: str) -> npt.NDArray[Any]:
         ProgramError: the file cannot be read or is not a .npy file.
     """
     return read_npy(f"input {name} from {path!r}", path)
-
-
-def read_npy(what: str, path: str) -> npt.NDArray[Any]:
-    """Read an array from a .npy file. Error messages call it ``what``.
-
-    Raises:
-        ProgramError: the file cannot be read or is not a .npy file.
-    """
-    try:
-        with open(path, "rb") as file:
-            magic = file.read(len(_NPY_MAGIC))
-            if magic != _NPY_MAGIC:
-                kind = "an archive" if magic.startswith(b"PK") else "no .npy file"
-                raise ProgramError(f"{what} is {kind}; numpy.save writes what is needed")
-            file.seek(0)
-            return np.lib.format.read_array(file, allow_pickle=False)
-    except OSError as error:
-        raise ProgramError(f"{what} cannot be read: {error.strerror or error}") from None
-    except ProgramError:
-        raise
-    except Exception as error:  # numpy raises many kinds of errors on damaged headers
-        if "Object arrays" in str(error):
-            raise ProgramError(f"{what} holds Python objects; an array of numbers is needed") from None
-        raise ProgramError(f"{what} is damaged: {error}") from None
 
 
 def array_file(array: npt.NDArray[Any]) -> bytes:

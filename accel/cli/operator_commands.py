@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from accel.base.errors import nearest
-from accel.cli.npy_files import read_npy
+from accel.base.npy_arrays import read_npy
 from accel.cli.shared_options import numbers_parser
 from accel.compiler.expr.quantized_expressions import ORDERS, check_scales
 from accel.compiler.expr.scalar_expressions import BYTES

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from accel.base.errors import GraphError, ShapeError, nearest
+from accel.base.npy_arrays import read_npy
 from accel.base.optional_extras import not_installed
 from accel.formats.onnx_file import FileInput
 from accel.graph.graph_tensor import Array
@@ -18,9 +19,10 @@ PICTURES = (".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".webp")
 def split_samples(inputs: Sequence[FileInput], data: Mapping[str, Array]) -> list[dict[str, Array]]:
     """Return the inputs of each calibration run.
 
-    An array has either one more axis than its input, in front, which counts runs, or the first axis of the
-    input holds as many samples as the runs together. For example, 100 pictures (100, 3, 32, 32) of an input
-    (1, 3, 32, 32) are 100 runs, and so are states (100, 2, 1, 128) of an input (2, 1, 128).
+    There are two forms of an array. It may have an additional first axis, which counts runs. Otherwise its
+    first axis is the input's, and holds the samples of all runs. For example, 100 pictures (100, 3, 32, 32)
+    of an input (1, 3, 32, 32) are 100 runs. States (100, 2, 1, 128) of an input (2, 1, 128) are also 100
+    runs.
 
     Raises:
         ShapeError: an input lacks samples or has them in another shape or dtype, or the numbers differ.
@@ -82,7 +84,8 @@ def read_folder(
 
     Raises:
         ShapeError: the model has several inputs, or one that is no picture.
-        GraphError: the folder has no samples, a file cannot be read, or Pillow is not installed.
+        GraphError: the folder has no samples, a picture cannot be read, or Pillow is not installed.
+        ProgramError: a .npy file cannot be read.
     """
     if len(inputs) != 1:
         names = ", ".join(repr(one.name) for one in inputs)
@@ -94,20 +97,16 @@ def read_folder(
         raise GraphError(f"folder {str(folder)!r} has no pictures and no .npy files")
     (one,) = inputs
     samples = [
-        _array(path) if path.suffix.lower() == ".npy" else _picture(path, one, mean, std) for path in files
+        read_npy(f"sample {str(path)!r}", str(path))
+        if path.suffix.lower() == ".npy"
+        else _picture(path, one, mean, std)
+        for path in files
     ]
     shapes = {sample.shape for sample in samples}
     if len(shapes) > 1:
         raise ShapeError(f"the samples have the shapes {sorted(shapes)}; all must be equal")
     is_batched = samples[0].ndim == len(one.sizes)
     return {one.name: np.concatenate(samples) if is_batched else np.stack(samples)}
-
-
-def _array(path: Path) -> Array:
-    try:
-        return np.asarray(np.load(path, allow_pickle=False))
-    except (OSError, ValueError, EOFError) as error:
-        raise GraphError(f"sample {str(path)!r} cannot be read: {error}") from None
 
 
 def _picture(path: Path, one: FileInput, mean: Sequence[float], std: Sequence[float]) -> Array:
