@@ -7,11 +7,11 @@ from typing import Any
 from rich.console import RenderableType
 
 from accel.base.atomic_files import check_targets, write_atomically
-from accel.base.errors import AccelError, ProgramFault, ShapeError, nearest
+from accel.base.errors import AccelError, ProgramFault
 from accel.cli.adaptive_table import Column, adaptive_table
 from accel.cli.npy_files import array_file, input_files, output_files, read_arrays
 from accel.cli.picture_options import STDOUT, Pictures, new_waves, written_at
-from accel.cli.run_request import RunRequest
+from accel.cli.run_request import RunRequest, fault_figures
 from accel.cli.run_samples import run_samples
 from accel.cli.shared_options import (
     busy,
@@ -39,7 +39,7 @@ from accel.network.saved_network_run import saved_network
 from accel.run.critical_path import Segment, shares_text
 from accel.run.machine_advice import AdviceReport
 from accel.run.replay import program_name
-from accel.run.result import SCHEMA_VERSION, error_dict
+from accel.run.result import SCHEMA_VERSION
 
 
 def run_network(request: RunRequest) -> int:
@@ -63,10 +63,7 @@ def run_network(request: RunRequest) -> int:
         input_files(request.inputs, graph.inputs),
         output_files(request.outputs, graph.result_names),
     )
-    for what, names, known in (("input", sources, graph.inputs), ("output", targets, graph.result_names)):
-        for name in names:
-            if name not in known:
-                raise ShapeError(f"{name!r} is not an {what} of the network; {nearest(name, known)}")
+    graph.check_names(inputs=sources, outputs=targets)
     page = given({"--report": None if request.report is None else Path(request.report)})
     pictures = _pictures(request, program)
     drawn = {f"{what} {path}": path for one in pictures for what, path in one.targets.items()}
@@ -93,9 +90,7 @@ def run_network(request: RunRequest) -> int:
         if not request.as_json:
             wrote(*new_waves(request.wave, before))
             raise
-        print_json(
-            {"schema_version": SCHEMA_VERSION, "config": program.config.label, "error": error_dict(error)}
-        )
+        print_json(fault_figures(program.config, error))
         return error.exit_code
     for name, path in targets.items():
         write_atomically(path, array_file(result.outputs[name]))

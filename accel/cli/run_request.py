@@ -5,10 +5,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from accel.base.errors import AccelError
+from accel.base.errors import AccelError, ProgramFault
 from accel.cli.shared_options import parse_settings
+from accel.core.config import Config
 from accel.network.model_files import is_model
 from accel.run.backends.simulator_backend import UNTIMED
+from accel.run.result import SCHEMA_VERSION, error_dict
 
 DIGITS = Path("digits")
 """The argument that stands for the network that comes with accel, unless a file has this name."""
@@ -90,3 +92,8 @@ class RunRequest:
             raise AccelError(
                 f"--config is given, and {str(self.file)!r} is already compiled; it is for models"
             )
+
+
+def fault_figures(config: Config, error: ProgramFault) -> dict[str, Any]:
+    """Return the JSON object of a network's run that ends with an error of the machine."""
+    return {"schema_version": SCHEMA_VERSION, "config": config.label, "error": error_dict(error)}

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.atomic_files import check_targets, write_atomically
-from accel.base.errors import AccelError, ShapeError, nearest
+from accel.base.errors import AccelError, ProgramFault, ShapeError
 from accel.cli.npy_files import array_file, input_files, output_files, read_arrays
-from accel.cli.run_request import RunRequest
+from accel.cli.run_request import RunRequest, fault_figures
 from accel.cli.shared_options import busy, figures_table, named_values, print_json, show
 from accel.cli.stdout import wrote
 from accel.network.network_program import NetworkProgram
@@ -38,28 +38,42 @@ def run_samples(request: RunRequest, program: NetworkProgram) -> int:
     session = NetworkSession(program, pairs)
     sources = input_files(request.inputs, graph.inputs)
     targets = output_files(request.outputs, graph.result_names)
-    for what, names, known in (("input", sources, graph.inputs), ("output", targets, graph.result_names)):
-        for name in names:
-            if name not in known:
-                raise ShapeError(f"{name!r} is not an {what} of the network; {nearest(name, known)}")
-    check_targets({f"--output {name}": path for name, path in targets.items()}, {"FILE": request.file})
+    graph.check_names(inputs=sources, outputs=targets)
+    check_targets(
+        {f"--output {name}": path for name, path in targets.items()},
+        {"FILE": request.file} | {f"--input {name}": path for name, path in sources.items()},
+    )
     arrays = read_arrays(sources)
     session.reset({name: arrays.pop(name) for name in pairs.values() if name in arrays})
     count = _count(arrays)
+    try:
+        results = _run_each(request, session, arrays, count)
+    except ProgramFault as error:
+        if not request.as_json:
+            raise
+        print_json(fault_figures(program.config, error))
+        return error.exit_code
+    for name, path in targets.items():
+        write_atomically(path, array_file(_stacked(name, results)))
+    return _report(request, results, targets)
+
+
+def _run_each(
+    request: RunRequest, session: NetworkSession, arrays: Mapping[str, _Array], count: int
+) -> list[NetworkResult]:
+    """Run all samples. Missing inputs are random."""
     results: list[NetworkResult] = []
+    free = [name for name in session.program.graph.inputs if name not in session.state]
     with busy("running") as note:
         for at in range(count):
             note(f"sample {at + 1} of {count}")
             given = {name: np.asarray(values[at]) for name, values in arrays.items()}
-            missing = program.random_inputs(request.seed + at)
-            free = [name for name in graph.inputs if name not in session.state]
+            missing = session.program.random_inputs(request.seed + at)
             inputs = {name: given[name] if name in given else missing[name] for name in free}
             results.append(
                 session.run(inputs, seed=request.seed, check=not request.no_check, **request.run_options)
             )
-    for name, path in targets.items():
-        write_atomically(path, array_file(_stacked(name, results)))
-    return _report(request, results, targets)
+    return results
 
 
 def _check(request: RunRequest) -> None:
@@ -83,6 +97,8 @@ def _count(arrays: Mapping[str, _Array]) -> int:
     for name, values in arrays.items():
         if not values.ndim:
             raise ShapeError(f"input {name!r} is a single number; with --state its first axis counts samples")
+        if not len(values):
+            raise ShapeError(f"input {name!r} has 0 samples; it must have at least one")
     counts = {name: len(values) for name, values in arrays.items()}
     if len(set(counts.values())) > 1:
         listed = ", ".join(f"{count} of {name!r}" for name, count in counts.items())
@@ -102,7 +118,7 @@ def _report(request: RunRequest, results: list[NetworkResult], targets: Mapping[
     wrong = None if request.no_check else sum(result.wrong or 0 for result in results)
     figures: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
-        "config": results[0].config.label if results else None,
+        "config": results[0].config.label,
         "backend": request.backend,
         "samples": len(results),
         "cycles": cycles or None,

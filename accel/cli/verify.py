@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from accel.base.errors import ShapeError, nearest
 from accel.cli.npy_files import input_files, read_arrays
 from accel.cli.shared_options import (
     busy,
@@ -83,9 +82,7 @@ def verify(
     network = read_network(file, batch=batch, shapes=parse_shapes(shapes))
     graph = network.graph
     files = input_files(inputs, graph.inputs)
-    for name in files:
-        if name not in graph.inputs:
-            raise ShapeError(f"{name!r} is not an input of the network; {nearest(name, graph.inputs)}")
+    graph.check_names(inputs=files)
     values = random_inputs(graph, seed) | read_arrays(files)
     with busy("comparing"):
         found = verify_graph(graph, file, values)

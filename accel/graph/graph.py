@@ -6,7 +6,7 @@ from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 
-from accel.base.errors import GraphError, nearest
+from accel.base.errors import GraphError, ShapeError, nearest
 from accel.graph.graph_operator import Operator
 from accel.graph.graph_tail import Tail
 from accel.graph.graph_tensor import Array, Tensor
@@ -33,7 +33,7 @@ class Graph:
 
     Attributes:
         constants: C-contiguous arrays, in the tensor's shape and dtype.
-        tail: what ONNX Runtime computes of the outputs, or None.
+        tail: nodes that ONNX Runtime executes after the graph, or None.
     """
 
     name: str
@@ -52,6 +52,13 @@ class Graph:
     def result_names(self) -> tuple[str, ...]:
         """The outputs of the network, with those of the tail."""
         return self.outputs if self.tail is None else self.tail.outputs
+
+    def check_names(self, *, inputs: Iterable[str] = (), outputs: Iterable[str] = ()) -> None:
+        """Raise a ShapeError for a name that is not an input or an output of the network."""
+        for what, names, known in (("input", inputs, self.inputs), ("output", outputs, self.result_names)):
+            for name in names:
+                if name not in known:
+                    raise ShapeError(f"{name!r} is not an {what} of the network; {nearest(name, known)}")
 
     def operands(self, node: Node) -> list[Tensor]:
         return [self.tensors[name] for name in node.inputs]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from accel.base.arguments import check_array
-from accel.base.errors import ShapeError, nearest
+from accel.base.errors import ShapeError
 from accel.graph.graph import Graph, Node
 from accel.graph.graph_tensor import Array, Tensor
 
@@ -46,9 +46,7 @@ def evaluate_operator(node: Node, operands: Sequence[Tensor], arrays: Sequence[A
 
 def check_inputs(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
     """Return the inputs in the graph's order."""
-    for name in inputs:
-        if name not in graph.inputs:
-            raise ShapeError(f"{name!r} is not an input of the network; {nearest(name, graph.inputs)}")
+    graph.check_names(inputs=inputs)
     found = {}
     for name in graph.inputs:
         tensor = graph.tensors[name]

@@ -33,10 +33,8 @@ class NetworkSession:
 
     def _check(self) -> None:
         graph = self.program.graph
+        graph.check_names(inputs=self._pairs.values(), outputs=self._pairs)
         for output, name in self._pairs.items():
-            for what, one, known in (("output", output, graph.result_names), ("input", name, graph.inputs)):
-                if one not in known:
-                    raise ShapeError(f"{one!r} is not an {what} of the network; {nearest(one, known)}")
             if output in graph.tensors:
                 source, target = graph.tensors[output], graph.tensors[name]
                 _check_equal(output, source.shape, source.dtype, name, target.shape, target.dtype)
