@@ -13,7 +13,7 @@ from accel.graph.elementwise_operators import Add, Quantize, Softmax
 from accel.graph.foreign_operator import Foreign
 from accel.graph.graph import Graph, Node
 from accel.graph.graph_evaluation import check_inputs, evaluate_node
-from accel.graph.graph_tensor import QUANTIZED, Array, random_integers
+from accel.graph.graph_tensor import QUANTIZED, Array, random_values
 from accel.graph.pooling_operators import AveragePool
 
 FLOAT_TOLERANCES = {"float16": 2e-3, "float32": 1e-4, "float64": 1e-4}
@@ -107,16 +107,13 @@ def random_inputs(graph: Graph, seed: int = 0) -> dict[str, Array]:
     found: dict[str, Array] = {}
     for name in graph.inputs:
         tensor = graph.tensors[name]
-        if tensor.dtype != "float32":
-            found[name] = random_integers(rng, tensor)
-            continue
         low, high = -_RANDOM_SPREAD, _RANDOM_SPREAD
         for node in consumers[name]:
             if isinstance(node.operator, Quantize):
                 target = graph.tensors[node.output]
                 scale, zero = target.required_quantization.scale[0], target.required_quantization.zero[0]
                 low, high = (scale * (bound - zero) for bound in _range(target.dtype))
-        found[name] = rng.uniform(low, high, tensor.shape).astype(np.float32)
+        found[name] = random_values(rng, tensor, low, high)
     return found
 
 

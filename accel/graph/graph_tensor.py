@@ -11,6 +11,7 @@ import numpy.typing as npt
 from accel.base.errors import GraphError
 
 _KNOWN_DTYPES = ("float32", "int8", "uint8", "int32")
+"""Dtypes with which the graph's own operators compute."""
 FOREIGN_DTYPES = ("int64", "bool", "float16", "float64", "int16", "uint16", "uint32", "uint64")
 """Dtypes with which only foreign operators compute."""
 DTYPES = (*_KNOWN_DTYPES, *FOREIGN_DTYPES)
@@ -176,11 +177,13 @@ def check_shape(name: str, shape: Sequence[int], dtype: str) -> None:
         )
 
 
-def random_integers(rng: np.random.Generator, tensor: Tensor) -> Array:
-    """Return random values of their full range. int64 and bool are indices and masks, so they are 0 or 1, and
-    other floats than float32 lie between -1 and 1."""
-    if tensor.dtype in {"float16", "float64"}:
-        return rng.uniform(-1, 1, tensor.shape).astype(tensor.dtype)
+def random_values(rng: np.random.Generator, tensor: Tensor, low: float = -1, high: float = 1) -> Array:
+    """Return random values for an input: floats from ``low`` to ``high``, and integers of their full range.
+
+    int64 and other integers of foreign operators are 0 or 1, because they are indices and masks.
+    """
+    if np.dtype(tensor.dtype).kind == "f":
+        return rng.uniform(low, high, tensor.shape).astype(tensor.dtype)
     if tensor.dtype in FOREIGN_DTYPES:
         return rng.integers(0, 2, tensor.shape).astype(tensor.dtype)
     bounds = np.iinfo(tensor.dtype)

@@ -28,6 +28,11 @@ class Chain:
     compared: Mapping[str, int]
 
     @property
+    def name(self) -> str:
+        """The name of the first part."""
+        return self.parts[0].fused.name
+
+    @property
     def layers(self) -> tuple[NetworkPart, ...]:
         return tuple(part for part in self.parts if part.on_machine)
 

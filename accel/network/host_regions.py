@@ -1,8 +1,8 @@
 """Consecutive nodes of the host as one session of ONNX Runtime.
 
-ONNX Runtime adds and rounds float32 in an order of its own, and fuses nodes such as those of a GELU. So a
-region computes what it computes in the original model. Integers alone are computed in numpy, with equal
-results, and so is everything where ONNX Runtime is not installed.
+ONNX Runtime adds and rounds float32 in an order of its own, and fuses nodes such as those of a GELU. One
+session for a region therefore gives the same numbers as the original model. numpy computes regions without
+floats, with equal results. It also computes all regions if ONNX Runtime is not installed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -42,6 +42,11 @@ class HostRegion:
     moves: tuple[NetworkPart, ...]
     parts: tuple[NetworkPart, ...]
     needed: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the first part."""
+        return (*self.parts, *self.moves)[0].fused.name
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:

@@ -14,7 +14,7 @@ from accel.base.html_summary import Bar, html_summary
 from accel.core.config import Config
 from accel.graph.graph import Graph
 from accel.graph.graph_evaluation import check_inputs, evaluate_node
-from accel.graph.graph_tensor import Array, random_integers
+from accel.graph.graph_tensor import Array, random_values
 from accel.network.chained_program import Chain
 from accel.network.fusion_choice import FusionChoice
 from accel.network.host_regions import HostRegion, host_regions
@@ -117,17 +117,9 @@ class NetworkProgram:
         return replace(self, config=config, steps=tuple(steps))
 
     def random_inputs(self, seed: int = 0) -> dict[str, Array]:
-        """Return a random array for every input: float32 from -1 to 1, and integers as
-        :func:`~accel.graph.graph_tensor.random_integers`."""
+        """Return a random array for every input, as :func:`~accel.graph.graph_tensor.random_values`."""
         rng = np.random.default_rng(seed)
-        found: dict[str, Array] = {}
-        for name in self.graph.inputs:
-            tensor = self.graph.tensors[name]
-            if tensor.dtype == "float32":
-                found[name] = rng.uniform(-1, 1, tensor.shape).astype(np.float32)
-            else:
-                found[name] = random_integers(rng, tensor)
-        return found
+        return {name: random_values(rng, self.graph.tensors[name]) for name in self.graph.inputs}
 
     def run(
         self,
@@ -179,7 +171,7 @@ class NetworkProgram:
             run = _Run(self, session, given, max_cycles=max_cycles, max_uops=max_uops, record=record)
             for step in self._regions:
                 if progress is not None:
-                    progress(next(iter((*step.parts, *getattr(step, "moves", ())))).fused.name)
+                    progress(step.name)
                 run.execute(step)
             names = [*self.graph.inputs, *(part.fused.output for part in self.parts)]
             tensors = {name: run.array(name) for name in names if run.has(name)}
