@@ -18,11 +18,16 @@ def _channel_axis(node: FileNode, tensor: Tensor) -> int | None:
     return axis % rank if -rank <= axis < rank else None
 
 
+def _has_blocks(node: FileNode) -> bool:
+    """Whether each block of values has a scale, which only ONNX Runtime computes."""
+    return bool(node.attributes.get("block_size", 0))
+
+
 @rule("QuantizeLinear")
 @rule("QuantizeLinear", domain=MICROSOFT)
 def _quantize(importer: Importer, node: FileNode) -> None:
     tensor = importer.tensor(node.inputs[0])
-    if node.attributes.get("block_size", 0):
+    if _has_blocks(node):
         import_foreign(importer, node)
         return
     zeros = importer.constant(node, 2, "the zero point")
@@ -43,7 +48,7 @@ def _quantize(importer: Importer, node: FileNode) -> None:
 @rule("DequantizeLinear")
 @rule("DequantizeLinear", domain=MICROSOFT)
 def _dequantize(importer: Importer, node: FileNode) -> None:
-    if node.attributes.get("block_size", 0):
+    if _has_blocks(node):
         import_foreign(importer, node)
         return
     axis = _channel_axis(node, importer.tensor(node.inputs[0]))

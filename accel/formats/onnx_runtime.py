@@ -56,11 +56,11 @@ def has_onnx_runtime() -> bool:
 
 
 def open_onnx_runtime(content: bytes, *, optimized: bool = False) -> Runner:
-    """Load a model into ONNX Runtime on the CPU, with one thread.
+    """Load a model into ONNX Runtime on the CPU.
 
     Args:
-        optimized: apply all graph optimizations but those that make integer operators from
-            DequantizeLinear and QuantizeLinear.
+        optimized: use one thread, and apply all graph optimizations except those that make integer operators
+            from DequantizeLinear and QuantizeLinear.
     """
     try:
         import onnxruntime  # noqa: F401, PLC0415

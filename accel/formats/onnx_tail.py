@@ -11,7 +11,8 @@ from accel.graph.foreign_operator import open_session
 from accel.graph.graph_tail import Tail
 
 _OPEN = {"NonZero", "NonMaxSuppression", "Unique", "Compress", "Range"}
-"""Operators whose results have as many values as a run finds."""
+"""Operators whose results have a size that depends on values. For example, NonZero returns the indices of all
+values that are not 0."""
 _SHAPE_INPUTS = {
     "AffineGrid": (1,),
     "CenterCropPad": (1,),
@@ -34,7 +35,7 @@ _SHAPE_INPUTS = {
     "Unsqueeze": (1,),
     "Upsample": (1,),
 }
-"""Inputs whose values are the result's shape, or decide on it."""
+"""Inputs whose values determine the result's shape."""
 
 
 def has_open_shape(importer: Importer, node: FileNode) -> bool:

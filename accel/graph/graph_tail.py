@@ -10,7 +10,7 @@ from accel.graph.graph_tensor import Array
 
 @dataclass(frozen=True, kw_only=True)
 class Tail:
-    """Nodes behind the graph that ONNX Runtime executes after each run.
+    """Nodes after the graph. ONNX Runtime executes them at the end of each run.
 
     For example, a detector's graph returns boxes and scores, and its tail the boxes that are kept.
 

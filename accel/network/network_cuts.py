@@ -32,22 +32,22 @@ def network_cuts(program: NetworkProgram) -> tuple[Cut, ...]:
     """
     parts = program.parts
     in_place = {part.fused.output for chain in program.chains for part in chain.parts if not part.on_machine}
-    behind: set[str] = set()
+    after_machine: set[str] = set()
     for part in parts:
-        if part.on_machine or not behind.isdisjoint(part.fused.inputs):
-            behind.add(part.fused.output)
-    before: set[str] = set()
+        if part.on_machine or not after_machine.isdisjoint(part.fused.inputs):
+            after_machine.add(part.fused.output)
+    before_machine: set[str] = set()
     for part in reversed(parts):
-        if part.on_machine or part.fused.output in before:
-            before.update(part.fused.inputs)
+        if part.on_machine or part.fused.output in before_machine:
+            before_machine.update(part.fused.inputs)
     cutting = [
         part
         for part in parts
         if not part.on_machine
         and not part.moves_nothing
         and part.fused.output not in in_place
-        and part.fused.output in before
-        and not behind.isdisjoint(part.fused.inputs)
+        and part.fused.output in before_machine
+        and not after_machine.isdisjoint(part.fused.inputs)
     ]
     counts = Counter(part.fused.main.operator.kind for part in cutting)
     found = []

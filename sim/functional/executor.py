@@ -75,7 +75,11 @@ Order = Literal["program", "random"]
 
 
 class _LoopsAnalysis(NamedTuple):
-    """What is known about an instruction. Without the last four, it is executed by its micro-ops' indices."""
+    """The micro-ops and loops of an instruction, its fault, and the array operations that execute it.
+
+    At most one of ``zeros``, ``products``, ``taps`` and ``alu`` is set. If none is, the executor
+    computes the indices of each micro-op.
+    """
 
     uops: UopArray
     shape: LoopShape

@@ -64,7 +64,7 @@ def _sums(
     """Complete a product that returns its int32 sums."""
     data, _, *bias = graph.operands(fused.main)
     if bias or fused.clips or fused.addition is not None:
-        raise NotOnMachine("its sums are int32; the machine adds a bias only to what it requantizes")
+        raise NotOnMachine("its result is int32 sums; the machine adds a bias only if it also requantizes")
     quantized = Quantized(
         scale=1.0, input_zero=int(data.scale_and_zero[1]), input_dtype=data.dtype, output_dtype="int32"
     )
