@@ -76,13 +76,18 @@ class FileInput:
 
 @dataclass(frozen=True, kw_only=True)
 class File:
-    """A model."""
+    """A model.
+
+    Attributes:
+        four_bit: names of constants that the file has in 4 bits.
+    """
 
     name: str
     inputs: tuple[FileInput, ...]
     outputs: tuple[str, ...]
     nodes: tuple[FileNode, ...]
     constants: Mapping[str, Array]
+    four_bit: frozenset[str] = frozenset()
 
 
 def onnx() -> Any:
@@ -135,6 +140,13 @@ def read_model(content: bytes, folder: Path | None = None) -> File:
         graph, opsets[""] = model.graph, OLDEST_OPSET
     reader = _Reader(package, folder)
     constants = {}
+    stored = {one.name: one for one in graph.initializer}
+    stored |= {
+        name: attribute.t
+        for one in graph.node
+        if one.op_type == "Constant"
+        for name, attribute in zip(one.output, one.attribute, strict=False)
+    }
     for one in graph.initializer:
         if one.name in constants:
             raise GraphError(f"initializer {one.name!r} appears twice; names must be unique")
@@ -145,6 +157,7 @@ def read_model(content: bytes, folder: Path | None = None) -> File:
         outputs=tuple(_text(one.name) for one in graph.output),
         nodes=tuple(reader.nodes(graph.node, opsets)),
         constants=constants,
+        four_bit=frozenset(name for name, one in stored.items() if reader.is_four_bit(one)),
     )
 
 
@@ -323,6 +336,11 @@ class _Reader:
         if len(raw) != size:
             raise GraphError(f"{what} of shape {shape} has {len(raw)} bytes; it must have {size}")
         return np.frombuffer(raw, dtype=dtype.newbyteorder("<")).astype(dtype).reshape(shape)
+
+    def is_four_bit(self, proto: Any) -> bool:
+        """Return whether a tensor's values have 4 bits."""
+        types = self._package.TensorProto
+        return proto.data_type in {types.INT4, types.UINT4}
 
     def _unpacked(self, proto: Any, dtype: str, what: str) -> Array:
         """Return 4-bit values in bytes."""

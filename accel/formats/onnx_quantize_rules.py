@@ -27,6 +27,8 @@ def _has_blocks(node: FileNode) -> bool:
 @rule("QuantizeLinear", domain=MICROSOFT)
 def _quantize(importer: Importer, node: FileNode) -> None:
     tensor = importer.tensor(node.inputs[0])
+    if len(node.inputs) > 2 and node.inputs[2] in importer.file.four_bit:
+        raise GraphError("it quantizes to 4 bits; machines have 8, so quantize activations to int8 or uint8")
     if _has_blocks(node):
         import_foreign(importer, node)
         return

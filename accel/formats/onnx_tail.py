@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from accel.base.errors import GraphError
 from accel.formats.onnx_exporter import OPSET
-from accel.formats.onnx_file import FileNode
+from accel.formats.onnx_file import FileNode, onnx
 from accel.formats.onnx_foreign import encoded, node_proto, to_initializer
 from accel.formats.onnx_importer import Importer
 from accel.graph.foreign_operator import open_session
@@ -60,8 +60,15 @@ def tail_of(importer: Importer, nodes: Sequence[FileNode]) -> tuple[Tail, list[s
     tensors = {held: importer.builder.tensors[held] for held in varying.values()}
     wanted = [name for name in importer.file.outputs if name in made]
     opsets = {node.domain: node.opset for node in nodes}
+    renamed = dict.fromkeys(
+        name for node in nodes for name in node.captured if varying.get(name, name) != name
+    )
+    make = onnx().helper.make_node
     model = encoded(
-        [node_proto(node, varying) for node in nodes],
+        [
+            *(make("Identity", [varying[name]], [name]) for name in renamed),
+            *(node_proto(node, varying) for node in nodes),
+        ],
         constants,
         {name: (one.dtype, one.shape) for name, one in tensors.items()},
         wanted,

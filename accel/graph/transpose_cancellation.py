@@ -180,7 +180,7 @@ def _rewrite(graph: Graph, region: _Region) -> Graph:
             if node.output in graph.outputs:
                 nodes.append(replace(node, operator=Identity(), inputs=(source,)))
             else:
-                renamed[node.output] = source
+                renamed[node.output] = renamed.get(source, source)
         else:
             nodes.append(node)
     nodes = [replace(one, inputs=tuple(renamed.get(name, name) for name in one.inputs)) for one in nodes]

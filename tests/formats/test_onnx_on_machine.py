@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import accel
+from accel.base.errors import GraphError
 from accel.formats.compare_with_runtime import compare
 from accel.formats.onnx_import import import_model
 from accel.formats.onnx_runtime import run_optimized
@@ -207,6 +208,30 @@ def test_transposes_cancel_through_constants_of_channels() -> None:
     assert not any(isinstance(node.operator, Transpose) for node in program.graph.nodes)
 
 
+def test_transposes_cancel_one_after_another() -> None:
+    there, back = [0, 2, 3, 1], [0, 3, 1, 2]
+    nodes = [
+        node("Transpose", ["x"], "a", perm=there),
+        node("Transpose", ["a"], "b", perm=back),
+        node("Transpose", ["b"], "c", perm=there),
+        node("Transpose", ["c"], "d", perm=back),
+        node("Relu", ["d"], "y"),
+    ]
+    program = is_equal(model(nodes, {"x": ("float32", (1, 2, 3, 4))}, ["y"], {}), (1, 2, 3, 4))
+    assert not any(isinstance(node.operator, Transpose) for node in program.graph.nodes)
+
+
+def test_quantization_to_four_bits_is_refused() -> None:
+    """The host and the machine would clip to 8 bits."""
+    onnx = pytest.importorskip("onnx")
+    nodes = [node("QuantizeLinear", ["x", "s", "z"], "q"), node("DequantizeLinear", ["q", "s", "z"], "y")]
+    content = model(nodes, {"x": ("float32", (4, 8))}, ["y"], {"s": np.float32(0.1)}, opset=21)
+    changed = onnx.load_from_string(content)
+    changed.graph.initializer.append(onnx.helper.make_tensor("z", onnx.TensorProto.INT4, [], [1]))
+    with pytest.raises(GraphError, match="it quantizes to 4 bits"):
+        built(changed.SerializeToString())
+
+
 def test_four_bit_weights_are_bytes() -> None:
     onnx = pytest.importorskip("onnx")
     before, first = qdq("x", "a")
@@ -226,6 +251,26 @@ def test_four_bit_weights_are_bytes() -> None:
     program = built(changed.SerializeToString())
     assert program.machine_share == 1
     assert np.array_equal(next(a for a in program.graph.constants.values() if a.shape == (20, 12)), values)
+
+
+def test_branches_at_the_end_read_tensors_under_other_names() -> None:
+    """An Identity gives a tensor the name that the branches read."""
+    onnx = pytest.importorskip("onnx")
+    unknown = onnx.helper.make_empty_tensor_value_info
+    then, other = (
+        onnx.helper.make_graph([onnx.helper.make_node(kind, ["same", "one"], [out])], out, [], [unknown(out)])
+        for kind, out in (("Add", "t"), ("Sub", "e"))
+    )
+    nodes = [
+        node("Relu", ["x"], "r"),
+        node("Identity", ["r"], "same"),
+        node("NonZero", ["x"], "places"),
+        node("ReduceSum", ["places"], "sum", keepdims=0),
+        node("Greater", ["sum", "zero"], "condition"),
+        node("If", ["condition"], "y", then_branch=then, else_branch=other),
+    ]
+    constants = {"one": np.float32([1, 2, 3]), "zero": np.int64(0)}
+    is_equal(model(nodes, {"x": ("float32", (2, 3))}, ["y", "places"], constants), (2, 3))
 
 
 def test_the_end_of_a_network_may_depend_on_values(tmp_path: Path) -> None:
