@@ -18,6 +18,7 @@ import numpy as np
 from accel.base.errors import GraphError
 from accel.base.optional_extras import not_installed
 from accel.graph.graph_tensor import Array
+from accel.graph.run_time_limit import limited_run
 
 _FACTORS: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {
     "ConvInteger": ((0, 2), (1, 3)),
@@ -56,7 +57,8 @@ def has_onnx_runtime() -> bool:
 
 
 def open_onnx_runtime(content: bytes, *, optimized: bool = False) -> Runner:
-    """Load a model into ONNX Runtime on the CPU.
+    """Load a model into ONNX Runtime on the CPU. The time of its runs is limited, see
+    :mod:`accel.graph.run_time_limit`.
 
     Args:
         optimized: use one thread, and apply all graph optimizations except those that make integer operators
@@ -74,7 +76,8 @@ def open_onnx_runtime(content: bytes, *, optimized: bool = False) -> Runner:
     def run(inputs: Mapping[str, Array], outputs: list[str] | None = None) -> dict[str, Array]:
         names = outputs or [one.name for one in session.get_outputs()]
         try:
-            return dict(zip(names, session.run(names, dict(inputs)), strict=True))
+            with limited_run() as options:
+                return dict(zip(names, session.run(names, dict(inputs), options), strict=True))
         except Exception as error:
             raise _refusal(error) from None
 
