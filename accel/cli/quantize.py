@@ -98,6 +98,9 @@ def quantize(
         if data.is_dir():
             samples = read_folder(data, with_shapes(read_file(model).inputs, sizes), *normalization)
         else:
+            for name, text in (("--mean", mean), ("--std", std)):
+                if text is not None:
+                    raise AccelError(f"{name} is given with {str(data)!r}; it is for a folder of pictures")
             samples = read_archive("--calibrate", data)
         found = quantize_onnx(
             model, samples, activations=activations, method=method, shapes=sizes, per_layer=per_layer

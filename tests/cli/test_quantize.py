@@ -164,6 +164,17 @@ def test_a_batch_that_does_not_divide_the_samples(accel: Shell, files: Path) -> 
     accel.refused("quantize", "m.onnx", "--calibrate", "d.npz", "-o", "q.onnx", message=message)
 
 
+def test_normalization_is_for_pictures(accel: Shell, files: Path) -> None:
+    for option in ("--mean", "--std"):
+        rest = ["--calibrate", "d.npz", "-o", "q.onnx", option, "0.5"]
+        accel.refused(
+            "quantize",
+            "m.onnx",
+            *rest,
+            message=f"{option} is given with 'd.npz'; it is for a folder of pictures",
+        )
+
+
 def test_files_that_cannot_be_used(accel: Shell, files: Path) -> None:
     rest = ["--calibrate", "d.npz", "-o", "q.onnx"]
     accel("quantize", "m.onnx", *rest)
