@@ -43,4 +43,6 @@ def mask_nodes(path: Path, samples: Sequence[dict[str, Array]]) -> list[str]:
 
 
 def _has_mask(array: Array) -> bool:
+    if not isinstance(array, np.ndarray):  # a sequence
+        return False
     return array.dtype.kind == "f" and not bool((np.abs(array) < _LEAST_MASK).all())

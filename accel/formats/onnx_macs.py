@@ -38,8 +38,8 @@ def node_macs(node: FileNode, operands: Sequence[Shape | None], result: Shape) -
     if node.kind == "ConvTranspose":
         return prod(shapes[0]) * prod(shapes[1][1:])
     if node.kind in _MATRIX_PRODUCTS:
-        is_turned = bool(node.attributes.get("transA"))
-        return prod(result) * shapes[0][0 if is_turned else -1]
+        is_turned = bool(node.attributes.get("transA")) and len(shapes[0]) > 1
+        return prod(result) * shapes[0][-2 if is_turned else -1]
     if node.kind == "Einsum" and len(shapes) > 1:
         return _einsum_macs(str(node.attributes.get("equation", "")), shapes)
     return 0

@@ -42,4 +42,7 @@ class Tail:
             found = dict(zip(names, run_bounded(session, feeds), strict=True))
         except Exception as error:
             raise GraphError(f"ONNX Runtime refuses: {' '.join(str(error).split())}") from None
+        missing = [name for name in self.outputs if name not in found and name not in tensors]
+        if missing:
+            raise GraphError(f"output {missing[0]!r} has no producer, neither in the graph nor in its tail")
         return {name: found[name] if name in found else tensors[name] for name in self.outputs}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.formats.compare_with_original import compare_with_original
+from accel.formats.compare_with_original import compare_modes, compare_with_original
 from accel.formats.compare_with_runtime import random_inputs
 from accel.formats.onnx_import import load_onnx
 from accel.graph.elementwise_operators import Add
@@ -83,3 +83,19 @@ def test_weights_may_be_external(external: bool, tmp_path: Path) -> None:
         )
     found = compare_with_original(graph, path, random_inputs(graph, 3))
     assert (found.first, len(found.tensors)) == (None, 3)
+
+
+def test_modes_with_values_that_are_not_finite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NaN equals NaN, -inf equals -inf, and a NaN in one mode only is an infinite difference."""
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model([node("Relu", ["x"], "y")], {"x": ("float32", (5,))}, ["y"], {}))
+    graph = load_onnx(path)
+    plain, optimized = (np.float32([np.nan, -np.inf, 1, 2, last]) for last in (3, 3.5))
+    place = "accel.formats.compare_with_original"
+    monkeypatch.setattr(f"{place}.run_onnx_runtime", lambda *_: {"y": plain})
+    monkeypatch.setattr(f"{place}.run_optimized", lambda *_: ({"y": optimized}, {}))
+    (found,) = compare_modes(graph, path, {"x": np.zeros(5, np.float32)})
+    assert (found.differing, found.largest) == (1, 0.5)
+    optimized[3] = np.nan
+    (found,) = compare_modes(graph, path, {"x": np.zeros(5, np.float32)})
+    assert (found.differing, found.largest) == (2, np.inf)

@@ -9,7 +9,9 @@ import pytest
 import accel
 from accel.base.errors import GraphError, ShapeError
 from accel.formats.onnx_export import export_onnx
+from accel.formats.onnx_file import FileNode
 from accel.formats.onnx_import import import_model
+from accel.formats.onnx_macs import node_macs
 from accel.formats.onnx_runtime import run_onnx_runtime, run_optimized
 from accel.graph.foreign_operator import Foreign
 from accel.graph.graph import Graph
@@ -214,6 +216,20 @@ def test_constants_of_subgraphs_are_in_the_model() -> None:
 def test_what_onnx_runtime_refuses_is_refused_with_its_message() -> None:
     with pytest.raises(GraphError, match=r"node .*ONNX Runtime refuses: "):
         import_model(around("DepthToSpace", [1, 7, 3, 4], blocksize=2))
+
+
+def test_macs_of_a_turned_factor() -> None:
+    """transA swaps the last two axes."""
+    node = FileNode(
+        name="m",
+        kind="FusedMatMul",
+        domain="com.microsoft",
+        opset=1,
+        inputs=("a", "b"),
+        outputs=("y",),
+        attributes={"transA": 1},
+    )
+    assert node_macs(node, [(2, 5, 3), (2, 5, 4)], (2, 3, 4)) == 2 * 3 * 4 * 5
 
 
 # --- open sizes --------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Operators that used to run on the host, or not at all, run on the machine and equal ONNX Runtime."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -351,3 +352,14 @@ def test_concat_in_place_cuts_no_program(is_cut: bool) -> None:
     assert "Concat" in [part.fused.main.operator.kind for part in program.parts]
     assert len(program.chains) == 1 + is_cut
     assert [cut.operator for cut in network_cuts(program)] == ["Mul"] * is_cut
+
+
+def test_an_output_of_a_damaged_tail_is_refused() -> None:
+    nodes = [node("NonZero", ["x"], "places")]
+    graph = import_model(
+        model([*nodes, node("Relu", ["x"], "y")], {"x": ("float32", (2, 3))}, ["places", "y"], {})
+    )
+    assert graph.tail is not None
+    damaged = replace(graph.tail, outputs=("places", "other"))
+    with pytest.raises(GraphError, match="output 'other' has no producer"):
+        damaged.run({"x": np.zeros((2, 3), np.float32)})
