@@ -70,7 +70,7 @@ def _is_opaque(node: FileNode) -> bool:
     For example, Flatten is a Reshape in the graph. ONNX Runtime moves a Quantize through Reshape, but not
     through Flatten.
     """
-    return node.kind in {"Flatten", "GlobalMaxPool", "ReduceMax", "Split", "Sum"} or (
+    return node.kind in {"Flatten", "Gather", "GlobalMaxPool", "ReduceMax", "Split", "Sum"} or (
         node.kind == "MaxPool" and node.opset < 12
     )
 

@@ -19,8 +19,8 @@ from accel.graph.graph_tensor import FOREIGN_DTYPES, Array, Quantization, Tensor
 from accel.graph.movement_operators import Identity, Movement
 from accel.graph.quantize_values import dequantize
 
-_MOVES = {"Concat", "Flatten", "Identity", "Pad", "Reshape", "Shape", "Size", "Slice", "Split", "Squeeze"}
-_MOVES |= {"Transpose", "Unsqueeze"}
+_MOVES = {"Concat", "Flatten", "Gather", "Identity", "Pad", "Reshape", "Shape", "Size", "Slice", "Split"}
+_MOVES |= {"Squeeze", "Transpose", "Unsqueeze"}
 """Operators whose rules take tensors of any dtype."""
 
 

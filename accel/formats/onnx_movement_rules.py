@@ -15,6 +15,7 @@ from accel.formats.onnx_constant_folding import (
     unsqueezed,
 )
 from accel.formats.onnx_file import MICROSOFT, FileNode
+from accel.formats.onnx_foreign import import_foreign
 from accel.formats.onnx_importer import Importer, check_single_output
 from accel.formats.onnx_rules import rule
 from accel.graph.elementwise_operators import (
@@ -135,10 +136,36 @@ def _split(importer: Importer, node: FileNode) -> None:
         start += part
 
 
-def _part(tensor: Tensor, axis: int, start: int, size: int) -> Slice:
-    starts, sizes = [0] * len(tensor.shape), list(tensor.shape)
-    starts[axis], sizes[axis] = start, size
-    return Slice(starts=tuple(starts), sizes=tuple(sizes), steps=(1,) * len(sizes))
+def _part(tensor: Tensor, axis: int, start: int, size: int, step: int = 1) -> Slice:
+    starts, sizes, steps = [0] * len(tensor.shape), list(tensor.shape), [1] * len(tensor.shape)
+    starts[axis], sizes[axis], steps[axis] = start, size, step
+    return Slice(starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps))
+
+
+@rule("Gather")
+def _gather(importer: Importer, node: FileNode) -> None:
+    """A Gather by constant indices with equal distances is a Slice.
+
+    For example, ``x[:, 0]`` has one index, and 1, 3, 5 are a Slice with step 2.
+    """
+    indices = importer.array(node.inputs[1])
+    tensor = importer.tensor(node.inputs[0])
+    axis = axis_of(node.attributes.get("axis", 0), len(tensor.shape))
+    if indices is None or not indices.size:
+        import_foreign(importer, node)
+        return
+    places = [axis_of(place, tensor.shape[axis]) for place in integers(indices.reshape(-1))]
+    step = places[1] - places[0] if len(places) > 1 else 1
+    if not step or places != list(range(places[0], places[0] + len(places) * step, step)):
+        import_foreign(importer, node)
+        return
+    part = _part(tensor, axis, places[0], len(places), step)
+    if indices.ndim == 1:
+        importer.emit(node, part, [tensor.name])
+        return
+    name = importer.emit(node, part, [tensor.name], importer.between(node, "part"))
+    sizes = (*tensor.shape[:axis], *indices.shape, *tensor.shape[axis + 1 :])
+    importer.emit(node, Reshape(sizes=sizes), [name])
 
 
 @rule("Slice")

@@ -13,6 +13,7 @@ from accel.formats.compare_with_runtime import compare
 from accel.formats.onnx_import import import_model
 from accel.formats.onnx_runtime import run_optimized
 from accel.graph.elementwise_operators import Quantize
+from accel.graph.foreign_operator import Foreign
 from accel.graph.movement_operators import Transpose
 from accel.network.network import Network
 from accel.network.network_cuts import network_cuts
@@ -252,6 +253,75 @@ def test_four_bit_weights_are_bytes() -> None:
     program = built(changed.SerializeToString())
     assert program.machine_share == 1
     assert np.array_equal(next(a for a in program.graph.constants.values() if a.shape == (20, 12)), values)
+
+
+INDICES = {
+    "one": np.array(1),
+    "from the end": np.array(-1),
+    "range": np.array([1, 2, 3]),
+    "table": np.array([[0, 1], [2, 3]]),
+    "steps": np.array([5, 3, 1]),
+    "list of one": np.array([2]),
+}
+
+
+@pytest.mark.parametrize("indices", INDICES.values(), ids=INDICES)
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_a_gather_of_a_range_is_a_slice(indices: np.ndarray, axis: int) -> None:
+    before, first = qdq("x", "a")
+    after, last = qdq("g", "y")
+    nodes = [*before, node("Gather", ["a", "places"], "g", axis=axis), *after]
+    constants = first | last | {"places": indices.astype(np.int64)}
+    program = is_equal(model(nodes, {"x": ("float32", (6, 7, 8))}, ["y"], constants), (6, 7, 8))
+    assert "Slice" in {one.operator.kind for one in program.graph.nodes}
+    assert "Gather" not in {one.operator.kind for one in program.graph.nodes}
+
+
+@pytest.mark.parametrize("indices", [[2, 0, 1], [1, 1], [[0, 1], [1, 2]], [0, -1, 1]])
+def test_other_gathers_run_in_onnx_runtime(indices: list[Any]) -> None:
+    constants = {"places": np.array(indices, np.int64)}
+    content = model([node("Gather", ["x", "places"], "y")], {"x": ("float32", (6, 7))}, ["y"], constants)
+    assert [one.operator.kind for one in is_equal(content, (6, 7)).graph.nodes] == ["Gather"]
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_a_gather_keeps_a_sum_in_float32(place: str) -> None:
+    """ONNX Runtime moves no Quantize through a Gather, so it computes an Add next to one in float32."""
+    left, first = qdq("x", "a", scale=0.05)
+    right, second = qdq("x", "b", scale=0.1, zero=-7)
+    after, last = qdq("r", "y", scale=0.1, zero=1)  # many sums lie halfway between two integers
+    gathers = [node("Gather", [name, "places"], f"{name}g", axis=1) for name in ("a", "b", "s")]
+    middle = [*gathers[:2], node("Add", ["ag", "bg"], "r")]
+    if place == "after":
+        gathers[2] = node("Gather", ["s", "places"], "r", axis=1)
+        middle = [node("Add", ["a", "b"], "s"), gathers[2]]
+    constants = first | second | last | {"places": np.array([2, 3, 4], np.int64)}
+    shape = (4, 6, 50)
+    is_equal(model([*left, *right, *middle, *after], {"x": ("float32", shape)}, ["y"], constants), shape)
+
+
+def test_attention_reads_parts_of_one_projection() -> None:
+    """PyTorch exports query, key and value as three Gathers of one tensor."""
+    before, first = qdq("x", "a")
+    middle, second = weights(8, 24)
+    after, last = qdq("p", "q", scale=0.2)
+    nodes = [
+        *before,
+        *middle,
+        node("MatMul", ["a", "w"], "p"),
+        *after,
+        node("Reshape", ["q", "shape"], "r"),
+        node("Transpose", ["r"], "t", perm=[1, 0, 2]),
+        *(node("Gather", ["t", f"i{n}"], f"g{n}", axis=0) for n in range(3)),
+        node("Transpose", ["g1"], "k", perm=[1, 0]),
+        node("MatMul", ["g0", "k"], "scores"),
+        node("MatMul", ["scores", "g2"], "y"),
+    ]
+    constants = first | second | last | {"shape": np.array([5, 3, 8], np.int64)}
+    constants |= {f"i{n}": np.int64(n) for n in range(3)}
+    content = model(nodes, {"x": ("float32", (5, 8))}, ["y"], constants)
+    program = is_equal(content, (5, 8), tolerance=1e-3)
+    assert not any(isinstance(one.operator, Foreign) for one in program.graph.nodes)
 
 
 def test_branches_at_the_end_read_tensors_under_other_names() -> None:
