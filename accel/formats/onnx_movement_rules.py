@@ -154,7 +154,11 @@ def _gather(importer: Importer, node: FileNode) -> None:
     if indices is None or not indices.size:
         import_foreign(importer, node)
         return
-    places = [axis_of(place, tensor.shape[axis]) for place in integers(indices.reshape(-1))]
+    size = tensor.shape[axis]
+    places = integers(indices.reshape(-1))
+    if not all(-size <= place < size for place in places):
+        raise GraphError(f"its indices are {places}; axis {axis} has {size} values")
+    places = [place % size for place in places]
     step = places[1] - places[0] if len(places) > 1 else 1
     if not step or places != list(range(places[0], places[0] + len(places) * step, step)):
         import_foreign(importer, node)

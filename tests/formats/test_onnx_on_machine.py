@@ -284,6 +284,14 @@ def test_other_gathers_run_in_onnx_runtime(indices: list[Any]) -> None:
     assert [one.operator.kind for one in is_equal(content, (6, 7)).graph.nodes] == ["Gather"]
 
 
+def test_an_index_outside_of_the_axis_is_refused() -> None:
+    content = model(
+        [node("Gather", ["x", "i"], "y")], {"x": ("float32", (5, 2))}, ["y"], {"i": np.array([7])}
+    )
+    with pytest.raises(GraphError, match=r"its indices are \[7\]; axis 0 has 5 values"):
+        import_model(content)
+
+
 @pytest.mark.parametrize("place", ["before", "after"])
 def test_a_gather_keeps_a_sum_in_float32(place: str) -> None:
     """ONNX Runtime moves no Quantize through a Gather, so it computes an Add next to one in float32."""
