@@ -120,20 +120,23 @@ def _computes_floats(graph: Graph, node: Node) -> bool:
 def host_regions(graph: Graph, steps: Sequence[Chain | NetworkPart]) -> Iterator[Chain | HostRegion]:
     """Group consecutive steps of the host."""
     groups = [list(group) for _, group in groupby(steps, lambda step: isinstance(step, Chain))]
+    last_reads = {name: at for at, group in enumerate(groups) for step in group for name in _reads(step)}
     for at, group in enumerate(groups):
         if isinstance(group[0], Chain):
             yield from (step for step in group if isinstance(step, Chain))
             continue
         parts = [step for step in group if isinstance(step, NetworkPart)]
         made = {node.output for part in parts for node in part.fused.nodes}
-        moves = [part for part in parts if part.moves_nothing and part.fused.main.inputs[0] not in made]
-        others = [part for part in parts if part not in moves]
-        later = {name for rest in groups[at + 1 :] for step in rest for name in _reads(step)}
+        moves: list[NetworkPart] = []
+        others: list[NetworkPart] = []
+        for part in parts:
+            is_move = part.moves_nothing and part.fused.main.inputs[0] not in made
+            (moves if is_move else others).append(part)
         needed = tuple(
             node.output
             for part in others
             for node in part.fused.nodes
-            if node.output in later or node.output in graph.outputs
+            if last_reads.get(node.output, at) > at or node.output in graph.outputs
         )
         yield HostRegion(graph=graph, moves=tuple(moves), parts=tuple(others), needed=needed)
 
