@@ -18,7 +18,8 @@ from accel.cli.shared_options import (
     shape_option,
     show,
 )
-from accel.formats.compare_with_runtime import Comparison, random_inputs
+from accel.formats.compare_with_original import ModeDifference
+from accel.formats.compare_with_runtime import Comparison, TensorDifference, random_inputs
 from accel.formats.onnx_import import MAX_BATCH
 from accel.network.model_files import DEFAULT_MACHINE
 from accel.network.network import read_network
@@ -101,7 +102,7 @@ def verify(
                 "ok": ok,
                 **_as_data(comparison),
                 "original": None if original is None else _as_data(original),
-                "modes": [asdict(one) for one in found.modes],
+                "modes": [_difference_as_data(one) for one in found.modes],
                 **ran,
             }
         )
@@ -128,11 +129,13 @@ def _as_data(comparison: Comparison) -> dict[str, object]:
         "differing": sum(one.differing for one in comparison.tensors),
         "reordered": comparison.reordered,
         "first": None if comparison.first is None else comparison.first.name,
-        "tensors": [
-            asdict(one) | {"largest": one.largest if math.isfinite(one.largest) else None}
-            for one in comparison.tensors
-        ],
+        "tensors": [_difference_as_data(one) for one in comparison.tensors],
     }
+
+
+def _difference_as_data(one: TensorDifference | ModeDifference) -> dict[str, object]:
+    """Return a difference as JSON, which has no infinity."""
+    return asdict(one) | {"largest": one.largest if math.isfinite(one.largest) else None}
 
 
 def _table(comparison: Comparison) -> Table:

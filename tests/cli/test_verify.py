@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from accel.formats.compare_with_original import ModeDifference
 from accel.formats.compare_with_runtime import Comparison, TensorDifference
 from accel.graph.graph import Graph, Node
 from accel.graph.graph_evaluation import evaluate_node
@@ -120,3 +121,12 @@ def test_files_that_are_no_models(accel: Shell) -> None:
     (accel.folder / "m.onnx").write_text("hello")
     accel.refused("verify", "m.onnx", message="'m.onnx': this is not an ONNX model; it does not parse as one")
     accel.refused("verify", "n.onnx", message="'n.onnx' cannot be read: No such file or directory")
+
+
+def test_an_infinite_difference_of_modes_is_null(
+    accel: Shell, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mode = ModeDifference(name="y", differing=1, values=12, largest=np.inf)
+    monkeypatch.setattr("accel.network.verify_network.compare_modes", lambda *_: (mode,))
+    (found,) = accel("verify", path, "--json").json["modes"]
+    assert found == {"name": "y", "differing": 1, "values": 12, "largest": None}
