@@ -33,6 +33,10 @@ def _graph(program: NetworkProgram) -> Iterator[str]:
         yield _node(graph, node)
     for name in graph.outputs:
         yield f"output  {_tensor(graph.tensors[name])}"
+    if graph.tail is not None:
+        made = [name for name in graph.result_names if name not in graph.outputs]
+        inputs, results = (", ".join(map(repr, names)) for names in (graph.tail.inputs, made))
+        yield f"after the graph: {', '.join(graph.tail.kinds)} of {inputs} -> {results}"
 
 
 def _node(graph: Graph, node: Node) -> str:
@@ -99,6 +103,9 @@ def _placed(program: NetworkProgram) -> Iterator[str]:
             yield f"  LOADs wait {WAIT_TEXTS.get(strategy, strategy)}: {cycles:,} cycles{remark}"
         for part in step.parts:
             yield f"  {_part(program, part)}"
+    tail = program.graph.tail
+    if tail is not None:
+        yield f"{'host':<8} {', '.join(tail.kinds)}  (after each run; its shapes depend on values)"
     share = f"{program.machine_share:.2%} of {program.macs:,} MACs"
     yield f"on the machine ({program.config.label}): {share}"
 

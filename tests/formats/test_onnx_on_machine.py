@@ -18,6 +18,7 @@ from accel.graph.movement_operators import Transpose
 from accel.network.network import Network
 from accel.network.network_cuts import network_cuts
 from accel.network.network_program import NetworkProgram
+from accel.network.network_text import network_text
 from tests.formats.runtime import model, node
 
 RNG = np.random.default_rng(11)
@@ -371,6 +372,10 @@ def test_the_end_of_a_network_may_depend_on_values(tmp_path: Path) -> None:
     content = model(nodes, {"x": ("float32", shape)}, ["kept", "d"], constants)
     program = is_equal(content, shape)
     assert program.machine_share == 1
+    placed, graph = (network_text(program, stage).splitlines() for stage in ("placed", "graph"))
+    kinds = "NonZero, Transpose, GatherND"
+    assert placed[-2] == f"host     {kinds}  (after each run; its shapes depend on values)"
+    assert graph[-1] == f"after the graph: {kinds} of 'mask', 'd' -> 'kept'"
     accel.save_network(program, tmp_path / "n.accel")
     inputs = {"x": RNG.uniform(-2, 2, shape).astype(np.float32)}
     again = accel.load_network(tmp_path / "n.accel").run(inputs).outputs
