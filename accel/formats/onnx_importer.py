@@ -63,7 +63,7 @@ class Importer:
             raise GraphError(message if is_named else f"node {node.name!r}: {message}") from None
 
     def _import(self, node: FileNode, rule: Any, other: Any) -> None:
-        """Import a node by its rule. What the rule refuses, ONNX Runtime may still compute."""
+        """Import a node by its rule. ONNX Runtime may still compute a node that the rule refuses."""
         if rule is None:
             other(self, node)
             return

@@ -51,7 +51,7 @@ def tail_of(importer: Importer, nodes: Sequence[FileNode]) -> tuple[Tail, list[s
     """Return the tail of a model, and the outputs that its graph needs.
 
     Args:
-        nodes: of the tail, in order.
+        nodes: the nodes of the tail, in order.
     """
     made = {name for node in nodes for name in node.outputs if name}
     read = dict.fromkeys(name for node in nodes for name in node.reads if name not in made)

@@ -12,9 +12,9 @@ from accel.graph.graph_tail import Tail
 from accel.graph.graph_tensor import Array, Tensor
 
 MAX_NODES = 100_000
-"""Of a graph."""
+"""Largest number of nodes in a graph."""
 MAX_BYTES = 1 << 33
-"""Of all tensors of a graph together."""
+"""Largest size of all tensors of a graph together."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,9 +19,9 @@ DTYPES = (*_KNOWN_DTYPES, *FOREIGN_DTYPES)
 QUANTIZED = ("int8", "uint8")
 """Dtypes of tensors that have a scale and a zero point."""
 MAX_TENSOR_BYTES = 1 << 30
-"""Of one tensor. Larger tensors are refused before memory is allocated."""
+"""Largest size of a tensor. Larger tensors are refused before memory is allocated."""
 MAX_RANK = 8
-"""Dimensions of a tensor."""
+"""Largest number of dimensions of a tensor."""
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]

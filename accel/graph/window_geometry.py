@@ -12,7 +12,7 @@ from accel.base.errors import GraphError
 from accel.graph.graph_tensor import Array, Shape
 
 MAX_TAPS = 1 << 20
-"""Of one window."""
+"""Largest number of taps in a window."""
 
 
 @dataclass(frozen=True, kw_only=True)
