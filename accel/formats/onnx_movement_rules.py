@@ -149,11 +149,11 @@ def _gather(importer: Importer, node: FileNode) -> None:
     For example, ``x[:, 0]`` has one index, and 1, 3, 5 are a Slice with step 2.
     """
     indices = importer.array(node.inputs[1])
-    tensor = importer.tensor(node.inputs[0])
-    axis = axis_of(node.attributes.get("axis", 0), len(tensor.shape))
     if indices is None or not indices.size:
         import_foreign(importer, node)
         return
+    tensor = importer.tensor(node.inputs[0])
+    axis = axis_of(node.attributes.get("axis", 0), len(tensor.shape))
     size = tensor.shape[axis]
     places = integers(indices.reshape(-1))
     if not all(-size <= place < size for place in places):

@@ -5,7 +5,7 @@ Quantize by QLinearAdd (likewise Mul and AveragePool) only if they follow one an
 bring them together:
 
 1. A Dequantize moves down, and a Quantize up, through Reshape, Transpose, Slice and MaxPool. Neither moves
-   through Flatten, Pad, Concat or Split. Identity is removed.
+   through Flatten, Gather, Pad, Concat or Split. Identity is removed.
 2. Bounds directly before a Quantize are dropped if no quantized value lies outside of them. After this step a
    Quantize moves through Transpose only.
 
