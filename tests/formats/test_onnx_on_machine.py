@@ -333,6 +333,31 @@ def test_attention_reads_parts_of_one_projection() -> None:
     assert not any(isinstance(one.operator, Foreign) for one in program.graph.nodes)
 
 
+def test_the_first_of_several_tokens_stays_on_the_machine() -> None:
+    """``x[:, 0]`` between two layers does not end a program."""
+    before, first = qdq("x", "a")
+    middle, second = weights(16, 32)
+    inner, third = qdq("p", "q", scale=0.2)
+    again, fourth = qdq("g", "h", scale=0.2)
+    after, last = qdq("o", "y", scale=0.4)
+    nodes = [
+        *before,
+        *middle,
+        node("MatMul", ["a", "w"], "p"),
+        *inner,
+        node("Gather", ["q", "zero"], "g", axis=1),
+        *again,
+        node("DequantizeLinear", ["v_q", "w_scale", "w_zero"], "v"),
+        node("MatMul", ["h", "v"], "o"),
+        *after,
+    ]
+    constants = first | second | third | fourth | last
+    constants |= {"zero": np.int64(0), "v_q": RNG.integers(-127, 128, (32, 16)).astype(np.int8)}
+    content = model(nodes, {"x": ("float32", (1, 8, 16))}, ["y"], constants)
+    program = is_equal(content, (1, 8, 16))
+    assert (program.machine_share, len(program.chains)) == (1, 1)
+
+
 def test_branches_at_the_end_read_tensors_under_other_names() -> None:
     """An Identity gives a tensor the name that the branches read."""
     onnx = pytest.importorskip("onnx")
