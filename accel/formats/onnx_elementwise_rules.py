@@ -74,6 +74,8 @@ def _clip(importer: Importer, node: FileNode) -> None:
         bounds = [None if one is None else one.item() for one in arrays]
     if any(bound is not None and math.isnan(bound) for bound in bounds):
         raise GraphError(f"its bounds are {bounds}; they must be numbers")
+    if bounds[0] == math.inf or bounds[1] == -math.inf:
+        raise GraphError(f"its bounds are {bounds}; they must leave finite numbers")
     finite = [None if bound is None or math.isinf(bound) else bound for bound in bounds]
     importer.emit(node, Clip(low=finite[0], high=finite[1]), [name])
 

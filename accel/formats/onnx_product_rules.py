@@ -96,7 +96,9 @@ def _integer_product(
         operator_of: returns the operator for the names of data and weights.
     """
     is_varying = not _zero_is_constant(importer, node, 2)
-    if not _zero_is_constant(importer, node, 3) or (is_varying and importer.array(node.inputs[1]) is None):
+    has_totals = importer.array(node.inputs[1]) is not None
+    can_correct = not is_varying or (has_totals and importer.tensor(node.inputs[2]).size == 1)
+    if not can_correct or not _zero_is_constant(importer, node, 3):
         import_foreign(importer, node)
         return
     data, weights = _data(importer, node), _shifted(importer, node, 1, 3, axis)

@@ -281,6 +281,27 @@ def test_weights_and_zero_point_that_both_vary(
     assert_as_onnx_runtime(content, feeds)
 
 
+def test_a_varying_zero_point_for_each_row_is_refused() -> None:
+    """As ONNX Runtime does, also where a matrix has as many rows as columns."""
+    content = model(
+        [node("MatMulInteger", ["a", "m", "z"], "p")],
+        {"a": ("uint8", (4, 3)), "z": ("uint8", (4,))},
+        ["p"],
+        {"m": image((3, 4))},
+    )
+    with pytest.raises(GraphError, match=r"ONNX Runtime refuses: .* zero point must be a scalar"):
+        import_model(content)
+
+
+@pytest.mark.parametrize("bounds", [(np.inf, np.inf), (-np.inf, -np.inf), (-np.inf, np.inf), (-1, np.inf)])
+def test_infinite_bounds(bounds: tuple[float, float]) -> None:
+    constants = {"low": np.float32(bounds[0]), "high": np.float32(bounds[1])}
+    content = model([node("Clip", ["x", "low", "high"], "y")], {"x": ("float32", (3,))}, ["y"], constants)
+    feeds = {"x": np.float32([-2, 0, 5])}
+    found = evaluate(import_model(content), feeds)["y"]
+    assert np.array_equal(found, run(content, feeds)["y"])
+
+
 def test_a_gemm_that_ends_in_floats() -> None:
     constants = {
         "s": np.float32(0.1),
