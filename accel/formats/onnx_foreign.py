@@ -135,6 +135,8 @@ def node_proto(node: FileNode, names: Mapping[str, str]) -> Any:
         for key, value in node.attributes.items()
     }
     inputs, outputs = ([names.get(name, name) for name in one] for one in (node.inputs, node.outputs))
+    if node.kind == "Split":  # an omitted output ends ONNX Runtime's process
+        outputs = [name or f"{node.name}/omitted{at}" for at, name in enumerate(outputs)]
     return onnx().helper.make_node(node.kind, inputs, outputs, domain=node.domain, **attributes)
 
 

@@ -52,7 +52,8 @@ class Importer:
             if (node.domain, node.kind) in rules or not node.domain:
                 check_node(node)
             if not self._fold(node):
-                is_foreign = self._has_foreign_dtype(node) or not node.outputs[0]
+                omits_first = not node.outputs[0] and node.kind != "Split"
+                is_foreign = self._has_foreign_dtype(node) or omits_first
                 rule = None if is_foreign else rules.get((node.domain, node.kind))
                 self._import(node, rule, other)
         except OpenShapeError:

@@ -218,6 +218,22 @@ def test_what_onnx_runtime_refuses_is_refused_with_its_message() -> None:
         import_model(around("DepthToSpace", [1, 7, 3, 4], blocksize=2))
 
 
+@pytest.mark.parametrize("is_constant", [True, False])
+def test_a_split_without_its_first_part(is_constant: bool) -> None:
+    """ONNX Runtime itself ends the process with a segmentation fault."""
+    split = helper.make_node("Split", ["x", "sizes"], ["", "y"], axis=0)
+    inputs = {"x": (FLOAT, [4]), "sizes": (INT64, [2])}
+    sizes = np.array([1, 3], np.int64)
+    constants = {"sizes": sizes} if is_constant else {}
+    if is_constant:
+        del inputs["sizes"]
+    graph = import_model(model([split], inputs, ["y"], constants))
+    values = np.float32([1, 2, 3, 4])
+    feeds = {"x": values} if is_constant else {"x": values, "sizes": sizes}
+    found = Network(graph=graph).build("tiny-int8").run(feeds).outputs["y"]
+    assert np.array_equal(found, values[1:])
+
+
 def test_macs_of_a_turned_factor() -> None:
     """transA swaps the last two axes."""
     node = FileNode(
