@@ -22,7 +22,6 @@ from accel.core.fault_causes import instruction_fault, most_taps, residual_chang
 from accel.core.isa import (
     TRANSFERS,
     Alu,
-    AluOp,
     Finish,
     Instruction,
     Load,
@@ -222,7 +221,7 @@ def random_loops(
     if cls is Alu:
         imm = slots["imm"]
         values |= {
-            "alu_op": rng.choice([int(op) for op in AluOp]),
+            "alu_op": rng.choice(sorted(config.operations)),
             "use_imm": rng.choice((False, True)),
             "imm": rng.randint(*rng.choice(((-40, 40), (imm.low, imm.high)))),
         }

@@ -10,7 +10,8 @@ import numpy as np
 from accel.assembly.instruction_comments import Annotator
 from accel.assembly.integer_lists import MOST_VALUES, format_integers
 from accel.assembly.symbolic_names import PlaceNames, token_label
-from accel.core.config import NAMED, SPECS, Config
+from accel.core.config import ALU_OPS, NAMED, SPECS, Config
+from accel.core.config.alu_ops_field import with_digests
 from accel.core.fault_causes import Cause, instruction_fault
 from accel.core.instruction_access import dram_rows
 from accel.core.isa import Load, Memory, decode_uops, encode_uops, format_instruction
@@ -75,7 +76,10 @@ def _config_text(config: Config) -> str:
     """Return the nearest named configuration, and the differences."""
 
     def changes(base: Config) -> list[str]:
-        return [f"{n}={getattr(config, n)}" for n in SPECS if getattr(config, n) != getattr(base, n)]
+        numbers = [f"{n}={getattr(config, n)}" for n in SPECS if getattr(config, n) != getattr(base, n)]
+        if config.alu_ops == base.alu_ops:
+            return numbers
+        return [*numbers, f"{ALU_OPS}={','.join(with_digests(config.alu_ops))}"]
 
     same = [one for one in NAMED.values() if one.post == config.post]
     base = min(same, key=lambda one: (len(changes(one)), one.name != config.name))

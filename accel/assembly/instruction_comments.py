@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from accel.assembly.symbolic_names import stage_label
-from accel.core.alu_operations import BY_CODE
+from accel.core.alu_operations import operation_of_code
 from accel.core.fault_causes import (
     Fault,
     acc_settings,
@@ -183,7 +183,7 @@ def _assignment(instruction: Products) -> str:
 def alu_step(instruction: Alu, dst: str, src: str) -> str:
     """Return the action of ALU's micro-ops."""
     second = str(instruction.imm) if instruction.use_imm else src
-    operation = BY_CODE[instruction.alu_op]
+    operation = operation_of_code(instruction.alu_op)
     if not operation.symbol:
         return f"{dst} = {operation.name}({dst}, {second})"
     return f"{dst} = {dst} {operation.symbol} {second}"

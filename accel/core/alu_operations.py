@@ -1,25 +1,39 @@
 """The operations of ALU, each declared once.
 
-A declaration says what an operation computes. The functional simulator, the manual, comments of instructions,
-the compiler's names and the proof of the hardware follow from it.
+A declaration says what an operation computes. The functional simulator, timing, the hardware and its proof,
+the assembler and the disassembler, the manual, and functions of tensor expressions follow from it. A
+machine has the operations that its field ``alu_ops`` names. Those of VTA are declared here.
+:func:`register` adds others, for example::
+
+    accel.register(accel.Operation(name="absdiff", result=lambda x, y: wrapped(absolute(x - y))))
+
+An installed package declares operations by entry points of the group ``accel.operations``, whose names are
+the operations' names. They are loaded when a machine names them.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
 from functools import cached_property, lru_cache
-from typing import Any
+from hashlib import sha256
+from importlib.metadata import entry_points
+from types import MappingProxyType
+from typing import Any, Protocol
 
 import numpy as np
 
-from accel.core.isa.opcodes import AluOp
+from accel.base.errors import AccelError, ConfigError, nearest
 from accel.core.lane_expressions import (
     Array,
     Lane,
+    crosses_lanes,
     function_of,
     lane_input,
     maximum,
     minimum,
     select,
+    text_of,
     ufunc_of,
     with_constant,
     wrapped,
@@ -27,34 +41,95 @@ from accel.core.lane_expressions import (
 
 LEFT, RIGHT = "x", "y"
 """Names of the operands: the accumulator that is written, and the second accumulator or the immediate."""
+MAX_STAGES = 15
+"""Most register stages of an operation's hardware."""
+ENTRY_POINTS = "accel.operations"
+"""The group of entry points that declare operations."""
 _BITS = 32
+INT32_MIN, INT32_MAX = -(1 << _BITS - 1), (1 << _BITS - 1) - 1
+
+
+class AluOp(IntEnum):
+    """Numbers of VTA's operations. Other operations have the numbers after them."""
+
+    MIN = 0
+    MAX = 1
+    ADD = 2
+    SHR = 3
+    MUL = 4
+
+
+class _HasSlots(Protocol):
+    @property
+    def mul_slots(self) -> int: ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
-    """An operation on two int32 operands.
+    """An operation on two int32 operands, x and y.
 
     Attributes:
-        code: its number in the instruction.
+        name: a name in lower case: its mnemonic is ``ALU.NAME``.
         result: its result, an expression of int32.
-        text: the result for the manual.
+        text: the result for the manual, ``name(x, y)`` if empty.
         symbol: the operator in comments of instructions, or empty for the name as a function.
-        commutes: whether repeated application to one accumulator has one result in any order of the operands.
-        repeated: the immediate whose single application equals applying an immediate several times.
-        multiplies: whether it takes the slots of a multiplication.
+        is_associative: whether ``f(f(x, a), b)`` equals ``f(x, f(a, b))``, so that the simulator may combine
+            operands before it applies them.
+        repeated: the immediate whose single application equals applying an immediate several times, or
+            None if there is none.
+        stages: register stages of its hardware. A micro-op takes one slot more. For example, with two stages
+            it takes three cycles, and its logic is cut into three parts of similar delay.
+        datapath: hand-made hardware, or None for that of the expression. It is called with the Amaranth
+            module and the operands, signed values of 32 bits that are constant in the slots of a micro-op,
+            and returns the low 32 bits of the result in the last slot.
+
+    Raises:
+        AccelError: the name is malformed, the result may leave int32, or a property does not hold.
     """
 
-    code: AluOp
+    name: str
     result: Callable[[Lane, Lane], Lane]
-    text: str
+    text: str = ""
     symbol: str = ""
-    commutes: bool = False
-    repeated: Callable[[int, int], int] = field(default=lambda immediate, times: immediate)
-    multiplies: bool = False
+    is_associative: bool = False
+    repeated: Callable[[int, int], int] | None = None
+    stages: int = 0
+    datapath: Callable[[Any, Any, Any], Any] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not re.fullmatch(r"[a-z][a-z0-9_]{0,15}", self.name):
+            raise AccelError(
+                f"an operation is named {self.name!r}; a name has 1 to 16 letters a-z, digits and _, "
+                f"and begins with a letter"
+            )
+        if not 0 <= self.stages <= MAX_STAGES:
+            raise AccelError(
+                f"operation {self.name!r} has {self.stages} stages; it must have 0 to {MAX_STAGES}"
+            )
+        low, high = self.expression.low, self.expression.high
+        if low < INT32_MIN or high > INT32_MAX:
+            raise AccelError(
+                f"the result of operation {self.name!r} ranges from {low} to {high}; it must be int32: "
+                f"end with wrapped(...) or saturated(...)"
+            )
 
     @property
-    def name(self) -> str:
-        return self.code.name.lower()
+    def is_multiplication(self) -> bool:
+        """Whether it takes the slots of VTA's multiplication, the field ``mul_slots`` of a machine."""
+        return self.name == AluOp.MUL.name.lower()
+
+    def slots(self, config: _HasSlots) -> int:
+        """Return the slots of a micro-op on a machine."""
+        return config.mul_slots if self.is_multiplication else self.stages + 1
+
+    @property
+    def mnemonic(self) -> str:
+        return self.name.upper()
+
+    @property
+    def description(self) -> str:
+        """The result for the manual."""
+        return self.text or f"{self.name}(x, y)"
 
     @cached_property
     def expression(self) -> Lane:
@@ -62,8 +137,19 @@ class Operation:
         return self.result(lane_input(LEFT, _BITS), lane_input(RIGHT, _BITS))
 
     @cached_property
+    def crosses_lanes(self) -> bool:
+        """Whether a lane's result depends on other lanes."""
+        return crosses_lanes(self.expression)
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of what it computes and of its slots. Hand-made hardware is not part of it."""
+        text = f"{self.name} stages={self.stages}\n{text_of(self.expression)}"
+        return sha256(text.encode()).hexdigest()[:16]
+
+    @cached_property
     def function(self) -> Callable[[Array, Any], Array]:
-        """The numpy function of two int32 operands."""
+        """The numpy function of two int32 operands, whose last dimension is the lanes of a row."""
         return function_of(self.expression, (LEFT, RIGHT))
 
     def apply(self, target: Array, operand: Array | np.int32) -> None:
@@ -74,6 +160,13 @@ class Operation:
             target[...] = _of_immediate(self, int(operand))(target)
         else:
             target[...] = self.function(target, operand)
+
+    def apply_repeatedly(self, target: Array, immediate: int, times: int) -> None:
+        """Apply an immediate several times."""
+        if self.repeated is not None:
+            immediate, times = self.repeated(immediate, times), 1
+        for _ in range(times):
+            self.apply(target, np.int32(immediate))
 
     @cached_property
     def _ufunc(self) -> np.ufunc | None:
@@ -96,35 +189,156 @@ def _shifted(x: Lane, y: Lane) -> Lane:
     return select(y < 0, select(y < 1 - _BITS, 0, wrapped(left, _BITS)), right)
 
 
-OPERATIONS = (
-    Operation(code=AluOp.MIN, result=minimum, text="min(x, y)", commutes=True),
-    Operation(code=AluOp.MAX, result=maximum, text="max(x, y)", commutes=True),
+STOCK = (
     Operation(
-        code=AluOp.ADD,
+        name="min",
+        result=minimum,
+        text="min(x, y)",
+        is_associative=True,
+        repeated=lambda immediate, times: immediate,
+    ),
+    Operation(
+        name="max",
+        result=maximum,
+        text="max(x, y)",
+        is_associative=True,
+        repeated=lambda immediate, times: immediate,
+    ),
+    Operation(
+        name="add",
         result=lambda x, y: wrapped(x + y, _BITS),
         text="x + y",
         symbol="+",
-        commutes=True,
+        is_associative=True,
         repeated=lambda immediate, times: _signed(immediate * times),
     ),
     Operation(
-        code=AluOp.SHR,
+        name="shr",
         result=_shifted,
         text="x >> y; x << -y where y is negative",
         symbol=">>",
         repeated=lambda immediate, times: min(_BITS - 1, max(-_BITS, immediate * times)),
     ),
     Operation(
-        code=AluOp.MUL,
+        name="mul",
         result=lambda x, y: wrapped(x * y, _BITS),
         text="x * y",
         symbol="*",
-        commutes=True,
+        is_associative=True,
         repeated=lambda immediate, times: _signed(pow(immediate, times, 1 << _BITS)),
-        multiplies=True,
     ),
 )
-"""All operations, by their numbers."""
-BY_CODE: dict[int, Operation] = {one.code: one for one in OPERATIONS}
-MULTIPLYING = frozenset(int(one.code) for one in OPERATIONS if one.multiplies)
-"""Numbers of the operations that take the slots of a multiplication."""
+"""VTA's operations, by their numbers."""
+STOCK_NAMES = tuple(one.name for one in STOCK)
+_REGISTERED: dict[str, Operation] = {one.name: one for one in STOCK}
+
+
+def register(operation: Operation) -> Operation:
+    """Add an operation, so that machines can name it in ``alu_ops``.
+
+    The declared properties ``is_associative`` and ``repeated`` are checked on random operands.
+
+    Raises:
+        AccelError: another declaration has its name, or a property does not hold.
+    """
+    known = _REGISTERED.get(operation.name)
+    if known is not None and known.digest != operation.digest:
+        raise AccelError(f"another operation is registered as {operation.name!r}; choose another name")
+    if known is None:
+        check_properties(operation)
+        _REGISTERED[operation.name] = operation
+    return _REGISTERED[operation.name]
+
+
+def check_properties(operation: Operation, *, trials: int = 256, seed: int = 0) -> None:
+    """Check ``is_associative`` and ``repeated`` on random operands.
+
+    Raises:
+        AccelError: one does not hold, with operands for which it does not.
+    """
+    rng = np.random.default_rng(seed)
+    limit = 1 << _BITS - 1
+    values = rng.integers(-limit, limit, (3, trials, 4)).astype(np.int32)
+    small = rng.random(values.shape) < 0.5  # shifts and bounds differ for small numbers
+    x, a, b = np.where(small, values % 64 - 32, values).astype(np.int32)
+    f = operation.function
+    if operation.is_associative:
+        wrong = np.argwhere(f(f(x, a), b) != f(x, f(a, b)))
+        if len(wrong):
+            operands = ", ".join(str(one[tuple(wrong[0])]) for one in (x, a, b))
+            raise AccelError(
+                f"operation {operation.name!r} is declared as associative; with x, a, b = {operands}, "
+                f"f(f(x, a), b) is not f(x, f(a, b))"
+            )
+    if operation.repeated is None:
+        return
+    for immediate in (*range(-40, 41), -(1 << 15), (1 << 15) - 1):
+        for times in (1, 2, 5):
+            wanted = x
+            for _ in range(times):
+                wanted = f(wanted, np.int32(immediate))
+            if (f(x, np.int32(operation.repeated(immediate, times))) != wanted).any():
+                raise AccelError(
+                    f"operation {operation.name!r} declares repeated({immediate}, {times}) = "
+                    f"{operation.repeated(immediate, times)}; applying {immediate} {times} times differs"
+                )
+
+
+def find_operation(name: str) -> Operation:
+    """Return an operation by name. Entry points of installed packages are searched, too.
+
+    Raises:
+        ConfigError: no such operation is declared.
+    """
+    if name not in _REGISTERED:
+        for point in entry_points(group=ENTRY_POINTS, name=name):
+            loaded = point.load()
+            if not isinstance(loaded, Operation) or loaded.name != name:
+                raise ConfigError(
+                    f"entry point {point.value!r} declares operation {name!r}, and is {loaded!r:.80}"
+                )
+            register(loaded)
+    if name not in _REGISTERED:
+        raise ConfigError(
+            f"operation {name!r} is not declared in this installation; {nearest(name, _REGISTERED)}; "
+            f"accel.register or an entry point of {ENTRY_POINTS!r} declares others"
+        )
+    return _REGISTERED[name]
+
+
+class OperationCode(int):
+    """The number of an operation on one machine, with its name. It equals the plain number."""
+
+    name: str
+
+    def __new__(cls, value: int, name: str) -> "OperationCode":
+        code = super().__new__(cls, value)
+        code.name = name
+        return code
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OperationCode, (int(self), self.name)
+
+
+@lru_cache(maxsize=256)
+def operations_by_code(names: tuple[str, ...]) -> Mapping[int, Operation]:
+    """Return a machine's operations by their numbers.
+
+    VTA's have VTA's numbers. The others have the following numbers, in the order of ``names``.
+    """
+    codes = {name: AluOp[name.upper()] for name in STOCK_NAMES if name in names}
+    others = (name for name in names if name not in STOCK_NAMES)
+    numbered: dict[str, int] = {**codes}
+    for number, name in enumerate(others, len(STOCK_NAMES)):
+        numbered[name] = OperationCode(number, name.upper())
+    return MappingProxyType({code: find_operation(name) for name, code in numbered.items()})
+
+
+def operation_of_code(code: int) -> Operation:
+    """Return the operation of a number: of :class:`OperationCode` by its name, otherwise VTA's."""
+    return find_operation(code.name.lower() if isinstance(code, OperationCode) else AluOp(code).name.lower())
+
+
+def foreign_operations(names: Iterable[str]) -> dict[str, str]:
+    """Return the digests of a machine's operations that are not VTA's, by name."""
+    return {name: find_operation(name).digest for name in names if name not in STOCK_NAMES}

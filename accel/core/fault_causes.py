@@ -24,7 +24,6 @@ from accel.core.config import Config
 from accel.core.isa import (
     SETTINGS,
     Alu,
-    AluOp,
     Finish,
     Instruction,
     Load,
@@ -413,11 +412,11 @@ def dram_span(instruction: Transfer, config: Config) -> tuple[int, int]:
 
 
 def _loops_fault(instruction: Loops, config: Config) -> Fault | None:
-    if isinstance(instruction, Alu) and instruction.alu_op not in _ALU_OPS:
+    if isinstance(instruction, Alu) and instruction.alu_op not in config.operations:
         return Fault(
             cause=Cause.ALU_OP,
             message=f"the ALU operation is {instruction.alu_op}; "
-            + ", ".join(f"{op.name} {op.value}" for op in AluOp)
+            + ", ".join(f"{one.mnemonic} {int(code)}" for code, one in config.operations.items())
             + " exist",
         )
     if isinstance(instruction, Mac) and instruction.depthwise and not config.depthwise:
@@ -469,6 +468,3 @@ def _set_fault(instruction: Set, config: Config) -> Fault | None:
             cause=Cause.RESERVED, message=f"the shift is {instruction.shift}; {MAX_ADD_SHIFT} is the most"
         )
     return None
-
-
-_ALU_OPS = frozenset(op.value for op in AluOp)

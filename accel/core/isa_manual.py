@@ -4,7 +4,6 @@ import inspect
 from collections.abc import Iterable
 from typing import Any
 
-from accel.core.alu_operations import OPERATIONS
 from accel.core.config import Config
 from accel.core.fault_causes import Cause
 from accel.core.fault_conditions import conditions_of
@@ -83,7 +82,10 @@ def isa_manual(config: Config) -> str:
         sections += [f"### {cls.OPCODE.name} ({cls.OPCODE.value})", *_generation_note(cls.POST)]
         sections += [_description(cls), _field_table(cls, config)]
         if cls is Alu:
-            operations = ((f"{one.code}", one.code.name, f"`{one.text}`") for one in OPERATIONS)
+            operations = (
+                (f"{int(code)}", one.mnemonic, f"`{one.description}`")
+                for code, one in config.operations.items()
+            )
             heads = ("alu_op", "name", "result of x = acc[dst] and y = acc[src] or imm")
             sections.append(table(heads, operations))
         sections.append(_error_table(cls))

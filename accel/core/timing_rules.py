@@ -7,7 +7,6 @@ happens. A token or queue entry that is pushed in cycle t can be used in t + 1.
 from functools import lru_cache
 from typing import NamedTuple
 
-from accel.core.alu_operations import MULTIPLYING
 from accel.core.config import INSTRUCTION_BYTES, PAGE_BYTES, Config
 from accel.core.instruction_access import DramRows
 from accel.core.isa import Alu, Instruction, Loops, StoreReq
@@ -49,8 +48,8 @@ def compute_depth(config: Config) -> int:
 
 def uop_slots(instruction: Instruction, config: Config) -> int:
     """Slots of each micro-op. Index check and write follow the last one."""
-    multiplies = isinstance(instruction, Alu) and instruction.alu_op in MULTIPLYING
-    return config.mul_slots if multiplies else 1
+    operation = config.operations.get(instruction.alu_op) if isinstance(instruction, Alu) else None
+    return 1 if operation is None else operation.slots(config)
 
 
 def busy_slots(instruction: Loops, config: Config) -> int:

@@ -15,7 +15,6 @@ import numpy as np
 
 from accel.base.errors import TensorizeError
 from accel.compiler.target.emitter_registry import AccessPtr, Emitted, Target, register_emitter
-from accel.core.alu_operations import OPERATIONS
 from accel.core.config import Config
 from accel.core.instruction_access import COLUMNS
 from accel.core.isa import (
@@ -35,8 +34,6 @@ from accel.core.isa import (
     class_slots,
     without_tokens,
 )
-
-_OPS = {one.name: one.code for one in OPERATIONS}
 
 
 def overwrites(config: Config) -> bool:
@@ -97,11 +94,20 @@ def _overwriting(
 
 
 def alu(target: Target, op: str, acc: AccessPtr, operand: AccessPtr | int) -> list[Emitted]:
-    """``acc = op(acc, operand)`` with an immediate or another accumulator."""
+    """``acc = op(acc, operand)`` with an immediate or another accumulator.
+
+    Raises:
+        TensorizeError: the machine's ALU lacks the operation.
+    """
+    codes = target.config.operation_codes
+    if op not in codes:
+        raise TensorizeError(
+            f"the program needs the ALU operation {op!r}; configuration {target.config.name!r} has "
+            f"alu_ops={','.join(target.config.alu_ops)}"
+        )
     if isinstance(operand, int):
-        instruction = Alu(alu_op=_OPS[op], use_imm=True, imm=operand)
-        return emit_loops(instruction, target, acc)
-    return emit_loops(Alu(alu_op=_OPS[op]), target, acc, operand)
+        return emit_loops(Alu(alu_op=codes[op], use_imm=True, imm=operand), target, acc)
+    return emit_loops(Alu(alu_op=codes[op]), target, acc, operand)
 
 
 class _Axis(NamedTuple):

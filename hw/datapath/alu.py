@@ -1,6 +1,6 @@
 """The ALU."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import add, or_
 from typing import Any
@@ -9,9 +9,10 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from accel.core.alu_operations import LEFT, RIGHT, STOCK_NAMES, AluOp, Operation
 from accel.core.config import Config
-from accel.core.isa import AluOp
 from accel.hw.datapath.gemm import ACC_BITS
+from accel.hw.datapath.lane_values import lane_values
 from accel.hw.datapath.register_copies import COPIES
 
 _TOGETHER: dict[str, tuple[AluOp, ...]] = {
@@ -24,13 +25,29 @@ _TOGETHER: dict[str, tuple[AluOp, ...]] = {
 assert sum(map(len, _TOGETHER.values())) == len(AluOp)
 
 
+def others(config: Config) -> dict[int, Operation]:
+    """Return a machine's operations by their numbers, except VTA's."""
+    return {code: one for code, one in config.operations.items() if one.name not in STOCK_NAMES}
+
+
+def shared_results(config: Config) -> dict[str, tuple[int, ...]]:
+    """Return by name each result of a lane with the operations that share it. GEMM and MAC need the sum."""
+    stock = {
+        name: tuple(op for op in ops if op in config.operations or op == AluOp.ADD)
+        for name, ops in _TOGETHER.items()
+    }
+    return {name: ops for name, ops in stock.items() if ops} | {
+        f"own_{one.name}": (code,) for code, one in others(config).items()
+    }
+
+
 class ControlLayout(data.StructLayout):
     """Control of a lane: one-hot selection of its result (0: none), the bound that MIN and MAX take, and a
     bit per slot of MUL."""
 
     def __init__(self, config: Config) -> None:
         phase = {"phase": config.mul_slots} if config.mul_slots > 1 else {}
-        super().__init__(dict.fromkeys(_TOGETHER, 1) | {"largest": 1} | phase)
+        super().__init__(dict.fromkeys(shared_results(config), 1) | {"largest": 1} | phase)
 
 
 def control(m: Module, op: Value, config: Config, *, reset: Value, phase: Value | None = None) -> data.View:
@@ -39,7 +56,7 @@ def control(m: Module, op: Value, config: Config, *, reset: Value, phase: Value 
     m.d.comb += [
         *(
             getattr(told, name).eq(Cat(op == one for one in ops).any() & ~reset)
-            for name, ops in _TOGETHER.items()
+            for name, ops in shared_results(config).items()
         ),
         told.largest.eq(op == AluOp.MAX),
     ]
@@ -61,6 +78,7 @@ class Alu(wiring.Component):
     """
 
     def __init__(self, config: Config) -> None:
+        self._config = config
         self._lanes = config.batch * config.block_out
         self._slots = config.mul_slots
         bits = config.acc_element_bytes * 8
@@ -75,14 +93,34 @@ class Alu(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        for n in range(self._lanes):
-            left = self.left.word_select(n, ACC_BITS).as_signed()
-            right = self.right.word_select(n, ACC_BITS).as_signed()
+        lefts, rights = (
+            [word.word_select(n, ACC_BITS).as_signed() for n in range(self._lanes)]
+            for word in (self.left, self.right)
+        )
+        own = self._own_results(m, lefts, rights)
+        multiplies = AluOp.MUL in self._config.operations
+        for n, (left, right) in enumerate(zip(lefts, rights, strict=True)):
             told = self.control[group_of(n, self._lanes)]
-            product = left * right if self._slots == 1 else self._product(m, told.phase, left, right)
-            result = operate(m, told, left, right, product)
-            m.d.comb += self.result.word_select(n, ACC_BITS).eq(result)
+            results = {name: values[n] for name, values in own.items()}
+            if multiplies:
+                several = self._slots > 1
+                results["mul"] = self._product(m, told.phase, left, right) if several else left * right
+            m.d.comb += self.result.word_select(n, ACC_BITS).eq(operate(m, told, left, right, results))
         return m
+
+    def _own_results(
+        self, m: Module, lefts: Sequence[Value], rights: Sequence[Value]
+    ) -> dict[str, list[Value]]:
+        """Return each result of the operations that are not VTA's, for all lanes."""
+        found: dict[str, list[Value]] = {}
+        width = self._config.block_out
+        for one in others(self._config).values():
+            values: list[Value] = []
+            for begin in range(0, self._lanes, width):
+                rows = lefts[begin : begin + width], rights[begin : begin + width]
+                values += operation_results(m, one, *rows)
+            found[f"own_{one.name}"] = values
+        return found
 
     def _product(self, m: Module, phase: Value, left: Value, right: Value) -> Value:
         """Return the low 32 bits of a product in the last slot. ``phase`` has one bit per slot.
@@ -131,16 +169,33 @@ def _half(phase: Value, begins: Mapping[int, int], value: Value) -> Value:
     return Mux(Cat(high).any(), value[ACC_BITS // 2 :], low) if high else low
 
 
-def operate(m: Module, told: data.View, left: Value, right: Value, product: Value) -> Value:
-    """Return the selected result's low 32 bits, or 0."""
-    less = told.largest ^ (left < right)
-    results: dict[str, Value] = {
-        "bound": Mux(less, left, right),
-        "add": left + right,
-        "shr": _shift(m, left, right),
-        "mul": product,
-    }
-    return reduce(or_, (Mux(getattr(told, name), value[:ACC_BITS], 0) for name, value in results.items()))
+def operation_results(
+    m: Module, operation: Operation, lefts: Sequence[Value], rights: Sequence[Value], **others: Any
+) -> list[Value]:
+    """Return an operation's result in each lane of a row, in the last slot of a micro-op. ``others`` are
+    arguments of :func:`~accel.hw.datapath.lane_values.lane_values`."""
+    if operation.datapath is not None:
+        return [operation.datapath(m, *operands) for operands in zip(lefts, rights, strict=True)]
+    inputs = {LEFT: lefts, RIGHT: rights}
+    return lane_values(m, operation.expression, inputs, stages=operation.stages, **others)
+
+
+def operate(m: Module, told: data.View, left: Value, right: Value, results: Mapping[str, Value]) -> Value:
+    """Return the selected result's low 32 bits, or 0.
+
+    Args:
+        results: by name, the results that one lane alone does not compute in one slot: the product and
+            those of operations that are not VTA's.
+    """
+    wanted = told.shape().members
+    every: dict[str, Value] = {}
+    if "bound" in wanted:
+        every["bound"] = Mux(told.largest ^ (left < right), left, right)
+    every["add"] = left + right
+    if "shr" in wanted:
+        every["shr"] = _shift(m, left, right)
+    every |= results
+    return reduce(or_, (Mux(getattr(told, name), value[:ACC_BITS], 0) for name, value in every.items()))
 
 
 def _shift(m: Module, left: Value, right: Value) -> Value:

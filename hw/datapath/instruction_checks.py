@@ -13,7 +13,6 @@ from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.fault_causes import CAUSE_BITS, Cause, most_taps
 from accel.core.isa import (
     Alu,
-    AluOp,
     Finishing,
     Load,
     Mac,
@@ -225,7 +224,7 @@ def _bounded(condition: Value, bounds: _Bounds) -> _Bounds:
 
 def loops_faults(alu: Any, config: Config) -> list[tuple[Value, Cause]]:
     """Return the faults of an instruction with micro-ops, viewed as ALU."""
-    operation = (alu.opcode == Opcode.ALU) & (alu.alu_op > max(AluOp))
+    operation = (alu.opcode == Opcode.ALU) & ~is_operation(alu.alu_op, config)
     reserved = []
     if config.post and not config.depthwise:
         mac = view(Mac, config, Value.cast(alu))
@@ -235,6 +234,14 @@ def loops_faults(alu: Any, config: Config) -> list[tuple[Value, Cause]]:
         *reserved,
         (loops_run(alu) & (alu.uop_end > config.uop_depth), Cause.UOP_RANGE),
     ]
+
+
+def is_operation(code: Value, config: Config) -> Value:
+    """Return whether the machine has the operation with a number."""
+    codes = sorted(config.operations)
+    if codes == list(range(len(codes))):
+        return code <= codes[-1]
+    return reduce(or_, (code == one for one in codes))
 
 
 def compute_set_faults(setting: Any, config: Config) -> list[tuple[Value, Cause]]:

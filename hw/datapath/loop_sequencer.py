@@ -1,5 +1,7 @@
 """The hardware loops of GEMM, MAC and ALU."""
 
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
@@ -8,12 +10,17 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
 from accel.core.instruction_access import COLUMNS
-from accel.core.isa import Alu, AluOp, Gemm, Mac
+from accel.core.isa import Alu, Gemm, Mac
 from accel.core.isa.field_widths import ALU_OP_BITS, IMMEDIATE_BITS, LOOP_BITS
 from accel.core.isa.operands import factor_fields
 from accel.hw.datapath.instruction_checks import loops_run
 from accel.hw.datapath.operands import Chosen, factor
 from accel.hw.datapath.word_layouts import INDEX_BITS, EntryLayout, sram_bits, view
+
+
+def most_slots(config: Config) -> int:
+    """Return the slots of the slowest operation of ALU."""
+    return max((one.slots(config) for one in config.operations.values()), default=1)
 
 
 class OperationLayout(data.StructLayout):
@@ -22,7 +29,8 @@ class OperationLayout(data.StructLayout):
     def __init__(self, config: Config) -> None:
         mac = {"mac": 1, "overwrite": 1} if config.post else {}
         mac |= {"depthwise": 1} if config.depthwise else {}
-        phase = {"phase": (config.mul_slots - 1).bit_length()} if config.mul_slots > 1 else {}
+        slots = most_slots(config)
+        phase = {"phase": (slots - 1).bit_length()} if slots > 1 else {}
         super().__init__(
             {
                 "run": 1,  # 0: the slot of an instruction without micro-ops
@@ -48,10 +56,10 @@ def at_hand(is_gemm: Value, is_mac: Value, config: Config) -> Chosen:
 class Sequencer(wiring.Component):
     """The hardware loops: presents a micro-op's address and its index offsets, one micro-op per cycle.
 
-    Offsets of MUL stay for ``mul_slots`` cycles. The micro-op runs in the last one. An instruction that
-    begins with ``start`` presents its first micro-op in the next cycle. ``free``, a register, shows that the
-    next instruction may start. While it is set, ``entry`` is loaded in every cycle, because the start is
-    known late. ``issuing`` is its complement.
+    Offsets of an operation with several slots stay for as many cycles. The micro-op runs in the last one.
+    An instruction that begins with ``start`` presents its first micro-op in the next cycle. ``free``, a
+    register, shows that the next instruction may start. While it is set, ``entry`` is loaded in every
+    cycle, because the start is known late. ``issuing`` is its complement.
     """
 
     def __init__(self, config: Config) -> None:
@@ -92,8 +100,7 @@ class Sequencer(wiring.Component):
         """Whether the outer loop is in its last iteration."""
         one_uop = Signal()
         one_inner = Signal()
-        multiplies = (alu.opcode == Alu.OPCODE) & (alu.alu_op == AluOp.MUL)
-        steps, next_steps = self._steps(m, held, multiplies) if config.mul_slots > 1 else (Const(1), Const(1))
+        is_long, steps, next_steps = self._steps(m, held, alu)
         m.d.comb += [
             self.operation.eq(held),
             self.operation.run.eq(active & run & steps),
@@ -120,8 +127,8 @@ class Sequencer(wiring.Component):
             new_run.eq(loops_run(gemm)),
         ]
         one_slot = new_uop & new_inner & new_outer
-        if config.mul_slots > 1:
-            one_slot = one_slot & ~multiplies
+        if is_long is not None:
+            one_slot = one_slot & ~is_long
         next_free = Mux(
             self.free, ~self.start | ~new_run | one_slot, next_steps & next_uop & next_inner & next_outer
         )
@@ -183,16 +190,32 @@ class Sequencer(wiring.Component):
                     factor_in.eq(per_inner),
                 ]
 
-    def _steps(self, m: Module, held: Any, multiplies: Value) -> tuple[Signal, Signal]:
-        """Return whether this slot is a micro-op's last, and the same for the instruction's next slot."""
-        steps = Signal()
-        following = Signal()
-        is_mul = Signal()
-        m.d.comb += following.eq(~is_mul | (held.phase == self._config.mul_slots - 2))
+    def _steps(self, m: Module, held: Any, alu: Any) -> tuple[Value | None, Value, Value]:
+        """Return whether the entry's micro-ops take several slots (None: on this machine none do), whether
+        this slot is a micro-op's last, and the same for the instruction's next slot."""
+        slots = {code: one.slots(self._config) for code, one in self._config.operations.items()}
+        by_slots = {
+            count: Cat(alu.alu_op == code for code, own in slots.items() if own == count).any()
+            for count in sorted({*slots.values()} - {1})
+        }
+        if not by_slots:
+            return None, Const(1), Const(1)
+        is_alu = alu.opcode == Alu.OPCODE
+        steps, following = Signal(), Signal()
+        is_long = is_alu & reduce(or_, by_slots.values())
+        last_but_one: Value = Const(max(by_slots) - 2)
+        if len(by_slots) > 1:
+            last_but_one = Signal(range(max(by_slots) - 1))
+            with m.If(~self.issuing):
+                for count, chosen in by_slots.items():
+                    with m.If(chosen):
+                        m.d.sync += last_but_one.eq(count - 2)
+        held_long = Signal(name="is_long")
+        m.d.comb += following.eq(~held_long | (held.phase == last_but_one))
         m.d.sync += [steps.eq(following), held.phase.eq(Mux(steps, 0, held.phase + 1))]
         with m.If(~self.issuing):
-            m.d.sync += [steps.eq(~multiplies), is_mul.eq(multiplies), held.phase.eq(0)]
-        return steps, following
+            m.d.sync += [steps.eq(~is_long), held_long.eq(is_long), held.phase.eq(0)]
+        return is_long, steps, following
 
 
 def index_bits(config: Config) -> int:

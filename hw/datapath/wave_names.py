@@ -1,18 +1,18 @@
 """Instructions and states as text in waves."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
+from accel.core.alu_operations import AluOp
 from accel.core.config import Config
 from accel.core.isa import (
     CLASSES,
     VARIANTS,
     Alu,
-    AluOp,
     Instruction,
     Load,
     Opcode,
@@ -33,7 +33,9 @@ NOTHING = "-"
 
 
 def mnemonics(
-    classes: Mapping[int, type[Instruction]], variants: Mapping[tuple[int, int, int], type[Instruction]]
+    classes: Mapping[int, type[Instruction]],
+    variants: Mapping[tuple[int, int, int], type[Instruction]],
+    operations: Iterable[int] = tuple(AluOp),
 ) -> Iterator[tuple[int, int | None, str]]:
     """Return opcode, memory or ALU operation, and name. Of several with the same numbers, the first is
     right."""
@@ -45,14 +47,14 @@ def mnemonics(
             for memory in memory_names(cls):
                 yield opcode, memory, cls(memory=memory).mnemonic
         elif cls is Alu:
-            for operation in AluOp:
-                yield opcode, operation, Alu(alu_op=operation).mnemonic
+            for code in operations:
+                yield opcode, code, Alu(alu_op=code).mnemonic
         else:
             yield opcode, None, Opcode(opcode).name
 
 
 LENGTH = max(len(name) for _, _, name in mnemonics(CLASSES, VARIANTS))
-"""Length of the longest name on any machine, in characters."""
+"""Characters of a name: those of the longest one of VTA's. Longer names of other operations are cut."""
 
 
 _STATE_LENGTH = max(map(len, STATES))
@@ -121,10 +123,11 @@ class Names(wiring.Component):
                 same = (alu.opcode == opcode) & (transfer.memory == memory) & word[PART_AT]
                 with m.Elif(same):
                     m.d.comb += name.eq(ascii_code(cls().mnemonic, LENGTH))
-        for opcode, detail, text in mnemonics(classes_of(self._config), variants_of(self._config)):
+        found = mnemonics(classes_of(self._config), variants_of(self._config), self._config.operations)
+        for opcode, detail, text in found:
             same = alu.opcode == opcode
             if detail is not None:
                 same &= (alu.alu_op if opcode == Opcode.ALU else transfer.memory) == detail
             with m.Elif(same):
-                m.d.comb += name.eq(ascii_code(text, LENGTH))
+                m.d.comb += name.eq(ascii_code(text[:LENGTH], LENGTH))
         return name

@@ -75,7 +75,10 @@ class Claims(Elaboratable):
         self.assume(holds)
 
     def free(self, shape: ShapeLike, name: str) -> Signal:
-        signal = Signal(shape, name=name)
+        return self.undriven(Signal(shape, name=name))
+
+    def undriven(self, signal: Signal) -> Signal:
+        """Let a signal that nothing drives have any value in every cycle."""
         self._free.append(signal)
         return signal
 

@@ -262,7 +262,7 @@ class Compute(wiring.Component):
             keeps = copies(m, ~following.overwrite, "keeps")
         m.d.comb += immediate.eq(operation.imm)
         adds = copies(m, products, "adds")
-        phase = operation.phase if config.mul_slots > 1 else None
+        phase = operation.phase if config.mul_slots > 1 else None  # only MUL has parts that differ by slot
         op = Mux(products, AluOp.ADD, operation.op)
         told = control(m, op, config, reset=operation.reset, phase=phase)
         m.d.comb += Value.cast(alu.control).eq(Cat(copies(m, Value.cast(told), "told")))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from accel.core.alu_operations import BY_CODE
+from accel.core.alu_operations import Operation
 from accel.core.instruction_access import LoopShape
 from accel.core.isa import Alu, UopArray
 from accel.sim.functional.micro_op_patterns import Box, index_chunks, is_injective, strided
@@ -30,11 +30,11 @@ class AluBox(NamedTuple):
     times: int
     """How many times each accumulator is written."""
 
-    def run(self, instruction: Alu) -> None:
+    def run(self, operation: Operation, immediate: int) -> None:
         if self.operand is None:
-            _apply_repeatedly(instruction.alu_op, self.target, instruction.imm, self.times)
+            operation.apply_repeatedly(self.target, immediate, self.times)
         else:
-            _apply_operands(instruction.alu_op, self.target, self.operand)
+            _apply_operands(operation, self.target, self.operand)
 
 
 def alu_box(acc: Acc, box: Box, *, immediate: bool) -> AluBox | None:
@@ -56,20 +56,16 @@ def alu_box(acc: Acc, box: Box, *, immediate: bool) -> AluBox | None:
     return AluBox(target, strided(acc, box.base[1], read), times)
 
 
-def _apply_repeatedly(op: int, target: Acc, imm: int, times: int) -> None:
-    _apply(op, target, np.int32(BY_CODE[op].repeated(imm, times)))
-
-
-def _apply_operands(op: int, target: Acc, operand: Acc) -> None:
-    if BY_CODE[op].commutes and operand.ndim > target.ndim:
-        operand = _combined(op, operand, target.ndim)
+def _apply_operands(operation: Operation, target: Acc, operand: Acc) -> None:
+    if operation.is_associative and operand.ndim > target.ndim:
+        operand = _combined(operation, operand, target.ndim)
     for step in np.ndindex(operand.shape[target.ndim - 2 : operand.ndim - 2]):
-        _apply(op, target, operand[(slice(None),) * (target.ndim - 2) + step])
+        operation.apply(target, operand[(slice(None),) * (target.ndim - 2) + step])
 
 
-def _combined(op: int, operand: Acc, ndim: int) -> Acc:
+def _combined(operation: Operation, operand: Acc, ndim: int) -> Acc:
     """Apply an operation to all operands of each accumulator, half of them at a time."""
-    function = BY_CODE[op].function
+    function = operation.function
     outer, inner = operand.shape[: ndim - 2], operand.shape[operand.ndim - 2 :]
     values = operand.reshape(*outer, -1, *inner)
     while (count := values.shape[ndim - 2]) > 1:
@@ -79,21 +75,19 @@ def _combined(op: int, operand: Acc, ndim: int) -> Acc:
     return np.asarray(values.squeeze(ndim - 2))
 
 
-def _apply(op: int, target: Acc, operand: Acc | np.int32) -> None:
-    BY_CODE[op].apply(target, operand)
-
-
-def alu_general(acc: Acc, instruction: Alu, uops: UopArray, shape: LoopShape, count: int) -> None:
+def alu_general(
+    acc: Acc, operation: Operation, instruction: Alu, uops: UopArray, shape: LoopShape, count: int
+) -> None:
     """Execute the first ``count`` micro-ops level by level."""
-    operation = BY_CODE[instruction.alu_op].function
+    function = operation.function
     for indices in index_chunks(uops, shape, count):
         dst, src = indices[:, 0], indices[:, 1]
         if instruction.use_imm:
             for level in _occurrences(dst):
-                acc[dst[level]] = operation(acc[dst[level]], np.int32(instruction.imm))
+                acc[dst[level]] = function(acc[dst[level]], np.int32(instruction.imm))
         else:
             for level in _levels(dst, src):
-                acc[dst[level]] = operation(acc[dst[level]], acc[src[level]])
+                acc[dst[level]] = function(acc[dst[level]], acc[src[level]])
 
 
 def _disjoint(box: Box) -> bool:

@@ -230,10 +230,11 @@ class Executor:
                 overwrite = not instruction.accumulates
                 gemm_general(pads, analysis.uops, analysis.shape, count, overwrite=overwrite)
         elif isinstance(instruction, Alu):
+            operation = self.config.operations[instruction.alu_op]
             if analysis.alu is not None:
-                analysis.alu.run(instruction)
+                analysis.alu.run(operation, instruction.imm)
             else:
-                alu_general(pads.acc, instruction, analysis.uops, analysis.shape, count)
+                alu_general(pads.acc, operation, instruction, analysis.uops, analysis.shape, count)
 
 
 @dataclass(kw_only=True)

@@ -1,6 +1,6 @@
 """Expressions over a lane's integers: numpy, Python's integers and ranges agree."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -8,18 +8,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.base.errors import AccelError
-from accel.core.alu_operations import BY_CODE, OPERATIONS
+from accel.core.alu_operations import STOCK, operations_by_code
 from accel.core.isa import AluOp
 from accel.core.lane_expressions import (
     Lane,
+    absolute,
     as_lane,
+    bit_slice,
+    equal,
     evaluate,
     lane_input,
+    lane_maximum,
+    lane_minimum,
+    lane_sum,
+    leading_zeros,
+    lookup,
     maximum,
     minimum,
     rounded_shift,
     saturated,
     select,
+    text_of,
     ufunc_of,
     with_constant,
     wrapped,
@@ -42,6 +51,10 @@ def exact(node: Lane, inputs: dict[str, int]) -> int:
     if node.kind == "wrapped":
         half = 1 << node.parameter - 1
         return (values[0] + half) % (2 * half) - half
+    if node.kind == "leading_zeros":
+        return int(node.parameter - values[0].bit_length())
+    if node.kind == "lookup":
+        return int(node.parameter[values[0]])
     return int(
         {
             "add": lambda a, b: a + b,
@@ -50,6 +63,10 @@ def exact(node: Lane, inputs: dict[str, int]) -> int:
             "shift_left": lambda a, b: a << b,
             "shift_right": lambda a, b: a >> b,
             "less": lambda a, b: a < b,
+            "equal": lambda a, b: a == b,
+            "and": lambda a, b: a & b,
+            "or": lambda a, b: a | b,
+            "xor": lambda a, b: a ^ b,
             "minimum": min,
             "maximum": max,
             "select": lambda c, a, b: a if c else b,
@@ -76,6 +93,15 @@ def expressions(draw: st.DrawFn, depth: int = 4) -> Lane:
         lambda: saturated(a, -128, 127),
         lambda: wrapped(a, 16),
         lambda: rounded_shift(wrapped(a), 3),
+        lambda: rounded_shift(wrapped(a), 1, draw(st.sampled_from(["even", "away"]))),
+        lambda: wrapped(a) & b,
+        lambda: a | b,
+        lambda: a ^ ~b,
+        lambda: absolute(a),
+        lambda: equal(a, b) + (a >= b) * (a > b) - (a <= b),
+        lambda: bit_slice(a, 3, 9),
+        lambda: leading_zeros(wrapped(a) & 0xFFFFF, draw(st.sampled_from([20, 32, 33]))),
+        lambda: lookup([3, -700, 2**31, 5, 6, 7, -8, 9], bit_slice(a, 0, 3)),
     ]
     made = draw(st.sampled_from(makers))
     return made() if max(a.width, b.width) < 62 else wrapped(a)
@@ -100,7 +126,46 @@ def test_a_number_takes_the_place_of_an_input(node: Lane, x: int, y: int) -> Non
     assert exact(fixed, {"x": x}) == exact(node, {"x": x, "y": y})
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    ("value", "results"),
+    [(5, (3, 2, 3)), (-5, (-2, -2, -3)), (7, (4, 4, 4)), (-7, (-3, -4, -4)), (4, (2, 2, 2))],
+)
+def test_halves_are_rounded_up_to_even_or_away(value: int, results: tuple[int, int, int]) -> None:
+    kinds: tuple[Literal["up", "even", "away"], ...] = ("up", "even", "away")
+    found = tuple(exact(rounded_shift(X, 1, half), {"x": value}) for half in kinds)
+    assert found == results
+    assert rounded_shift(X, 0, "even") is X
+
+
+@pytest.mark.parametrize(
+    ("function", "result"),
+    [(lane_sum, [[10, 10, 10, 10], [2, 2, 2, 2]]), (lane_maximum, [[4] * 4, [5] * 4])]
+    + [(lane_minimum, [[1] * 4, [-3] * 4])],
+)
+def test_reductions_of_the_lanes_of_a_row(function: Any, result: list[list[int]]) -> None:
+    x = np.array([[1, 2, 3, 4], [0, 0, 5, -3]], np.int32)
+    assert evaluate(function(X), {"x": x}).tolist() == result
+    assert evaluate(X - function(X), {"x": x}).tolist() == (x - np.array(result)).tolist()
+
+
+def test_equal_expressions_have_equal_texts() -> None:
+    assert text_of(wrapped(X + Y)) == text_of(wrapped(lane_input("x") + lane_input("y")))
+    shared = X + Y
+    assert text_of(shared - shared) == text_of((X + Y) - (X + Y))
+    texts = {text_of(one) for one in (X + Y, Y + X, X - Y, wrapped(X + Y), wrapped(X + Y, 16), X, as_lane(3))}
+    assert len(texts) == 7
+
+
+def test_values_that_an_operation_does_not_take() -> None:
+    with refused(AccelError, "leading_zeros is of -2147483648..2147483647; it must be of 32 bits, unsigned"):
+        leading_zeros(X)
+    with refused(AccelError, "a table of 2 entries is read at 0..3; an index must be in 0..1"):
+        lookup([1, 2], bit_slice(X, 0, 2))
+    with refused(AccelError, "a slice has the bits 4..4; it needs 0 <= begin < end < 64"):
+        bit_slice(X, 4, 4)
+
+
+@pytest.mark.parametrize("operation", STOCK, ids=lambda one: one.name)
 def test_repeated_immediates(operation: Any) -> None:
     for immediate in EDGES:
         if not -(2**15) <= immediate < 2**15:
@@ -114,17 +179,18 @@ def test_repeated_immediates(operation: Any) -> None:
             np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.name)
-def test_whether_the_order_of_operands_matters(operation: Any) -> None:
+@pytest.mark.parametrize("operation", STOCK, ids=lambda one: one.name)
+def test_whether_operands_may_be_combined_first(operation: Any) -> None:
     rng = np.random.default_rng(0)
     x, y, z = (rng.choice(EDGES, 400).astype(np.int32) for _ in range(3))
     function = operation.function
-    one, other = function(function(x, y), z), function(x, function(z, y))
-    assert np.array_equal(one, other) == operation.commutes
+    one, other = function(function(x, y), z), function(x, function(y, z))
+    assert np.array_equal(one, other) == operation.is_associative
 
 
 def test_declarations_have_the_numbers_of_the_instruction_set() -> None:
-    assert [one.code for one in OPERATIONS] == list(AluOp) == sorted(BY_CODE)
+    names = tuple(one.name for one in STOCK)
+    assert list(operations_by_code(names)) == list(AluOp)
 
 
 def test_simple_operations_are_computed_in_place() -> None:

@@ -9,10 +9,11 @@ from accel.core.config.field_spec import (
     Kind,
     Spec,
 )
-from accel.core.config.machine_config import NAMED, RUN_FIELDS, SPECS, Config, parse_quantity
+from accel.core.config.machine_config import ALU_OPS, NAMED, RUN_FIELDS, SPECS, Config, parse_quantity
 from accel.core.config.vta_config import from_vta
 
 __all__ = [
+    "ALU_OPS",
     "DRAM_ADDRESS_BITS",
     "INSTRUCTION_BYTES",
     "NAMED",

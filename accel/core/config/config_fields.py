@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from accel.core.alu_operations import STOCK_NAMES
 from accel.core.config.field_spec import (
     DRAM_ADDRESS_BITS,
     block_size_field,
@@ -16,6 +17,8 @@ class ConfigFields:
     """The fields of :class:`~accel.core.config.Config`, without checks."""
 
     name: str = "custom"
+    alu_ops: tuple[str, ...] = STOCK_NAMES
+    """Names of the operations of ALU, a geometry field that is no number. VTA's come first."""
 
     batch: int = block_size_field(
         1, "rows of an inp, acc, out and res element", affects="inp, acc, out, res; GEMM, MAC, ALU"

@@ -8,7 +8,9 @@ from typing import Any
 
 from accel.base.errors import ConfigError, nearest
 from accel.base.json_types import kind_of, shown
-from accel.core.config.machine_config import NAMED, SPECS, Config, parse_quantity
+from accel.core.alu_operations import STOCK_NAMES
+from accel.core.config.alu_ops_field import checked_alu_ops
+from accel.core.config.machine_config import ALU_OPS, NAMED, SPECS, Config, parse_quantity
 from accel.core.config.vta_config import VTA_IGNORED_KEYS, from_vta
 
 _MAX_FILE_BYTES = 1 << 20
@@ -84,7 +86,9 @@ def from_dict(data: Mapping[str, Any]) -> Config:
     name = values.pop("name", "custom")
     if not isinstance(name, str) or not name.isprintable():
         raise ConfigError(f"name is {shown(name)}; it must be a line of text")
+    alu_ops = values.pop(ALU_OPS, STOCK_NAMES)
     for key in values:
         if key not in SPECS:
-            raise ConfigError(f"{key!r} is not a configuration field; {nearest(key, SPECS)}")
-    return Config(name=name, **{key: parse_quantity(key, value) for key, value in values.items()})
+            raise ConfigError(f"{key!r} is not a configuration field; {nearest(key, [*SPECS, ALU_OPS])}")
+    numbers: dict[str, Any] = {key: parse_quantity(key, value) for key, value in values.items()}
+    return Config(name=name, alu_ops=checked_alu_ops(alu_ops), **numbers)

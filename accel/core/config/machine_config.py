@@ -12,11 +12,15 @@ from typing import Any, SupportsIndex
 from accel.base.arguments import plain_integer
 from accel.base.errors import ConfigError, nearest
 from accel.base.json_types import shown
+from accel.core.alu_operations import STOCK_NAMES, Operation, operations_by_code
+from accel.core.config.alu_ops_field import alu_ops_text, checked_alu_ops, with_digests
 from accel.core.config.config_fields import ConfigFields
 from accel.core.config.field_spec import DRAM_ADDRESS_BITS, PAGE_BYTES, Kind, Spec
 from accel.core.config.named_machines import NAMED_VALUES
 from accel.core.scratchpad_specs import ACC, INP, PAR, PAR_INDEX_BITS, RES, UOP, WGT, scratchpads_of
 
+ALU_OPS = "alu_ops"
+"""The geometry field that is no number."""
 _DEFAULT_TAP_BANKS = 4
 """Banks of inp where ``inp_banks`` is 0: enough to read the three taps of one kernel row in one cycle."""
 
@@ -30,6 +34,7 @@ class Config(ConfigFields):
     """
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "alu_ops", checked_alu_ops(self.alu_ops))
         for name, spec in SPECS.items():
             object.__setattr__(self, name, _checked_value(self, name, spec))
         for name in SPECS.keys() - self.fields:
@@ -206,18 +211,21 @@ class Config(ConfigFields):
         Raises:
             ConfigError: unknown field, other kind of field, or bad value.
         """
-        parsed: dict[str, int] = {}
+        parsed: dict[str, Any] = {}
         for name, value in values.items():
             spec = SPECS.get(name)
-            if spec is None:
-                raise ConfigError(f"{name!r} is not a configuration field; {nearest(name, SPECS)}")
-            if spec.kind not in kinds:
+            if spec is None and name != ALU_OPS:
                 raise ConfigError(
-                    f"{name!r} is a {spec.kind} field, bound when the program was compiled; "
+                    f"{name!r} is not a configuration field; {nearest(name, [*SPECS, ALU_OPS])}"
+                )
+            kind = "geometry" if spec is None else spec.kind
+            if kind not in kinds:
+                raise ConfigError(
+                    f"{name!r} is a {kind} field, bound when the program was compiled; "
                     f"only {' and '.join(kinds)} fields can be set here"
                 )
-            parsed[name] = parse_quantity(name, value)
-        return replace(self, **parsed)  # type: ignore[arg-type]
+            parsed[name] = value if spec is None else parse_quantity(name, value)
+        return replace(self, **parsed)
 
     def variant(
         self, values: Mapping[str, int | str], *, kinds: tuple[Kind, ...] = ("geometry", "timing")
@@ -238,7 +246,7 @@ class Config(ConfigFields):
         """Return this timing on the geometry of ``other``. Fields that it lacks get their defaults."""
         values = {name: getattr(other, name) for name, spec in SPECS.items() if spec.kind == "geometry"}
         lost = {name: getattr(Config, name) for name in SPECS.keys() - other.fields}
-        return replace(self, **(values | lost))
+        return replace(self, alu_ops=other.alu_ops, **(values | lost))
 
     @cached_property
     def hardware(self) -> "Config":
@@ -248,11 +256,22 @@ class Config(ConfigFields):
         """
         values = {name: getattr(self, name) for name in SPECS if name not in RUN_FIELDS}
         counts = {"post_lanes": self.lanes, "inp_banks": self.tap_banks} if self.post else {}
-        return Config(**values | counts)
+        return Config(alu_ops=self.alu_ops, **values | counts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for :func:`from_dict`."""
-        return {"name": self.name} | {name: getattr(self, name) for name in self.fields}
+        """Return plain data for :func:`from_dict`. ``alu_ops`` is missing if it is VTA's."""
+        operations = {} if self.alu_ops == STOCK_NAMES else {ALU_OPS: with_digests(self.alu_ops)}
+        return {"name": self.name} | {name: getattr(self, name) for name in self.fields} | operations
+
+    @property
+    def operations(self) -> Mapping[int, Operation]:
+        """The operations of ALU by their numbers."""
+        return operations_by_code(self.alu_ops)
+
+    @cached_property
+    def operation_codes(self) -> Mapping[str, int]:
+        """The numbers of the operations of ALU by their names."""
+        return {one.name: code for code, one in self.operations.items()}
 
     @property
     def fields(self) -> list[str]:
@@ -302,6 +321,8 @@ def _changes(one: Config, other: Config) -> str:
     fields = [
         f"{name}={getattr(other, name)}" for name in SPECS if getattr(one, name) != getattr(other, name)
     ]
+    if one.alu_ops != other.alu_ops:
+        fields.insert(0, f"{ALU_OPS}={alu_ops_text(other.alu_ops)}")
     more = len(fields) - _MAX_CHANGES_SHOWN
     shown = ", ".join(fields[:_MAX_CHANGES_SHOWN]) + (f" and {more} more" if more > 0 else "")
     return f"with {shown}" if fields else ""
@@ -340,6 +361,6 @@ def parse_quantity(name: str, value: SupportsIndex | str | bool) -> int:
     return int(match[1]) * _SUFFIX_FACTORS[match[2]]
 
 
-NAMED: dict[str, Config] = {name: Config(name=name, **values) for name, values in NAMED_VALUES.items()}
+NAMED: dict[str, Config] = {name: Config(name=name).override(values) for name, values in NAMED_VALUES.items()}
 """The named configurations: stock VTA, the classic 8x8x8 GEMM core, a small machine for fuzzing, one for
 an ECP5-85F, and the same four with ``post=1``, for example ``vta-int8``."""

@@ -55,7 +55,7 @@ def from_vta(data: Mapping[str, Any], *, name: str = "custom") -> Config:
     ) in _VTA_KEYS.items():  # in this order, so that LOG_BLOCK_IN and LOG_BLOCK_OUT override LOG_BLOCK
         if key in data:
             values.update(dict.fromkeys(names, 1 << data[key]))
-    config = Config(name=name, **values)
+    config = Config(name=name).override(values)
     out = data.get("LOG_OUT_BUFF_SIZE")
     if out is not None and 1 << out != config.acc_depth * config.out_element_bytes:
         raise ConfigError(

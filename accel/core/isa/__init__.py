@@ -3,6 +3,7 @@
 Encoder, decoder, text form and manual follow from the declaration of each class.
 """
 
+from accel.core.alu_operations import AluOp
 from accel.core.isa.codec import (
     UopArray,
     add_to_field,
@@ -33,7 +34,7 @@ from accel.core.isa.instruction_set import (
 from accel.core.isa.instruction_text import format_instruction, mnemonics, parse_instruction
 from accel.core.isa.loop_instructions import Alu, Gemm, Loops, Mac, Products
 from accel.core.isa.micro_op import MicroOp
-from accel.core.isa.opcodes import AluOp, Finishing, Memory, Opcode, OwnMemory
+from accel.core.isa.opcodes import Finishing, Memory, Opcode, OwnMemory
 from accel.core.isa.operands import Operand
 from accel.core.isa.set_instructions import Set, SetAcc, SetInp, SetOut, SetSum
 from accel.core.isa.transfer_instructions import (

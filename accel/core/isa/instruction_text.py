@@ -29,7 +29,6 @@ from accel.core.isa.instruction_set import (
     variants_of,
 )
 from accel.core.isa.loop_instructions import Alu
-from accel.core.isa.opcodes import AluOp
 from accel.core.isa.set_instructions import Set
 from accel.core.isa.transfer_instructions import Transfer
 
@@ -139,7 +138,9 @@ def _parse_mnemonic(word: str, config: Config) -> tuple[type[Instruction], dict[
         return class_of(cls.OPCODE, memory, config) or cls, {"memory": memory}
     if cls is Alu:
         return Alu, {
-            "alu_op": _mnemonic_number(detail, {op.name: op.value for op in AluOp}, "OP", word, config)
+            "alu_op": _mnemonic_number(
+                detail, {one.mnemonic: code for code, one in config.operations.items()}, "OP", word, config
+            )
         }
     if cls is not None and not detail:
         return cls, {}
@@ -171,7 +172,7 @@ def mnemonics(config: Config) -> list[str]:
         elif cls is Set:
             found += [one().mnemonic for one in variants_of(config).values() if issubclass(one, Set)]
         elif cls is Alu:
-            found += [f"{cls.OPCODE.name}.{op.name}" for op in AluOp]
+            found += [f"{cls.OPCODE.name}.{one.mnemonic}" for one in config.operations.values()]
         else:
             found.append(cls.OPCODE.name)
     return found

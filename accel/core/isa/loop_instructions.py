@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from accel.core.alu_operations import AluOp, OperationCode
 from accel.core.isa.field_widths import ALU_OP_BITS, IMMEDIATE_BITS, LOOP_BITS, OPCODE_BITS
 from accel.core.isa.instruction_base import Instruction
 from accel.core.isa.instruction_fields import field
-from accel.core.isa.opcodes import ALU_NAMES, AluOp, Opcode
+from accel.core.isa.opcodes import Opcode
 from accel.core.isa.operands import Operand
 from accel.core.scratchpad_specs import ACC, INP, UOP, WGT
 from accel.core.units import Unit
@@ -137,10 +138,11 @@ class Mac(Products):
 class Alu(Loops):
     """``acc[dst] = op(acc[dst], imm if use_imm else acc[src])`` on int32.
 
-    ADD and MUL wrap at 32 bits. SHR is an arithmetic shift. A negative amount shifts left. A right shift
-    by 31 or more leaves the sign, a left shift by 32 or more leaves zero. With ``use_imm`` the micro-op's
-    src is ignored and not checked. ``reset`` is ignored. Micro-ops run strictly in order, and each one
-    reads the results of those before it.
+    A machine has the operations that its field ``alu_ops`` names. ADD and MUL wrap at 32 bits. SHR is an
+    arithmetic shift. A negative amount shifts left. A right shift by 31 or more leaves the sign, a left
+    shift by 32 or more leaves zero. With ``use_imm`` the micro-op's src is ignored and not checked.
+    ``reset`` is ignored. Micro-ops run strictly in order, and each one reads the results of those before
+    it.
     """
 
     OPCODE: ClassVar[Opcode] = Opcode.ALU
@@ -158,4 +160,10 @@ class Alu(Loops):
 
     @property
     def mnemonic(self) -> str:
-        return f"ALU.{ALU_NAMES.get(self.alu_op, f'OP{self.alu_op}')}"
+        code = self.alu_op
+        if isinstance(code, OperationCode):
+            return f"ALU.{code.name}"
+        return f"ALU.{AluOp(code).name}" if code in _VTA_CODES else f"ALU.OP{code}"
+
+
+_VTA_CODES = frozenset(AluOp)

@@ -1,4 +1,4 @@
-"""Opcodes, memory ids and ALU operations."""
+"""Opcodes and memory ids."""
 
 from enum import IntEnum
 
@@ -40,15 +40,4 @@ class Finishing(IntEnum):
     ADD = 7
 
 
-class AluOp(IntEnum):
-    """Operations of ALU."""
-
-    MIN = 0
-    MAX = 1
-    ADD = 2
-    SHR = 3
-    MUL = 4
-
-
 MEMORY_NAMES = {memory.value: memory.name for memory in Memory}
-ALU_NAMES = {op.value: op.name for op in AluOp}
