@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from accel.assembly import assemble, disassemble
+from accel.core.alu_operations import OperationCode
 from accel.core.fault_causes import Cause
 from accel.core.isa import CLASSES, VARIANTS, Alu, AluOp, Instruction, Load, Store, field_specs
 from accel.run.program import SIMULATORS, Program, as_program
 from accel.run.replay import load_test, replay
+from tests.own_operations import OWN
 
 FOLDER = Path(__file__).parent / "programs"
 FILES = sorted(FOLDER.glob("*.s"))
@@ -111,6 +113,8 @@ def test_every_memory_and_operation_is_there() -> None:
     assert {one.memory for one in instructions() if isinstance(one, Store)} == set(range(8))
     operations = {(one.alu_op, one.use_imm) for one in instructions() if isinstance(one, Alu)}
     assert {(op.value, imm) for op in AluOp for imm in (False, True)} <= operations
+    own = {code.name.lower() for code, _ in operations if isinstance(code, OperationCode)}
+    assert {one.name for one in OWN} == own
 
 
 def test_every_error_is_there() -> None:

@@ -13,6 +13,7 @@ from accel.core.isa import (
     Instruction,
     Loops,
     MicroOp,
+    alu_of,
     class_slots,
     classes_of,
     routes_of,
@@ -81,10 +82,11 @@ def isa_manual(config: Config) -> str:
     for cls in classes_of(config).values():
         sections += [f"### {cls.OPCODE.name} ({cls.OPCODE.value})", *_generation_note(cls.POST)]
         sections += [_description(cls), _field_table(cls, config)]
-        if cls is Alu:
+        if issubclass(cls, Alu):
             operations = (
                 (f"{int(code)}", one.mnemonic, f"`{one.description}`")
                 for code, one in config.operations.items()
+                if alu_of(code) is cls
             )
             heads = ("alu_op", "name", "result of x = acc[dst] and y = acc[src] or imm")
             sections.append(table(heads, operations))

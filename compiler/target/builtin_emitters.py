@@ -20,7 +20,6 @@ from accel.core.instruction_access import COLUMNS
 from accel.core.isa import (
     PAD_BITS,
     SIZE_BITS,
-    Alu,
     Gemm,
     Load,
     LoadPar,
@@ -31,6 +30,7 @@ from accel.core.isa import (
     Store,
     StoreAcc,
     UopArray,
+    alu_of,
     class_slots,
     without_tokens,
 )
@@ -106,8 +106,8 @@ def alu(target: Target, op: str, acc: AccessPtr, operand: AccessPtr | int) -> li
             f"alu_ops={','.join(target.config.alu_ops)}"
         )
     if isinstance(operand, int):
-        return emit_loops(Alu(alu_op=codes[op], use_imm=True, imm=operand), target, acc)
-    return emit_loops(Alu(alu_op=codes[op]), target, acc, operand)
+        return emit_loops(alu_of(codes[op])(alu_op=codes[op], use_imm=True, imm=operand), target, acc)
+    return emit_loops(alu_of(codes[op])(alu_op=codes[op]), target, acc, operand)
 
 
 class _Axis(NamedTuple):

@@ -5,7 +5,7 @@ from functools import reduce
 from operator import add, or_
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -172,12 +172,21 @@ def _half(phase: Value, begins: Mapping[int, int], value: Value) -> Value:
 def operation_results(
     m: Module, operation: Operation, lefts: Sequence[Value], rights: Sequence[Value], **others: Any
 ) -> list[Value]:
-    """Return an operation's result in each lane of a row, in the last slot of a micro-op. ``others`` are
-    arguments of :func:`~accel.hw.datapath.lane_values.lane_values`."""
+    """Return an operation's int32 result in each lane of a row, in the last slot of a micro-op.
+
+    ``others`` are arguments of :func:`~accel.hw.datapath.lane_values.lane_values`.
+    """
     if operation.datapath is not None:
         return [operation.datapath(m, *operands) for operands in zip(lefts, rights, strict=True)]
     inputs = {LEFT: lefts, RIGHT: rights}
-    return lane_values(m, operation.expression, inputs, stages=operation.stages, **others)
+    values = lane_values(m, operation.expression, inputs, stages=operation.stages, **others)
+    return [_extended(value) for value in values]
+
+
+def _extended(value: Value) -> Value:
+    """Return the 32 bits of an int32 value that may have fewer."""
+    sign = value[-1] if value.shape().signed else Const(0, 1)
+    return Cat(value, sign.replicate(max(0, ACC_BITS - len(value))))
 
 
 def operate(m: Module, told: data.View, left: Value, right: Value, results: Mapping[str, Value]) -> Value:

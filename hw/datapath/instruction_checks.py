@@ -6,13 +6,14 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from amaranth.hdl import Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 
 from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.fault_causes import CAUSE_BITS, Cause, most_taps
 from accel.core.isa import (
     Alu,
+    AluHigh,
     Finishing,
     Load,
     Mac,
@@ -24,6 +25,7 @@ from accel.core.isa import (
     Store,
     StoreReq,
     Unit,
+    exists,
     loops_of,
 )
 from accel.core.isa.field_widths import TAPS_BITS
@@ -224,7 +226,7 @@ def _bounded(condition: Value, bounds: _Bounds) -> _Bounds:
 
 def loops_faults(alu: Any, config: Config) -> list[tuple[Value, Cause]]:
     """Return the faults of an instruction with micro-ops, viewed as ALU."""
-    operation = (alu.opcode == Opcode.ALU) & ~is_operation(alu.alu_op, config)
+    operation = is_alu(alu, config) & ~is_operation(operation_number(alu, config), config)
     reserved = []
     if config.post and not config.depthwise:
         mac = view(Mac, config, Value.cast(alu))
@@ -234,6 +236,18 @@ def loops_faults(alu: Any, config: Config) -> list[tuple[Value, Cause]]:
         *reserved,
         (loops_run(alu) & (alu.uop_end > config.uop_depth), Cause.UOP_RANGE),
     ]
+
+
+def is_alu(alu: Any, config: Config) -> Value:
+    """Return whether an instruction, viewed as ALU, is one."""
+    is_low = alu.opcode == Opcode.ALU
+    return is_low | (alu.opcode == Opcode.ALU_HIGH) if exists(AluHigh, config) else is_low
+
+
+def operation_number(alu: Any, config: Config) -> Value:
+    """Return the number of ALU's operation. On machines with ALU_HIGH the opcode is its fourth bit."""
+    number: Value = Value.cast(alu.alu_op)
+    return Cat(number, alu.opcode == Opcode.ALU_HIGH) if exists(AluHigh, config) else number
 
 
 def is_operation(code: Value, config: Config) -> Value:

@@ -13,7 +13,7 @@ from accel.core.instruction_access import COLUMNS
 from accel.core.isa import Alu, Gemm, Mac
 from accel.core.isa.field_widths import ALU_OP_BITS, IMMEDIATE_BITS, LOOP_BITS
 from accel.core.isa.operands import factor_fields
-from accel.hw.datapath.instruction_checks import loops_run
+from accel.hw.datapath.instruction_checks import is_alu, loops_run, operation_number
 from accel.hw.datapath.operands import Chosen, factor
 from accel.hw.datapath.word_layouts import INDEX_BITS, EntryLayout, sram_bits, view
 
@@ -38,7 +38,7 @@ class OperationLayout(data.StructLayout):
                 "gemm": 1,
                 "reset": 1,
                 "use_imm": 1,
-                "op": ALU_OP_BITS,
+                "op": max(ALU_OP_BITS, max(config.operations).bit_length()),
                 "imm": signed(IMMEDIATE_BITS),
                 **mac,
                 **phase,  # slot of a micro-op, which runs in its last one
@@ -159,7 +159,7 @@ class Sequencer(wiring.Component):
                 held.gemm.eq(is_gemm),
                 held.reset.eq(is_gemm & gemm.reset),
                 held.use_imm.eq(chosen[Alu] & alu.use_imm),
-                held.op.eq(Mux(chosen[Alu], alu.alu_op, 0)),
+                held.op.eq(Mux(chosen[Alu], operation_number(alu, config), 0)),
                 held.imm.eq(alu.imm),
                 self.index.eq(self.entry.index),
             ]
@@ -193,16 +193,16 @@ class Sequencer(wiring.Component):
     def _steps(self, m: Module, held: Any, alu: Any) -> tuple[Value | None, Value, Value]:
         """Return whether the entry's micro-ops take several slots (None: on this machine none do), whether
         this slot is a micro-op's last, and the same for the instruction's next slot."""
+        number = operation_number(alu, self._config)
         slots = {code: one.slots(self._config) for code, one in self._config.operations.items()}
         by_slots = {
-            count: Cat(alu.alu_op == code for code, own in slots.items() if own == count).any()
+            count: Cat(number == code for code, own in slots.items() if own == count).any()
             for count in sorted({*slots.values()} - {1})
         }
         if not by_slots:
             return None, Const(1), Const(1)
-        is_alu = alu.opcode == Alu.OPCODE
         steps, following = Signal(), Signal()
-        is_long = is_alu & reduce(or_, by_slots.values())
+        is_long = is_alu(alu, self._config) & reduce(or_, by_slots.values())
         last_but_one: Value = Const(max(by_slots) - 2)
         if len(by_slots) > 1:
             last_but_one = Signal(range(max(by_slots) - 1))

@@ -19,11 +19,12 @@ from accel.core.isa import (
     Set,
     Transfer,
     Unit,
+    alu_of,
     classes_of,
     memory_names,
     variants_of,
 )
-from accel.core.isa.field_widths import PART_AT
+from accel.core.isa.field_widths import FIRST_HIGH_OP, PART_AT
 from accel.core.token_rules import WORKERS
 from accel.hw.datapath.word_layouts import view
 
@@ -46,9 +47,10 @@ def mnemonics(
         if issubclass(cls, Transfer | Set):
             for memory in memory_names(cls):
                 yield opcode, memory, cls(memory=memory).mnemonic
-        elif cls is Alu:
+        elif issubclass(cls, Alu):
             for code in operations:
-                yield opcode, code, Alu(alu_op=code).mnemonic
+                if alu_of(code) is cls:
+                    yield opcode, code % FIRST_HIGH_OP, cls(alu_op=code).mnemonic
         else:
             yield opcode, None, Opcode(opcode).name
 
@@ -127,7 +129,7 @@ class Names(wiring.Component):
         for opcode, detail, text in found:
             same = alu.opcode == opcode
             if detail is not None:
-                same &= (alu.alu_op if opcode == Opcode.ALU else transfer.memory) == detail
+                same &= (alu.alu_op if opcode in (Opcode.ALU, Opcode.ALU_HIGH) else transfer.memory) == detail
             with m.Elif(same):
                 m.d.comb += name.eq(ascii_code(text[:LENGTH], LENGTH))
         return name

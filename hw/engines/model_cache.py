@@ -6,6 +6,7 @@ sources, tools and options. It is built once, also by several processes, and its
 
 import hashlib
 import importlib.metadata
+import inspect
 import json
 import os
 import shutil
@@ -61,6 +62,12 @@ def source_files() -> list[Path]:
 @cache
 def _source_digest() -> str:
     return _digest(source_files())
+
+
+def _datapath_files(config: Config) -> list[Path]:
+    """Return the source files of hand-made hardware of a machine's operations."""
+    hand_made = (one.datapath for one in config.operations.values() if one.datapath is not None)
+    return sorted({Path(inspect.getfile(inspect.unwrap(one))) for one in hand_made})
 
 
 def _digest(files: Sequence[Path]) -> str:
@@ -130,6 +137,7 @@ def model(
         "flags": list(flags),
         "packages": [_version(name) for name in packages],
         "sources": _source_digest(),
+        "datapaths": _digest(_datapath_files(config)),
     }
     return _kept(engine, ".so", identity, build)
 

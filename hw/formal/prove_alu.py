@@ -68,7 +68,7 @@ class OperationRow(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         results = alu.operation_results(m, self._operation, *self.operands.values(), multiply=self._product)
-        m.d.comb += self.result.eq(Cat(value[:ACC_BITS] for value in results))
+        m.d.comb += self.result.eq(Cat(results))
         return m
 
     def _product(self, node: Lane, lane: int, left: Value, right: Value) -> Value:

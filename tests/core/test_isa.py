@@ -15,6 +15,7 @@ from accel.core.isa import (
     CLASSES,
     VARIANTS,
     Alu,
+    AluHigh,
     AluOp,
     Finish,
     Gemm,
@@ -54,6 +55,7 @@ from accel.core.isa import (
 )
 from accel.core.isa.instruction_fields import FieldSpec, field, pack_slots
 from tests.expect import refused
+from tests.own_operations import OWN_NAMES
 from tests.strategies import any_instructions, examples, machines
 
 VTA, TINY = NAMED["vta"], NAMED["tiny"]
@@ -122,6 +124,7 @@ STOCK = {
         "high": (64, 9),
         "right_multiplier": (73, 31),
     },
+    AluHigh: LOOPS | {"alu_op": (108, 3), "use_imm": (111, 1), "imm": (112, 16)},
     Alu: LOOPS | {"alu_op": (108, 3), "use_imm": (111, 1), "imm": (112, 16)},
     MicroOp: {"dst": (0, 11), "src": (11, 11), "wgt": (22, 10)},
 }
@@ -138,24 +141,28 @@ def test_stock_bit_positions(cls: type[Any]) -> None:
 
 @pytest.mark.parametrize("cls", [*CLASSES.values(), *VARIANTS.values()], ids=lambda cls: cls.__name__)
 def test_each_field_lands_in_its_bits(cls: type[Instruction]) -> None:
+    machine = VTA_INT8.override({"alu_ops": OWN_NAMES})
+    bases = {name: spec.base for name, spec in field_specs(cls).items()}
     for name, (offset, width) in STOCK[cls].items():
         if name in ("opcode", "part") or (name == "memory" and cls.MEMORY is not None):
             continue
         always = cls.OPCODE | (0 if cls.MEMORY is None else cls.MEMORY << 7) | (cls.PART or 0) << 10
-        values: dict[str, Any] = dict.fromkeys(STOCK[cls], 0) | {"opcode": cls.OPCODE}
+        values: dict[str, Any] = bases | {"opcode": cls.OPCODE}
         values |= {} if cls.MEMORY is None else {"memory": cls.MEMORY}
         values |= {} if cls.PART is None else {"part": cls.PART}
         signed = name in ("imm", "zero", "low", "high", "left_zero", "right_zero", "offset")
-        ones = 5 if name == "memory" else (1 << width) - 1  # other ids may belong to other classes
+        ones = bases[name] + (1 << width) - 1
+        if name == "memory":
+            ones = 5  # other ids may belong to other classes
         values[name] = -1 if signed else ones
-        word = int.from_bytes(encode([cls(**values)], VTA_INT8), "little")
-        assert word == always | ones << offset
+        word = int.from_bytes(encode([cls(**values)], machine), "little")
+        assert word == always | (-1 if signed else ones - bases[name]) % (1 << width) << offset
         if name != "memory":
-            assert decode(word.to_bytes(16, "little"), VTA_INT8) == [cls(**values)]
+            assert decode(word.to_bytes(16, "little"), machine) == [cls(**values)]
 
 
 def test_numbers_of_opcodes_memories_and_operations() -> None:
-    opcodes = {"LOAD": 0, "STORE": 1, "GEMM": 2, "FINISH": 3, "ALU": 4, "MAC": 5, "SET": 6}
+    opcodes = {"LOAD": 0, "STORE": 1, "GEMM": 2, "FINISH": 3, "ALU": 4, "MAC": 5, "SET": 6, "ALU_HIGH": 7}
     assert {op.name: op.value for op in Opcode} == opcodes
     memories = {"UOP": 0, "WGT": 1, "INP": 2, "ACC": 3, "OUT": 4, "ACC_8BIT": 5}
     assert {memory.name: memory.value for memory in Memory} == memories

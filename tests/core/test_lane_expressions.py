@@ -139,8 +139,11 @@ def test_halves_are_rounded_up_to_even_or_away(value: int, results: tuple[int, i
 
 @pytest.mark.parametrize(
     ("function", "result"),
-    [(lane_sum, [[10, 10, 10, 10], [2, 2, 2, 2]]), (lane_maximum, [[4] * 4, [5] * 4])]
-    + [(lane_minimum, [[1] * 4, [-3] * 4])],
+    [
+        (lane_sum, [[10, 10, 10, 10], [2, 2, 2, 2]]),
+        (lane_maximum, [[4] * 4, [5] * 4]),
+        (lane_minimum, [[1] * 4, [-3] * 4]),
+    ],
 )
 def test_reductions_of_the_lanes_of_a_row(function: Any, result: list[list[int]]) -> None:
     x = np.array([[1, 2, 3, 4], [0, 0, 5, -3]], np.int32)

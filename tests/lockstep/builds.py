@@ -9,14 +9,15 @@ from typing import Any
 from accel.core.config import NAMED, SPECS, Config
 from accel.hw.engines.engine_driver import Engine
 from accel.hw.engines.open_engine import open_engine
+from tests.own_operations import OWN_NAMES
 from tests.strategies import RTL_VALUES
 from tests.thorough import grouped
 
 TINY, SECOND = NAMED["tiny"].hardware, NAMED["tiny-int8"].hardware
 
 
-def _build(base: Config = TINY, /, **values: int) -> Config:
-    return replace(base, **values)  # type: ignore[arg-type]
+def _build(base: Config = TINY, /, **values: Any) -> Config:
+    return replace(base, **values)
 
 
 _THOROUGH = {
@@ -36,6 +37,7 @@ _LARGE = 128
 """Models with more multipliers are compiled with optimization."""
 BUILDS: dict[str, Config] = {
     "tiny": TINY,
+    "own operations": _build(batch=2, block_out=4, alu_ops=OWN_NAMES, mul_slots=4, tree_stages=1),
     "short queues": _build(
         dispatch_stages=1,
         compute_queue=2,
@@ -247,5 +249,6 @@ def same_geometry(config: Config) -> list[str]:
     return [
         key
         for key, build in BUILDS.items()
-        if all(getattr(build.hardware, n) == getattr(mine, n) for n in names)
+        if build.alu_ops == config.alu_ops
+        and all(getattr(build.hardware, n) == getattr(mine, n) for n in names)
     ]

@@ -6,8 +6,8 @@ from accel.base.errors import ConfigError
 from accel.base.json_types import shown
 from accel.core.alu_operations import STOCK_NAMES, find_operation, foreign_operations
 
-MAX_ALU_OPS = 1 << 3
-"""Most operation numbers: the field of ALU has three bits."""
+MAX_ALU_OPS = 1 << 4
+"""Most operation numbers: ALU and ALU_HIGH have three bits each."""
 
 
 def checked_alu_ops(value: object) -> tuple[str, ...]:

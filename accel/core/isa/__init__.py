@@ -32,7 +32,7 @@ from accel.core.isa.instruction_set import (
     variants_of,
 )
 from accel.core.isa.instruction_text import format_instruction, mnemonics, parse_instruction
-from accel.core.isa.loop_instructions import Alu, Gemm, Loops, Mac, Products
+from accel.core.isa.loop_instructions import Alu, AluHigh, Gemm, Loops, Mac, Products, alu_of
 from accel.core.isa.micro_op import MicroOp
 from accel.core.isa.opcodes import Finishing, Memory, Opcode, OwnMemory
 from accel.core.isa.operands import Operand
@@ -61,6 +61,7 @@ __all__ = [
     "TRANSFERS",
     "VARIANTS",
     "Alu",
+    "AluHigh",
     "AluOp",
     "Finish",
     "Finishing",
@@ -92,6 +93,7 @@ __all__ = [
     "Unknown",
     "UopArray",
     "add_to_field",
+    "alu_of",
     "check_encodable",
     "class_of",
     "class_slots",

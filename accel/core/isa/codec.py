@@ -15,7 +15,7 @@ from accel.core.config import INSTRUCTION_BYTES, Config
 from accel.core.isa.field_widths import MEMORY_AT, MEMORY_ID_BITS, OPCODE_BITS, PART_AT
 from accel.core.isa.instruction_base import Instruction, Unknown
 from accel.core.isa.instruction_fields import WORD_BITS, Slot, class_slots
-from accel.core.isa.instruction_set import CLASSES, PARTED, class_of, classes_of, exists, variants_of
+from accel.core.isa.instruction_set import CLASSES, PARTED, absence, class_of, classes_of, exists, variants_of
 from accel.core.isa.micro_op import MicroOp
 
 T = TypeVar("T", bound=Instruction)
@@ -42,7 +42,7 @@ def encode(instructions: Sequence[Instruction] | Distinct[Instruction], config: 
         if not exists(cls, config):
             raise ProgramError(
                 f"instruction {_first_position(program, members[0])} is {one[0].mnemonic}; configuration "
-                f"{config.name!r} has post=0, and only machines with post=1 have it"
+                f"{config.name!r} has {absence(cls)}"
             )
         rows = np.array(members, dtype=np.intp)
         for slot in class_slots(cls, config):
@@ -129,11 +129,11 @@ def _extract(words: Words, slot: Slot) -> npt.NDArray[np.int64]:
     values = raw.astype(np.int64)
     if slot.spec.signed:
         values -= (values >> (slot.width - 1)) << slot.width
-    return values
+    return values + slot.spec.base
 
 
 def _column(values: Sequence[int], slot: Slot) -> Words:
-    column = np.array(values, dtype=np.int64).astype(np.uint64)
+    column = (np.array(values, dtype=np.int64) - slot.spec.base).astype(np.uint64)
     return column & np.uint64((1 << slot.width) - 1)
 
 

@@ -19,6 +19,8 @@ PAD_BITS = 4
 SRAM_BASE_BITS = 16
 DRAM_BASE_BITS = 32
 ALU_OP_BITS = 3
+FIRST_HIGH_OP = 1 << ALU_OP_BITS
+"""The first operation of ALU_HIGH. Its opcode is a fourth bit of the operation's number."""
 TAPS_BITS = 9
 """Enough for 256 taps: a depthwise MAC has at most one tap for each column of a wgt element."""
 STEP_BITS = 16

@@ -29,6 +29,7 @@ class FieldSpec:
         unit: for example ``elements``, or empty.
         at: fixed position of the first bit, or None if the field is packed.
         before: the inherited field that this one precedes, if any.
+        base: the value of a field whose bits are zero.
     """
 
     width: int | Callable[[Config], int]
@@ -38,6 +39,7 @@ class FieldSpec:
     enum: type[IntEnum] | None = None
     at: int | None = None
     before: str | None = None
+    base: int = 0
 
     def width_in(self, config: Config) -> int:
         return self.width if isinstance(self.width, int) else self.width(config)
@@ -53,9 +55,12 @@ def field(
     enum: type[IntEnum] | None = None,
     at: int | None = None,
     before: str | None = None,
+    base: int = 0,
 ) -> Any:
     """Declare a field of an instruction, packed in order of declaration unless ``at`` or ``before``."""
-    spec = FieldSpec(width=width, doc=doc, unit=unit, signed=signed, enum=enum, at=at, before=before)
+    spec = FieldSpec(
+        width=width, doc=doc, unit=unit, signed=signed, enum=enum, at=at, before=before, base=base
+    )
     return dataclasses.field(default=default, metadata={"isa": spec})
 
 
@@ -93,11 +98,11 @@ class Slot:
 
     @property
     def low(self) -> int:
-        return -(1 << (self.width - 1)) if self.spec.signed else 0
+        return self.spec.base - ((1 << (self.width - 1)) if self.spec.signed else 0)
 
     @property
     def high(self) -> int:
-        return (1 << (self.width - self.spec.signed)) - 1
+        return self.spec.base + (1 << (self.width - self.spec.signed)) - 1
 
 
 def pack_slots(

@@ -1,8 +1,9 @@
 """The classes of all instructions, by opcode, memory id and part."""
 
 from accel.core.config import Config
+from accel.core.isa.field_widths import FIRST_HIGH_OP
 from accel.core.isa.instruction_base import Finish, Instruction
-from accel.core.isa.loop_instructions import Alu, Gemm, Loops, Mac
+from accel.core.isa.loop_instructions import Alu, AluHigh, Gemm, Loops, Mac
 from accel.core.isa.opcodes import MEMORY_NAMES
 from accel.core.isa.set_instructions import Set, SetAcc, SetInp, SetOut, SetSum
 from accel.core.isa.transfer_instructions import (
@@ -18,7 +19,7 @@ from accel.core.isa.transfer_instructions import (
 from accel.core.scratchpad_specs import Route
 
 CLASSES: dict[int, type[Instruction]] = {
-    cls.OPCODE: cls for cls in (Load, Store, Gemm, Finish, Alu, Mac, Set)
+    cls.OPCODE: cls for cls in (Load, Store, Gemm, Finish, Alu, Mac, Set, AluHigh)
 }
 """The instruction class of each opcode. :data:`VARIANTS` overrides it for some memory ids."""
 
@@ -46,7 +47,16 @@ LOOPS: tuple[type[Loops], ...] = tuple(cls for cls in CLASSES.values() if issubc
 
 def exists(cls: type[Instruction], config: Config) -> bool:
     """Return whether a machine has a class of instructions."""
+    if issubclass(cls, AluHigh):
+        return max(config.operations, default=0) >= FIRST_HIGH_OP
     return bool(config.post) or not cls.POST
+
+
+def absence(cls: type[Instruction]) -> str:
+    """Return why a machine lacks a class of instructions, after "configuration NAME has"."""
+    if issubclass(cls, AluHigh):
+        return f"no ALU operation from number {FIRST_HIGH_OP} on"
+    return "post=0, and only machines with post=1 have it"
 
 
 def classes_of(config: Config) -> dict[int, type[Instruction]]:

@@ -15,7 +15,8 @@ from collections.abc import Callable
 
 from accel.base.errors import ProgramError, nearest
 from accel.core.config import Config
-from accel.core.isa.field_widths import OPCODE_BITS
+from accel.core.config.alu_ops_field import MAX_ALU_OPS
+from accel.core.isa.field_widths import FIRST_HIGH_OP, OPCODE_BITS
 from accel.core.isa.instruction_base import TOKEN_FLAGS, Instruction, Unknown
 from accel.core.isa.instruction_fields import class_slots, field_specs
 from accel.core.isa.instruction_set import (
@@ -28,7 +29,7 @@ from accel.core.isa.instruction_set import (
     routes_of,
     variants_of,
 )
-from accel.core.isa.loop_instructions import Alu
+from accel.core.isa.loop_instructions import Alu, AluHigh, alu_of
 from accel.core.isa.set_instructions import Set
 from accel.core.isa.transfer_instructions import Transfer
 
@@ -137,11 +138,10 @@ def _parse_mnemonic(word: str, config: Config) -> tuple[type[Instruction], dict[
         memory = _mnemonic_number(detail, names, "MEM", word, config)
         return class_of(cls.OPCODE, memory, config) or cls, {"memory": memory}
     if cls is Alu:
-        return Alu, {
-            "alu_op": _mnemonic_number(
-                detail, {one.mnemonic: code for code, one in config.operations.items()}, "OP", word, config
-            )
-        }
+        codes = {one.mnemonic: code for code, one in config.operations.items()}
+        most = MAX_ALU_OPS if exists(AluHigh, config) else FIRST_HIGH_OP
+        code = _mnemonic_number(detail, codes, "OP", word, config, most=most)
+        return alu_of(code), {"alu_op": code}
     if cls is not None and not detail:
         return cls, {}
     if any(cls.OPCODE.name == name for cls in CLASSES.values() if cls.OPCODE not in known):
@@ -153,10 +153,12 @@ def _needs_post(word: str, config: Config) -> ProgramError:
     return ProgramError(f"{word!r} exists on machines with post=1; configuration {config.name!r} has post=0")
 
 
-def _mnemonic_number(detail: str, names: dict[str, int], unknown: str, word: str, config: Config) -> int:
+def _mnemonic_number(
+    detail: str, names: dict[str, int], unknown: str, word: str, config: Config, *, most: int = 8
+) -> int:
     if detail in names:
         return names[detail]
-    if match := re.fullmatch(unknown + "([0-7])", detail):
+    if (match := re.fullmatch(unknown + r"(\d{1,2})", detail)) and int(match[1]) < most:
         return int(match[1])
     raise ProgramError(f"{word!r} is not a mnemonic; {nearest(word.upper(), mnemonics(config))}")
 
@@ -173,6 +175,8 @@ def mnemonics(config: Config) -> list[str]:
             found += [one().mnemonic for one in variants_of(config).values() if issubclass(one, Set)]
         elif cls is Alu:
             found += [f"{cls.OPCODE.name}.{one.mnemonic}" for one in config.operations.values()]
+        elif cls is AluHigh:
+            continue  # its mnemonics are ALU's
         else:
             found.append(cls.OPCODE.name)
     return found

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from accel.core.alu_operations import AluOp, OperationCode
-from accel.core.isa.field_widths import ALU_OP_BITS, IMMEDIATE_BITS, LOOP_BITS, OPCODE_BITS
+from accel.core.isa.field_widths import ALU_OP_BITS, FIRST_HIGH_OP, IMMEDIATE_BITS, LOOP_BITS, OPCODE_BITS
 from accel.core.isa.instruction_base import Instruction
 from accel.core.isa.instruction_fields import field
 from accel.core.isa.opcodes import Opcode
@@ -167,3 +167,26 @@ class Alu(Loops):
 
 
 _VTA_CODES = frozenset(AluOp)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AluHigh(Alu):
+    """ALU with the operations from number 8 on, on machines that have as many.
+
+    All fields are those of ALU. ``alu_op`` holds the number less 8. For example, 0 is operation 8.
+    """
+
+    OPCODE: ClassVar[Opcode] = Opcode.ALU_HIGH
+    opcode: int = field(OPCODE_BITS, "operation", enum=Opcode, default=Opcode.ALU_HIGH)
+    alu_op: int = field(
+        ALU_OP_BITS,
+        "operation, less 8",
+        enum=AluOp,
+        default=FIRST_HIGH_OP,
+        base=FIRST_HIGH_OP,
+    )
+
+
+def alu_of(code: int) -> type[Alu]:
+    """Return the class of the instruction that has an operation."""
+    return Alu if code < FIRST_HIGH_OP else AluHigh

@@ -13,6 +13,7 @@ class Opcode(IntEnum):
     ALU = 4
     MAC = 5
     SET = 6
+    ALU_HIGH = 7
 
 
 class Memory(IntEnum):

@@ -1,59 +1,155 @@
-"""The hardware of lane expressions computes what numpy computes."""
+"""Hardware of expressions over lanes computes what numpy does, in as many slots as it has stages."""
 
 from typing import Any
 
 import numpy as np
-from amaranth.hdl import Module, Signal
-from amaranth.sim import Simulator
+import pytest
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from hypothesis import given
+from hypothesis import strategies as st
 
-from accel.core.lane_expressions import (
-    evaluate,
-    lane_input,
-    maximum,
-    minimum,
-    rounded_shift,
-    saturated,
-    select,
-    wrapped,
+from accel.core.alu_operations import LEFT, RIGHT, Operation, find_operation
+from accel.core.lane_expressions import Lane, evaluate, lane_input, wrapped
+from accel.hw.datapath.alu import operation_results
+from accel.hw.datapath.lane_values import lane_values, stages_of
+from accel.hw.formal.prove_alu import OperationRow, proof_of
+from accel.hw.formal.smt_solver import prove
+from tests.core.test_lane_expressions import EDGES, expressions
+from tests.hw.bench import as_array, as_integer, run
+from tests.own_operations import OWN
+from tests.strategies import examples
+
+LANES = 4
+BITS = 32
+
+
+class Row(wiring.Component):
+    """A row of lanes of an expression, whose result is wrapped to 32 bits."""
+
+    def __init__(self, node: Lane, stages: int) -> None:
+        self._node = node
+        self._stages = stages
+        sides = {name: In(LANES * BITS) for name in (LEFT, RIGHT)}
+        super().__init__(sides | {"result": Out(LANES * BITS)})
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        inputs = {
+            name: [getattr(self, name).word_select(n, BITS).as_signed() for n in range(LANES)]
+            for name in (LEFT, RIGHT)
+        }
+        values = lane_values(m, wrapped(self._node), inputs, stages=self._stages)
+        for n, value in enumerate(values):
+            m.d.comb += self.result.word_select(n, BITS).eq(value)
+        unused = Signal()
+        m.d.sync += unused.eq(self.x[0])  # so that there is a clock
+        return m
+
+
+def results(row: Row, pairs: np.ndarray[Any, Any], stages: int) -> np.ndarray[Any, Any]:
+    """The results for operands int32[count, 2, LANES], after the slots of each pair."""
+    found = []
+
+    async def bench(context: Any) -> None:
+        for x, y in pairs:
+            context.set(row.x, as_integer(x))
+            context.set(row.y, as_integer(y))
+            for _ in range(stages):
+                await context.tick()
+            found.append(as_array(context.get(row.result), "<i4", (LANES,)))
+
+    run(row, bench)
+    return np.array(found)
+
+
+@examples(100)
+@given(expressions(), st.integers(0, 3), st.integers(0, 2**32 - 1))
+def test_any_expression(node: Lane, stages: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    pairs = rng.choice(np.array(EDGES), (6, 2, LANES)).astype(np.int32)
+    inputs = {LEFT: pairs[:, 0], RIGHT: pairs[:, 1]}
+    wanted = np.broadcast_to(evaluate(wrapped(node), inputs), (6, LANES))
+    np.testing.assert_array_equal(results(Row(node, stages), pairs, stages), wanted)
+
+
+@pytest.mark.parametrize("operation", OWN, ids=lambda one: one.name)
+def test_declared_operations(operation: Operation) -> None:
+    rng = np.random.default_rng(1)
+    pairs = rng.integers(-(2**31), 2**31, (40, 2, LANES)).astype(np.int32)
+    pairs[:20] %= 2000
+    wanted = operation.function(pairs[:, 0], pairs[:, 1])
+    row = Row(operation.expression, operation.stages)
+    np.testing.assert_array_equal(results(row, pairs, operation.stages), wanted)
+
+
+def test_stages_cut_the_longest_path() -> None:
+    x = lane_input("x")
+    node = x
+    for n in range(8):
+        node = wrapped(node + n)
+    at = stages_of(node, 3, 1)
+    order = [at[id(one)] for one in _chain(node) if one.kind == "add"]
+    assert order == sorted(order)
+    assert [order.count(stage) for stage in range(4)] == [2, 2, 2, 2]
+
+
+def _chain(node: Lane) -> list[Lane]:
+    return [*(_chain(node.operands[0]) if node.operands else []), node]
+
+
+# --- proofs ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["t_gap", "t_product", "t_range", "t_even"])
+def test_generated_hardware_is_proven(name: str) -> None:
+    assert prove(proof_of(find_operation(name))).failed == ()
+
+
+def _by_hand(m: Module, left: Any, right: Any) -> Any:
+    difference = Signal(33)
+    m.d.sync += difference.eq(left - right)
+    return Mux(difference[-1], -difference, difference)[:BITS]
+
+
+def _gap(**values: Any) -> Operation:
+    (gap, *_) = OWN
+    return Operation(name="t_gap", result=gap.result, **values)
+
+
+def test_hand_made_hardware_is_proven() -> None:
+    assert prove(proof_of(_gap(datapath=_by_hand, stages=1))).failed == ()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        _gap(datapath=_by_hand),  # the register makes it a cycle late
+        _gap(datapath=lambda m, left, right: (left - right)[:BITS]),
+        _gap(datapath=lambda m, left, right: abs((left - right)[:BITS].as_signed())[:BITS]),
+    ],
+    ids=["late", "signed", "wraps too early"],
 )
-from accel.hw.datapath.lane_values import lane_value
-
-X, Y = lane_input("x"), lane_input("y")
-EXPRESSIONS = {
-    "absolute difference": wrapped(maximum(X - Y, Y - X)),
-    "rounded high product": wrapped(rounded_shift(X * Y, 31)),
-    "saturated sum": saturated(X + Y, -128, 127),
-    "shift by a part": wrapped(X << minimum(maximum(Y, 0), 31)),
-    "select": select(X < Y, X, Y >> 3),
-    "low byte": wrapped(X, 8),
-}
+def test_wrong_hand_made_hardware_is_found(wrong: Operation) -> None:
+    assert prove(proof_of(wrong)).failed == ("T_GAP, lane 0",)
 
 
-def test_random_operands() -> None:
+def test_hardware_with_a_register_too_many_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = find_operation("t_product")
+    monkeypatch.setattr(
+        OperationRow,
+        "elaborate",
+        lambda row, platform: _too_late(row, late),
+    )
+    assert prove(proof_of(late)).failed
+
+
+def _too_late(row: OperationRow, operation: Operation) -> Module:
     m = Module()
-    operands = {name: Signal(32, name=name) for name in "xy"}
-    results = {}
-    for number, (name, node) in enumerate(EXPRESSIONS.items()):
-        results[name] = Signal(64, name=f"result_{number}")
-        value = lane_value(node, {one: signal.as_signed() for one, signal in operands.items()})
-        m.d.comb += results[name].eq(value)
-    rng = np.random.default_rng(3)
-    values = rng.integers(-(2**31), 2**31, (2, 400))
-    values[:, :100] = rng.integers(-40, 40, (2, 100))
-    found: dict[str, list[int]] = {name: [] for name in EXPRESSIONS}
-
-    async def drive(context: Any) -> None:
-        for x, y in values.T.tolist():
-            context.set(operands["x"], x & 0xFFFFFFFF)
-            context.set(operands["y"], y & 0xFFFFFFFF)
-            await context.delay(1e-9)
-            for name, signal in results.items():
-                found[name].append(context.get(signal))
-
-    simulator = Simulator(m)
-    simulator.add_testbench(drive)
-    simulator.run()
-    arrays = {name: row.astype(np.int32) for name, row in zip("xy", values, strict=True)}
-    for name, node in EXPRESSIONS.items():
-        wanted = evaluate(node, arrays).astype(np.int64)
-        np.testing.assert_array_equal(np.array(found[name], np.uint64).astype(np.int64), wanted)
+    deeper = Operation(
+        name="t_product", result=lambda x, y: operation.expression, stages=operation.stages + 1
+    )
+    values = operation_results(m, deeper, *row.operands.values(), multiply=row._product)
+    m.d.comb += row.result.eq(Cat(values))
+    return m
