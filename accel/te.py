@@ -1,5 +1,6 @@
 """Tensor expressions, schedules and intrinsic declarations, under TVM's names."""
 
+from accel.compiler.expr.applied_operations import apply
 from accel.compiler.expr.numpy_reference import evaluate
 from accel.compiler.expr.scalar_expressions import IterVar, cast, clip
 from accel.compiler.expr.scalar_expressions import maximum as max
@@ -26,6 +27,7 @@ __all__ = [
     "Target",
     "Tensor",
     "TensorIntrin",
+    "apply",
     "cast",
     "clip",
     "compute",

@@ -40,6 +40,7 @@ from accel.core.isa import (
     StoreReq,
     Transfer,
     Unknown,
+    alu_of,
     check_encodable,
     class_slots,
     classes_of,
@@ -218,10 +219,10 @@ def random_loops(
         for name, slot in slots.items()
         if "_factor_" in name
     }
-    if cls is Alu:
+    if issubclass(cls, Alu):
         imm = slots["imm"]
         values |= {
-            "alu_op": rng.choice(sorted(config.operations)),
+            "alu_op": rng.choice([code for code in config.operations if alu_of(code) is cls]),
             "use_imm": rng.choice((False, True)),
             "imm": rng.randint(*rng.choice(((-40, 40), (imm.low, imm.high)))),
         }

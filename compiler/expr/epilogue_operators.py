@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from accel.compiler.expr.applied_operations import Applied
 from accel.compiler.expr.quantized_expressions import (
     Added,
     IntegerAdded,
@@ -142,6 +143,17 @@ class Combine(PostOp):
 
     def apply(self, value: Expr) -> Expr:
         return Binary(self.op, value, self.operand)
+
+
+@dataclass(frozen=True)
+class Apply(PostOp):
+    """Apply a declared operation of ALU to the value and a constant or an element of a tensor."""
+
+    operation: str
+    operand: Expr
+
+    def apply(self, value: Expr) -> Expr:
+        return Applied(self.operation, value, self.operand)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from accel.base.errors import AccelError, ProgramError
+from accel.compiler.expr.applied_operations import Applied, apply
 from accel.compiler.expr.quantized_expressions import FUNCTIONS, Added, Requantized
 from accel.compiler.expr.scalar_expressions import (
     Binary,
@@ -28,6 +29,7 @@ from accel.compiler.expr.tensor_expressions import (
     producers,
     reduce_axis,
 )
+from accel.core.config.alu_ops_field import checked_alu_ops
 
 
 def expression_to_data(outputs: Sequence[Tensor]) -> dict[str, Any]:
@@ -68,7 +70,7 @@ def _to_data(expr: Expr, keys: dict[IterVar, str]) -> Any:
         return ["guarded", _to_data(expr.value, keys), *conditions]
     if isinstance(expr, Composed):
         return _to_data(expr.plain(), keys)
-    if isinstance(expr, Requantized | Added):
+    if isinstance(expr, Requantized | Added | Applied):
         return [expr.NAME, expr.to_data(), *(_to_data(part, keys) for part in expr.parts())]
     assert isinstance(expr, Sum)
     return ["sum", _to_data(expr.body, keys)]
@@ -119,6 +121,9 @@ def _from_data(
     if kind in FUNCTIONS:
         parts = [_from_data(part, known, variables, reduce) for part in rest[1:]]
         return FUNCTIONS[kind].from_data(rest[0], tuple(parts))
+    if kind == Applied.NAME:
+        (name,) = checked_alu_ops([rest[0]])
+        return apply(name, *(_from_data(part, known, variables, reduce) for part in rest[1:]))
     otherwise = 0
     if kind == "guarded_else":
         otherwise, *rest = rest

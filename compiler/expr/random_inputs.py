@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from accel.compiler.expr.applied_operations import Applied
 from accel.compiler.expr.quantized_expressions import Added, Requantized, bounds_of
 from accel.compiler.expr.scalar_expressions import (
     BYTES,
@@ -140,6 +141,8 @@ class _VarianceEstimate:
             for bound in (expr.how.high - expr.how.out.zero, expr.how.out.zero - expr.how.low):
                 self._check_bound(total, bound)
             return total
+        if isinstance(expr, Applied):
+            return max(map(self.variance, expr.parts()))
         assert isinstance(expr, Binary)
         return self._binary(expr)
 

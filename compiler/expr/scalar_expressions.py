@@ -188,10 +188,15 @@ class Function(Expr, ABC):
     """A value that int32 arithmetic cannot express. It computes its values from those of its parts.
 
     Attributes:
-        NAME: name of the function in expressions and data.
+        NAME: name of the kind of function in data.
     """
 
     NAME: ClassVar[str]
+
+    @property
+    def name(self) -> str:
+        """The name in expressions, :attr:`NAME` unless a function has several."""
+        return self.NAME
 
     @abstractmethod
     def parts(self) -> tuple[Expr, ...]:
@@ -363,7 +368,7 @@ def format_expr(expr: Expr, brackets: int = -1) -> str:
         return format_expr(expr.plain(), brackets)
     if isinstance(expr, Function):
         settings = [f"{name}={value}" for name, value in expr.settings().items()]
-        return f"{expr.NAME}({', '.join([*map(format_expr, expr.parts()), *settings])})"
+        return f"{expr.name}({', '.join([*map(format_expr, expr.parts()), *settings])})"
     assert isinstance(expr, Binary)
     if expr.op in ("min", "max"):
         return f"{expr.op}({format_expr(expr.a)}, {format_expr(expr.b)})"

@@ -11,8 +11,10 @@ from functools import reduce
 import numpy as np
 
 from accel.base.errors import TensorizeError
+from accel.compiler.expr.applied_operations import Applied
 from accel.compiler.expr.epilogue_operators import (
     AddQuantized,
+    Apply,
     AtLeast,
     AtMost,
     Bias,
@@ -76,6 +78,9 @@ def chain_of(
     while not isinstance(body, Read):
         if isinstance(body, Finished):
             body, last = _taken_apart(body)
+        elif isinstance(body, Applied):
+            last = (_applied(name, body),)
+            body = body.value
         elif isinstance(body, Binary):
             op, body = _last_op(name, body, in_place)
             last = (op,)
@@ -101,6 +106,18 @@ def _taken_apart(body: Finished) -> tuple[Expr, tuple[PostOp, ...]]:
     settled = all(_is_leaf(part) or isinstance(op, Scale) for op in body.ops for part in op.parts())
     settled = settled and not any(isinstance(op, Requantize | AddQuantized) for op in body.ops)
     return (body.value, body.ops) if settled else (body.plain(), ())
+
+
+def _applied(name: str, body: Applied) -> Apply:
+    operand = body.operand
+    if isinstance(operand, Const) and not IMMEDIATE_LOW <= operand.value <= IMMEDIATE_HIGH:
+        raise _too_large(name, operand.value)
+    if not isinstance(operand, Const | Read):
+        raise TensorizeError(
+            f"{name} has {format_expr(body)}; the second operand must be a constant or a tensor: make "
+            f"{format_expr(operand)} a computation of its own"
+        )
+    return Apply(body.operation, operand)
 
 
 def _last_op(name: str, body: Binary, in_place: Callable[[Read], bool]) -> tuple[PostOp, Expr]:

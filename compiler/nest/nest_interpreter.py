@@ -46,6 +46,7 @@ from accel.compiler.nest.nest import (
     ZeroRegion,
     unrolled_nodes,
 )
+from accel.core.alu_operations import find_operation
 
 Array = npt.NDArray[Any]
 Env = dict[IterVar, int]
@@ -291,7 +292,11 @@ class _State:
             operand: Array = np.array(node.operand, dtype=np.int32)
         else:
             operand = self._block(node.operand, node.dims[1], scope.element, env)
-        self._write_block(node.target, node.dims[0], apply(_ALU_OPS[node.op], block, operand), env, add=False)
+        if node.op in _ALU_OPS:
+            result = apply(_ALU_OPS[node.op], block, operand)
+        else:
+            result = find_operation(node.op).function(block.astype(np.int32), operand.astype(np.int32))
+        self._write_block(node.target, node.dims[0], result, env, add=False)
 
 
 def _as_operand(block: Array, dtype: str) -> Array:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accel.compiler.expr.epilogue_operators import (
+    Apply,
     AtLeast,
     AtMost,
     Bias,
@@ -40,7 +41,7 @@ from accel.image.packed_layout import Preparation
 IMMEDIATE_LOW, IMMEDIATE_HIGH = -(1 << (IMMEDIATE_BITS - 1)), (1 << (IMMEDIATE_BITS - 1)) - 1
 """Bounds of a pass's immediate operand."""
 ALU_NAMES = {"+": "add", "*": "mul", ">>": "shr", "min": "min", "max": "max"}
-"""The ALU's name of each operation that it has."""
+"""The name of VTA's operation for each operator of an expression."""
 _BYTE = 256
 """Multiples of this do not change the low byte."""
 
@@ -69,6 +70,10 @@ def passes(op: PostOp) -> tuple[Pass, ...]:
             return (_with_element("add", operand),)
         case Combine(operation, operand):
             return (_with_element(ALU_NAMES[operation], operand),)
+        case Apply(operation, Const(value)):
+            return (Pass(operation, value),)
+        case Apply(operation, operand):
+            return (_with_element(operation, operand),)
         case Take(operand):
             return Pass("zero", 0), _with_element("add", operand)
         case Offset(amount):

@@ -226,7 +226,7 @@ def _bounded(condition: Value, bounds: _Bounds) -> _Bounds:
 
 def loops_faults(alu: Any, config: Config) -> list[tuple[Value, Cause]]:
     """Return the faults of an instruction with micro-ops, viewed as ALU."""
-    operation = is_alu(alu, config) & ~is_operation(operation_number(alu, config), config)
+    operation = is_alu(alu, config) & lacks_operation(operation_number(alu, config), config)
     reserved = []
     if config.post and not config.depthwise:
         mac = view(Mac, config, Value.cast(alu))
@@ -250,12 +250,12 @@ def operation_number(alu: Any, config: Config) -> Value:
     return Cat(number, alu.opcode == Opcode.ALU_HIGH) if exists(AluHigh, config) else number
 
 
-def is_operation(code: Value, config: Config) -> Value:
-    """Return whether the machine has the operation with a number."""
-    codes = sorted(config.operations)
+def lacks_operation(code: Value, config: Config) -> Value:
+    """Return whether the machine has no operation with a number."""
+    codes = [int(one) for one in config.operations]
     if codes == list(range(len(codes))):
-        return code <= codes[-1]
-    return reduce(or_, (code == one for one in codes))
+        return code > codes[-1]
+    return ~reduce(or_, (code == one for one in codes))
 
 
 def compute_set_faults(setting: Any, config: Config) -> list[tuple[Value, Cause]]:

@@ -196,12 +196,13 @@ class Sequencer(wiring.Component):
         number = operation_number(alu, self._config)
         slots = {code: one.slots(self._config) for code, one in self._config.operations.items()}
         by_slots = {
-            count: Cat(number == code for code, own in slots.items() if own == count).any()
+            count: reduce(or_, (number == int(code) for code, own in slots.items() if own == count))
             for count in sorted({*slots.values()} - {1})
         }
         if not by_slots:
             return None, Const(1), Const(1)
-        steps, following = Signal(), Signal()
+        steps = Signal()
+        following = Signal()
         is_long = is_alu(alu, self._config) & reduce(or_, by_slots.values())
         last_but_one: Value = Const(max(by_slots) - 2)
         if len(by_slots) > 1:

@@ -25,7 +25,7 @@ def operand_of(cls: type[Loops], name: str) -> Operand | None:
 def factor(name: str, views: Mapping[type[Loops], Any], chosen: Chosen, config: Config) -> Value:
     """Return a loop factor of the chosen class."""
     found: dict[type[Loops], tuple[Hashable, ValueLike]] = {}
-    for cls in loops_of(config):
+    for cls in _classes(chosen, config):
         for slot in class_slots(cls, config):
             if slot.name == name:
                 found[cls] = (slot.offset, slot.width), getattr(views[cls], name)
@@ -34,7 +34,7 @@ def factor(name: str, views: Mapping[type[Loops], Any], chosen: Chosen, config: 
 
 def depth(name: str, chosen: Chosen, config: Config) -> Value:
     """Return the number of elements that an operand's index may address."""
-    operands = {cls: operand_of(cls, name) for cls in loops_of(config)}
+    operands = {cls: operand_of(cls, name) for cls in _classes(chosen, config)}
     depths = {cls: operand.memory.depth(config) for cls, operand in operands.items() if operand is not None}
     return _choice({cls: (elements, elements) for cls, elements in depths.items()}, chosen)
 
@@ -42,16 +42,21 @@ def depth(name: str, chosen: Chosen, config: Config) -> Value:
 def used(name: str, flags: Any, chosen: Chosen, config: Config) -> Value | None:
     """Return whether ``flags`` make an operand read or written, or None if it always is."""
     found: dict[type[Loops], tuple[Hashable, ValueLike]] = {}
-    for cls in loops_of(config):
+    for cls in _classes(chosen, config):
         operand = operand_of(cls, name)
         if operand is not None:
             always = operand.writes or operand.unless is None
             found[cls] = (None, Const(1, 1)) if always else (operand.unless, ~flags[operand.unless])
-    if len(found) == len(loops_of(config)):
+    if len(found) == len(chosen):
         if not any(key for key, _ in found.values()):
             return None
         return _choice(found, chosen)
     return reduce(or_, (chosen[cls] & condition for cls, (_, condition) in found.items()))
+
+
+def _classes(chosen: Chosen, config: Config) -> list[type[Loops]]:
+    """Return the classes of ``chosen``. ALU stands for ALU_HIGH, too, which has the same fields."""
+    return [cls for cls in loops_of(config) if cls in chosen]
 
 
 def _choice(values: Mapping[type[Loops], tuple[Hashable, ValueLike]], chosen: Chosen) -> Value:

@@ -12,10 +12,8 @@ from accel.core.alu_operations import STOCK, operations_by_code
 from accel.core.isa import AluOp
 from accel.core.lane_expressions import (
     Lane,
-    absolute,
     as_lane,
     bit_slice,
-    equal,
     evaluate,
     lane_input,
     lane_maximum,
@@ -23,21 +21,18 @@ from accel.core.lane_expressions import (
     lane_sum,
     leading_zeros,
     lookup,
-    maximum,
     minimum,
     rounded_shift,
-    saturated,
-    select,
     text_of,
     ufunc_of,
     with_constant,
     wrapped,
 )
 from tests.expect import refused
-from tests.strategies import examples
+from tests.random_lane_expressions import EDGES, random_expression
+from tests.strategies import examples, seeded
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
-EDGES = [0, 1, -1, 2, 31, 32, 33, -31, -32, -33, 2**31 - 1, -(2**31), 12345, -98765]
 X, Y = lane_input("x"), lane_input("y")
 
 
@@ -74,37 +69,9 @@ def exact(node: Lane, inputs: dict[str, int]) -> int:
     )
 
 
-@st.composite
-def expressions(draw: st.DrawFn, depth: int = 4) -> Lane:
-    """An expression of x and y whose values fit in 64 bits."""
-    if not depth or draw(st.booleans()):
-        return draw(st.sampled_from([X, Y, as_lane(draw(st.sampled_from(EDGES)))]))
-    a, b = (draw(expressions(depth - 1)) for _ in range(2))
-    amount = minimum(maximum(b, 0), 15)
-    makers: list[Any] = [
-        lambda: a + b,
-        lambda: a - b,
-        lambda: wrapped(a * b) if a.width + b.width <= 64 else wrapped(a + b),
-        lambda: wrapped(a << amount) if a.width <= 48 else a >> amount,
-        lambda: a >> amount,
-        lambda: minimum(a, b),
-        lambda: maximum(a, b),
-        lambda: select(a < b, a, b),
-        lambda: saturated(a, -128, 127),
-        lambda: wrapped(a, 16),
-        lambda: rounded_shift(wrapped(a), 3),
-        lambda: rounded_shift(wrapped(a), 1, draw(st.sampled_from(["even", "away"]))),
-        lambda: wrapped(a) & b,
-        lambda: a | b,
-        lambda: a ^ ~b,
-        lambda: absolute(a),
-        lambda: equal(a, b) + (a >= b) * (a > b) - (a <= b),
-        lambda: bit_slice(a, 3, 9),
-        lambda: leading_zeros(wrapped(a) & 0xFFFFF, draw(st.sampled_from([20, 32, 33]))),
-        lambda: lookup([3, -700, 2**31, 5, 6, 7, -8, 9], bit_slice(a, 0, 3)),
-    ]
-    made = draw(st.sampled_from(makers))
-    return made() if max(a.width, b.width) < 62 else wrapped(a)
+def expressions() -> st.SearchStrategy[Lane]:
+    """Expressions of x and y whose lanes are independent."""
+    return seeded(random_expression)
 
 
 @examples(300)

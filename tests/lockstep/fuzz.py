@@ -49,13 +49,19 @@ class Fuzzer:
         for number in range(sys.maxsize):
             if time.monotonic() >= self.end:
                 return True
-            try:
-                self._round(first_seed + number)
-            except AssertionError:
+            if not self.run_round(first_seed + number):
                 return False
             if time.monotonic() - self._reported >= _REPORT_SECONDS:
                 self._reported = time.monotonic()
                 print(self.summary(), flush=True)
+        return True
+
+    def run_round(self, number: int) -> bool:
+        """Run a hundred programs, and return whether all runs were equal."""
+        try:
+            self._round(number)
+        except AssertionError:
+            return False
         return True
 
     def _round(self, number: int) -> None:

@@ -1,0 +1,64 @@
+"""Operations of ALU in tensor expressions, by their declarations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.base.errors import ShapeError
+from accel.compiler.expr.scalar_expressions import Expr, Function, as_expr
+from accel.core.alu_operations import Operation, find_operation
+
+
+@dataclass(frozen=True)
+class Applied(Function):
+    """``operation(value, operand)`` on int32.
+
+    Attributes:
+        operation: the name of a declared operation.
+    """
+
+    operation: str
+    value: Expr
+    operand: Expr
+    NAME: ClassVar[str] = "alu"
+
+    @property
+    def name(self) -> str:
+        return self.operation
+
+    def parts(self) -> tuple[Expr, ...]:
+        return self.value, self.operand
+
+    def rewritten(self, change: Callable[[Expr], Expr]) -> Applied:
+        return Applied(self.operation, change(self.value), change(self.operand))
+
+    def values(self, *parts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        x, y = np.broadcast_arrays(*(part.astype(np.int32) for part in parts))
+        return find_operation(self.operation).function(x, y)
+
+    def to_data(self) -> str:
+        """Return the operation's name and the digest of its declaration."""
+        return f"{self.operation}@{find_operation(self.operation).digest}"
+
+
+def apply(operation: Operation | str, x: Expr | int, y: Expr | int) -> Expr:
+    """Return the value of a declared operation of ALU on two values.
+
+    For example, if absdiff is ``|x - y|``, ``te.apply("absdiff", A[i, j], 7)`` is ``|A[i, j] - 7|``.
+
+    Raises:
+        ConfigError: no operation of this name is declared.
+        ShapeError: the operation crosses lanes, which elements of a tensor expression do not have.
+    """
+    found = operation if isinstance(operation, Operation) else find_operation(operation)
+    if found.crosses_lanes:
+        raise ShapeError(
+            f"operation {found.name!r} crosses the lanes of an element; a tensor expression has no lanes: "
+            f"declare an intrinsic whose emitter uses it"
+        )
+    return Applied(find_operation(found.name).name, as_expr(x), as_expr(y))
