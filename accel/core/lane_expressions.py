@@ -251,7 +251,7 @@ def with_constant(node: Lane, name: str, value: int) -> Lane:
         return operands[1] if operands[0].parameter else operands[2]
     if node.kind == "constant":
         return node
-    if all(one.kind == "constant" for one in operands):
+    if all(one.kind == "constant" for one in operands) and node.kind not in CROSS_LANE_KINDS:
         whole = Lane(node.kind, tuple(operands), node.low, node.high, node.parameter)
         return as_lane(int(evaluate(whole, {})))
     return _rebuilt(node, operands)
@@ -313,6 +313,9 @@ def _computed(node: Lane, inputs: Mapping[str, Array], known: dict[int, Array]) 
     if node.kind in _PARAMETRIC:
         return _PARAMETRIC[node.kind](_evaluate(node.operands[0], inputs, known), node.parameter)
     operands = [_evaluate(one, inputs, known) for one in node.operands]
+    if node.kind in CROSS_LANE_KINDS:  # a constant stands in every lane
+        shape = np.broadcast_shapes(*(one.shape for one in inputs.values()))
+        operands = [np.broadcast_to(one, shape) for one in operands]
     dtype = np.result_type(_dtype(node), *(one.dtype for one in operands))
     wide = [one.astype(dtype, copy=False) for one in operands]
     return np.asarray(_FUNCTIONS[node.kind](*wide)).astype(_dtype(node), copy=False)

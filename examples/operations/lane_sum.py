@@ -1,6 +1,6 @@
-"""ALU.LANESUM: the sum over the lanes of a row of an element, in each of its lanes, added to y.
+"""ALU.LANESUM: add the sum over the lanes of a row of an element to all lanes of another, or of itself.
 
-For example, x = 1, 2, 3, 4 and y = 0 give 10, 10, 10, 10. Sums wrap at 32 bits.
+For example, y = 1, 2, 3, 4 adds 10 to each lane of x. Sums wrap at 32 bits.
 """
 
 from accel.operations import Operation, lane_sum, register, wrapped
@@ -8,8 +8,8 @@ from accel.operations import Operation, lane_sum, register, wrapped
 LANE_SUM = register(
     Operation(
         name="lanesum",
-        result=lambda x, y: wrapped(lane_sum(x) + y),
-        text="the sum of x over the lanes of a row, plus y",
-        stages=1,
+        result=lambda x, y: wrapped(x + lane_sum(y)),
+        text="x plus the sum of y over the lanes of a row",
+        stages=2,
     )
 )

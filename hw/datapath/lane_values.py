@@ -3,7 +3,8 @@
 The operands of a micro-op are constant in its slots. So a register anywhere in an expression delays a value,
 and never mixes two micro-ops: after ``stages`` registers on a path, the result is right in slot ``stages``.
 Each node has a delay, and a register follows a node where the delay from the operands passes a multiple of
-the longest delay divided by ``stages + 1``.
+the longest delay divided by ``stages + 1``. A reduction over lanes is a tree, which registers cut between its
+levels.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,19 +29,24 @@ _VALUES: dict[str, Callable[..., Value]] = {
     "maximum": lambda a, b: Mux(a < b, b, a),
     "select": lambda condition, then, otherwise: Mux(condition != 0, then, otherwise),
 }
-_OF_ROWS: dict[str, Callable[[Sequence[Value]], Value]] = {
-    "lane_sum": lambda values: _tree(add, values),
-    "lane_maximum": lambda values: _tree(_VALUES["maximum"], values),
-    "lane_minimum": lambda values: _tree(_VALUES["minimum"], values),
+_OF_PAIRS: dict[str, Callable[[Value, Value], Value]] = {
+    "lane_sum": add,
+    "lane_maximum": _VALUES["maximum"],
+    "lane_minimum": _VALUES["minimum"],
 }
 
 
-def _tree(function: Callable[[Value, Value], Value], values: Sequence[Value]) -> Value:
-    """Combine values two by two, so that a result is ``log2`` of their number deep."""
-    while len(values) > 1:
-        pairs = [function(*values[n : n + 2]) for n in range(0, len(values) - 1, 2)]
+def _tree(m: Module | None, kind: str, values: Sequence[Value], at: Sequence[int]) -> Value:
+    """Combine values two by two. ``at`` is the stage of each level."""
+    before = at[0] if at else 0
+    for stage in at:
+        if stage > before:
+            values = _registers(m, kind, values)
+        pairs = [_OF_PAIRS[kind](*values[n : n + 2]) for n in range(0, len(values) - 1, 2)]
         values = [*pairs, *values[2 * len(pairs) :]]
-    return values[0]
+        before = stage
+    (result,) = values
+    return result
 
 
 def lane_value(node: Lane, inputs: Mapping[str, Value]) -> Value:
@@ -80,36 +86,54 @@ def lane_values(
         operands = []
         for operand in one.operands:
             values = known[id(operand)]
-            if at[id(operand)] < at[id(one)] and operand.operands:
+            if at[id(operand)][-1] < at[id(one)][0] and operand.operands:
                 if id(operand) not in held:
-                    assert m is not None
-                    held[id(operand)] = [_register(m, operand.kind, value) for value in values]
+                    held[id(operand)] = _registers(m, operand.kind, values)
                 values = held[id(operand)]
             operands.append(values)
-        known[id(one)] = _narrowed_row(one, inputs, operands, lanes, multiply)
+        if one.kind in CROSS_LANE_KINDS:
+            levels = at[id(one)] if lanes > 1 else ()
+            known[id(one)] = [_narrowed(one, _tree(m, one.kind, operands[0], levels))] * lanes
+        else:
+            known[id(one)] = _narrowed_row(one, inputs, operands, lanes, multiply)
     return known[id(node)]
 
 
-def _register(m: Module, name: str, value: Value) -> Value:
-    register = Signal(value.shape(), name=name, reset_less=True)
-    m.d.sync += register.eq(value)
-    return register
+def _registers(m: Module | None, name: str, values: Sequence[Value]) -> list[Value]:
+    assert m is not None
+    found: list[Value] = []
+    for value in values:
+        register = Signal(value.shape(), name=name, reset_less=True)
+        m.d.sync += register.eq(value)
+        found.append(register)
+    return found
 
 
-def stages_of(node: Lane, stages: int, lanes: int) -> dict[int, int]:
-    """Return the stage of each node by its id: 0 to ``stages``, the number of registers before it."""
+def stages_of(node: Lane, stages: int, lanes: int) -> dict[int, tuple[int, ...]]:
+    """Return the stage of each node by its id: 0 to ``stages``, the number of registers before it.
+
+    A reduction over lanes has a stage for each level of its tree, any other node has one.
+    """
     arrival: dict[int, float] = {}
     nodes = nodes_of(node)
     for one in nodes:
         before = max((arrival[id(operand)] for operand in one.operands), default=0.0)
-        arrival[id(one)] = before + _delay(one, lanes)
+        arrival[id(one)] = before + _delay(one) * _levels(one, lanes)
     part = arrival[id(node)] / (stages + 1)
-    at: dict[int, int] = {}
+    at: dict[int, tuple[int, ...]] = {}
     for one in nodes:
-        earliest = max((at[id(operand)] for operand in one.operands), default=0)
-        centre = arrival[id(one)] - _delay(one, lanes) / 2
-        at[id(one)] = max(earliest, min(stages, int(centre / part))) if part and one.operands else 0
+        latest = max((at[id(operand)][-1] for operand in one.operands), default=0)
+        found = []
+        for level in range(_levels(one, lanes)):
+            centre = arrival[id(one)] - _delay(one) * (_levels(one, lanes) - level - 0.5)
+            latest = max(latest, min(stages, int(centre / part))) if part and one.operands else 0
+            found.append(latest)
+        at[id(one)] = tuple(found)
     return at
+
+
+def _levels(node: Lane, lanes: int) -> int:
+    return max(1, ceil(log2(lanes))) if node.kind in CROSS_LANE_KINDS else 1
 
 
 _MULTIPLY_DELAY = 6.0
@@ -117,8 +141,8 @@ _CARRY_DELAY = 0.05
 """Delay of a bit of a carry chain, and of a product, where a level of logic has the delay 1."""
 
 
-def _delay(node: Lane, lanes: int) -> float:
-    """Return the estimated delay of a node, in levels of logic."""
+def _delay(node: Lane) -> float:
+    """Return the estimated delay of a node, or of a level of a reduction, in levels of logic."""
     width = max((operand.width for operand in node.operands), default=0)
     carry = 1 + _CARRY_DELAY * width
     if node.kind in ("input", "constant", "wrapped"):
@@ -134,10 +158,8 @@ def _delay(node: Lane, lanes: int) -> float:
         return float(ceil(log2(max(2, width)))) + 1
     if node.kind == "lookup":
         return width / 2 + 1
-    if node.kind in CROSS_LANE_KINDS:
-        each = carry if node.kind == "lane_sum" else carry + 1
-        return each * ceil(log2(max(1, lanes)))
-    return carry + (node.kind in ("minimum", "maximum"))
+    chooses = node.kind in ("minimum", "maximum", "lane_minimum", "lane_maximum")
+    return carry + chooses
 
 
 def _narrowed_row(
@@ -150,8 +172,6 @@ def _narrowed_row(
     if node.kind == "multiply":
         pairs = enumerate(zip(*operands, strict=True))
         return [_narrowed(node, multiply(node, lane, a, b)) for lane, (a, b) in pairs]
-    if node.kind in _OF_ROWS:
-        return [_narrowed(node, _OF_ROWS[node.kind](operands[0]))] * lanes
     return [
         _narrowed(node, _computed(node, {name: row[lane] for name, row in inputs.items()}, values))
         for lane, values in enumerate(zip(*operands, strict=True) if operands else [()] * lanes)

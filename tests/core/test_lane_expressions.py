@@ -116,6 +116,12 @@ def test_reductions_of_the_lanes_of_a_row(function: Any, result: list[list[int]]
     x = np.array([[1, 2, 3, 4], [0, 0, 5, -3]], np.int32)
     assert evaluate(function(X), {"x": x}).tolist() == result
     assert evaluate(X - function(X), {"x": x}).tolist() == (x - np.array(result)).tolist()
+    constant = {"x": x, "y": np.asarray(np.int32(3))}
+    wanted = 12 if function is lane_sum else 3
+    assert evaluate(function(Y), constant).tolist() == np.full(x.shape, wanted).tolist()
+    assert (
+        evaluate(with_constant(function(Y), "y", 3), {"x": x}).tolist() == np.full(x.shape, wanted).tolist()
+    )
 
 
 def test_equal_expressions_have_equal_texts() -> None:

@@ -1,4 +1,4 @@
-"""``python -m tests.lockstep.operations_campaign``: random sets of random operations on simulator and hardware.
+"""``python -m tests.lockstep.operations_campaign``: random sets of operations on simulator and hardware.
 
 Each set has one to eleven operations with random expressions and stages, and some of VTA's. The machine is
 built once for a set, which takes half a minute, and executes random programs.
@@ -33,7 +33,9 @@ def random_machine(rng: Random, number: int) -> tuple[Config, list[Operation]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", type=int, default=20, help="Sets of operations.")
-    parser.add_argument("--programs", type=int, default=1000, help="Programs for each set, in hundreds.")
+    parser.add_argument(
+        "--programs", type=int, default=1000, help="Programs for each set, a multiple of 100."
+    )
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     programs = cycles = operations = 0

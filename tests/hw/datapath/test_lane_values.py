@@ -11,15 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.core.alu_operations import LEFT, RIGHT, Operation, find_operation
-from accel.core.lane_expressions import Lane, evaluate, lane_input, wrapped
+from accel.core.lane_expressions import Lane, evaluate, lane_input, lane_sum, wrapped
 from accel.hw.datapath.alu import operation_results
 from accel.hw.datapath.lane_values import lane_values, stages_of
 from accel.hw.formal.prove_alu import OperationRow, proof_of
 from accel.hw.formal.smt_solver import prove
-from tests.core.test_lane_expressions import EDGES, expressions
+from tests.core.test_lane_expressions import expressions
 from tests.hw.bench import as_array, as_integer, run
 from tests.own_operations import OWN
-from tests.strategies import examples
+from tests.random_lane_expressions import EDGES, random_expression
+from tests.strategies import examples, seeded
 
 LANES = 4
 BITS = 32
@@ -74,6 +75,16 @@ def test_any_expression(node: Lane, stages: int, seed: int) -> None:
     np.testing.assert_array_equal(results(Row(node, stages), pairs, stages), wanted)
 
 
+@examples(60)
+@given(seeded(random_expression, depth=3, rows=True), st.integers(0, 4), st.integers(0, 2**32 - 1))
+def test_any_expression_of_a_row(node: Lane, stages: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    pairs = rng.choice(np.array(EDGES), (6, 2, LANES)).astype(np.int32)
+    inputs = {LEFT: pairs[:, 0], RIGHT: pairs[:, 1]}
+    wanted = np.broadcast_to(evaluate(wrapped(node), inputs), (6, LANES))
+    np.testing.assert_array_equal(results(Row(node, stages), pairs, stages), wanted)
+
+
 @pytest.mark.parametrize("operation", OWN, ids=lambda one: one.name)
 def test_declared_operations(operation: Operation) -> None:
     rng = np.random.default_rng(1)
@@ -90,9 +101,17 @@ def test_stages_cut_the_longest_path() -> None:
     for n in range(8):
         node = wrapped(node + n)
     at = stages_of(node, 3, 1)
-    order = [at[id(one)] for one in _chain(node) if one.kind == "add"]
+    order = [at[id(one)][0] for one in _chain(node) if one.kind == "add"]
     assert order == sorted(order)
     assert [order.count(stage) for stage in range(4)] == [2, 2, 2, 2]
+
+
+def test_registers_cut_the_tree_of_a_reduction() -> None:
+    total = lane_sum(lane_input("x"))
+    assert stages_of(total, 0, 16)[id(total)] == (0, 0, 0, 0)
+    assert stages_of(total, 1, 16)[id(total)] == (0, 0, 1, 1)
+    assert stages_of(total, 3, 16)[id(total)] == (0, 1, 2, 3)
+    assert stages_of(total, 2, 1)[id(total)] == (1,)
 
 
 def _chain(node: Lane) -> list[Lane]:
