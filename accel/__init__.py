@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from accel.compiler.ops.quantized_layers import Quantized, QuantizedResidual
     from accel.compiler.ops.workload import Workload, dense, gemm
     from accel.compiler.target.machine import Machine, machine
+    from accel.core.alu_operations import Operation, register
     from accel.core.config import Config
     from accel.core.events import Event, EventKind, UnitCycles
     from accel.network.network import Network, load_onnx, load_tflite
@@ -80,6 +81,7 @@ __all__ = [
     "NetworkProgram",
     "NetworkResult",
     "NetworkSession",
+    "Operation",
     "Program",
     "ProgramError",
     "ProgramFault",
@@ -117,6 +119,7 @@ __all__ = [
     "max_pool2d",
     "package",
     "quantize",
+    "register",
     "save_network",
     "sweep",
     "te",
@@ -149,6 +152,7 @@ _NAMES = {
     "accel.compiler.ops.pool2d": ("avg_pool2d", "global_avg_pool2d", "max_pool2d"),
     "accel.compiler.ops.workload": ("Workload", "dense", "gemm"),
     "accel.compiler.target.machine": ("Machine", "machine"),
+    "accel.core.alu_operations": ("Operation", "register"),
     "accel.core.config": ("Config",),
     "accel.core.events": ("Event", "EventKind", "UnitCycles"),
     "accel.network.network_file": ("load_network", "save_network"),
@@ -166,7 +170,7 @@ _NAMES = {
 }
 """Modules, and what of them is found here."""
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
-_MODULES = ("benchmarks", "debug", "sweeps", "te", "views")
+_MODULES = ("benchmarks", "debug", "operations", "sweeps", "te", "views")
 """Modules that need no import of their own."""
 
 if not TYPE_CHECKING:  # or checkers would take any name

@@ -18,6 +18,13 @@ A value must be in the range of its field, and a power of two where the table sa
 `64KiB`. *Affects* names the scratchpads, units, instructions or rules that depend on a field.
 [The instruction set](isa.md) and [the timing contract](timing.md) describe them."""
 
+_ALU_OPS = """\
+One geometry field is no number. `alu_ops` names the operations of ALU, by default those of VTA,
+`min,max,add,shr,mul`. For example, `alu_ops=+absdiff` adds a declared operation to them, and
+`alu_ops=add,max,min` is a machine without shifts and products, whose lanes need no multipliers.
+[Add an operation](../how-to/add-an-operation.md) shows how to declare one. Files hold the names as a list, and
+after each declared one `@` with a hash of its declaration."""
+
 _RULES = """\
 Fields must also fit one another. A violation is reported when the configuration is created.
 
@@ -65,6 +72,7 @@ def config_manual() -> str:
                 _field_table(
                     [name for name, spec in SPECS.items() if spec.kind == "geometry" and not spec.post]
                 ),
+                _ALU_OPS,
                 "## Timing",
                 _field_table(
                     [name for name, spec in SPECS.items() if spec.kind == "timing" and not spec.post]

@@ -38,12 +38,17 @@ class Applied(Function):
         return Applied(self.operation, change(self.value), change(self.operand))
 
     def values(self, *parts: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        x, y = np.broadcast_arrays(*(part.astype(np.int32) for part in parts))
-        return find_operation(self.operation).function(x, y)
+        return operation_values(self.operation, *parts)
 
     def to_data(self) -> str:
         """Return the operation's name and the digest of its declaration."""
         return f"{self.operation}@{find_operation(self.operation).digest}"
+
+
+def operation_values(name: str, x: npt.NDArray[Any], y: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+    """Return the values of a declared operation for integers that broadcast."""
+    left, right = np.broadcast_arrays(x.astype(np.int32), y.astype(np.int32))
+    return find_operation(name).function(left, right)
 
 
 def apply(operation: Operation | str, x: Expr | int, y: Expr | int) -> Expr:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from accel.base.arguments import check_mapping, plain_array
 from accel.base.errors import ShapeError
+from accel.compiler.expr.applied_operations import operation_values
 from accel.compiler.expr.epilogue_operators import StoreRequantize
 from accel.compiler.expr.linear_expressions import evaluate as evaluate_index
 from accel.compiler.expr.linear_expressions import variables
@@ -46,7 +47,6 @@ from accel.compiler.nest.nest import (
     ZeroRegion,
     unrolled_nodes,
 )
-from accel.core.alu_operations import find_operation
 
 Array = npt.NDArray[Any]
 Env = dict[IterVar, int]
@@ -295,7 +295,7 @@ class _State:
         if node.op in _ALU_OPS:
             result = apply(_ALU_OPS[node.op], block, operand)
         else:
-            result = find_operation(node.op).function(block.astype(np.int32), operand.astype(np.int32))
+            result = operation_values(node.op, block, operand)
         self._write_block(node.target, node.dims[0], result, env, add=False)
 
 

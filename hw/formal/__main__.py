@@ -12,22 +12,31 @@ from rich.progress import Progress
 from rich.table import Table
 
 from accel.base.errors import AccelError
+from accel.core.alu_operations import find_operation
 from accel.hw.formal.all_proofs import PROOFS
 from accel.hw.formal.claims import Proof
+from accel.hw.formal.prove_alu import proof_of
 from accel.hw.formal.smt_solver import Verdict, prove
 
 
 @click.command()
 @click.option("--only", metavar="TEXT", default="", help="Only proofs with this in their name.")
+@click.option(
+    "--operation",
+    "operations",
+    metavar="NAME",
+    multiple=True,
+    help="Only that the hardware of a declared operation of ALU computes its declaration. Repeatable.",
+)
 @click.option("--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Solvers at a time.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdicts as JSON.")
-def main(only: str, jobs: int, as_json: bool) -> None:
+def main(only: str, operations: tuple[str, ...], jobs: int, as_json: bool) -> None:
     """Prove properties of the hardware for all time."""
-    chosen = [proof for proof in PROOFS if only in proof.name]
-    if not chosen:
-        sys.stderr.write(f"accel: no proof has {only!r} in its name\n")
-        sys.exit(2)
     try:
+        every = [proof_of(find_operation(name)) for name in operations] or PROOFS
+        chosen = [proof for proof in every if only in proof.name]
+        if not chosen:
+            raise AccelError(f"no proof has {only!r} in its name")
         verdicts = sorted(_verdicts(chosen, jobs), key=lambda verdict: chosen.index(verdict.proof))
     except AccelError as error:
         sys.stderr.write(f"accel: {error}\n")
