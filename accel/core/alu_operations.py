@@ -24,18 +24,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from accel.base.errors import AccelError, ConfigError, nearest
+from accel.core.lane_evaluation import function_of, ufunc_of, with_constant
 from accel.core.lane_expressions import (
     Array,
     Lane,
     crosses_lanes,
-    function_of,
     lane_input,
     maximum,
     minimum,
     select,
     text_of,
-    ufunc_of,
-    with_constant,
     wrapped,
 )
 
@@ -170,7 +168,7 @@ class Operation:
 
     @cached_property
     def _ufunc(self) -> np.ufunc | None:
-        return ufunc_of(self.expression)
+        return ufunc_of(self.expression, (LEFT, RIGHT))
 
 
 @lru_cache(maxsize=1024)

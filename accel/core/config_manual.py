@@ -22,8 +22,8 @@ _ALU_OPS = """\
 One geometry field is no number. `alu_ops` names the operations of ALU, by default those of VTA,
 `min,max,add,shr,mul`. For example, `alu_ops=+absdiff` adds a declared operation to them, and
 `alu_ops=add,max,min` is a machine without shifts and products, whose lanes need no multipliers.
-[Add an operation](../how-to/add-an-operation.md) shows how to declare one. Files hold the names as a list, and
-after each declared one `@` with a hash of its declaration."""
+[Add an operation](../how-to/add-an-operation.md) shows how to declare one. Files hold the names as a list,
+and after each declared one `@` with a hash of its declaration."""
 
 _RULES = """\
 Fields must also fit one another. A violation is reported when the configuration is created.

@@ -2,17 +2,16 @@
 
 Each node has exactly one meaning on integers, and the range of its values. For example, with x and y in
 int32, ``x + y`` ranges from -2**32 to 2**32 - 2, so it has 33 bits, and ``wrapped(x + y, 32)`` keeps the low
-32 of them. :func:`evaluate` computes a node for arrays, and :mod:`accel.hw.datapath.lane_values` builds it in
-hardware.
+32 of them. :mod:`accel.core.lane_evaluation` computes a node for arrays, and
+:mod:`accel.hw.datapath.lane_values` builds it in hardware.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
 import numpy.typing as npt
 
 from accel.base.errors import AccelError
@@ -72,6 +71,15 @@ class Lane:
         right = as_lane(other)
         corners = [a * b for a in (self.low, self.high) for b in (right.low, right.high)]
         return Lane("multiply", (self, right), min(corners), max(corners))
+
+    def __radd__(self, other: int) -> Lane:
+        return as_lane(other) + self
+
+    def __rsub__(self, other: int) -> Lane:
+        return as_lane(other) - self
+
+    def __rmul__(self, other: int) -> Lane:
+        return as_lane(other) * self
 
     def __neg__(self) -> Lane:
         return as_lane(0) - self
@@ -144,9 +152,10 @@ def as_lane(value: Lane | int) -> Lane:
     return value if isinstance(value, Lane) else Lane("constant", (), value, value, value)
 
 
-def lane_input(name: str, width: int = 32) -> Lane:
-    """Return a signed operand of the operation."""
-    return Lane("input", (), -(1 << width - 1), (1 << width - 1) - 1, name)
+def lane_input(name: str, width: int = 32, *, signed: bool = True) -> Lane:
+    """Return an operand with as many bits."""
+    low, high = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
+    return Lane("input", (), low, high, name)
 
 
 def minimum(left: Lane | int, right: Lane | int) -> Lane:
@@ -183,8 +192,9 @@ def equal(left: Lane | int, right: Lane | int) -> Lane:
 
 
 def absolute(value: Lane) -> Lane:
-    """Return the magnitude. That of the least int32 is 2**31, which has 33 bits with a sign."""
-    return maximum(value, -value)
+    """Return the magnitude. That of the least int32 is 2**31, which needs 32 bits."""
+    least = max(0, value.low, -value.high)
+    return Lane("absolute", (value,), least, max(-value.low, value.high))
 
 
 def bit_slice(value: Lane, begin: int, end: int) -> Lane:
@@ -239,35 +249,6 @@ def lane_minimum(value: Lane) -> Lane:
     return Lane("lane_minimum", (value,), value.low, value.high)
 
 
-def with_constant(node: Lane, name: str, value: int) -> Lane:
-    """Return an expression with a number for an input, and computed where all operands are numbers.
-
-    For example, ``select(y < 0, 0, x >> y)`` is ``x >> 3`` for y = 3.
-    """
-    if node.kind == "input":
-        return as_lane(value) if node.parameter == name else node
-    operands = [with_constant(one, name, value) for one in node.operands]
-    if node.kind == "select" and operands[0].kind == "constant":
-        return operands[1] if operands[0].parameter else operands[2]
-    if node.kind == "constant":
-        return node
-    if all(one.kind == "constant" for one in operands) and node.kind not in CROSS_LANE_KINDS:
-        whole = Lane(node.kind, tuple(operands), node.low, node.high, node.parameter)
-        return as_lane(int(evaluate(whole, {})))
-    return _rebuilt(node, operands)
-
-
-def _rebuilt(node: Lane, operands: Sequence[Lane]) -> Lane:
-    """Return the same operation of other operands, with the range of its values."""
-    if node.kind == "wrapped":
-        return wrapped(operands[0], node.parameter)
-    if node.kind == "leading_zeros":
-        return leading_zeros(operands[0], node.parameter)
-    if node.kind == "lookup":
-        return lookup(node.parameter, operands[0])
-    return _MAKERS[node.kind](*operands)
-
-
 def rounded_shift(value: Lane, amount: int, half: Rounding = "up") -> Lane:
     """Divide by two to the power of the amount, and round to the nearest integer.
 
@@ -285,131 +266,8 @@ def rounded_shift(value: Lane, amount: int, half: Rounding = "up") -> Lane:
     return (value + (one_half - 1) + bit_slice(value, amount, amount + 1)) >> amount
 
 
-def evaluate(node: Lane, inputs: Mapping[str, Array]) -> Array:
-    """Compute an expression for arrays of equal shape, or for shapes that broadcast.
-
-    Args:
-        inputs: int32 arrays by name. Their last dimension is the lanes of a row.
-
-    Returns:
-        int32 where all values of the node fit, otherwise int64.
-    """
-    return _evaluate(node, inputs, {})
-
-
-def _evaluate(node: Lane, inputs: Mapping[str, Array], known: dict[int, Array]) -> Array:
-    if id(node) not in known:
-        known[id(node)] = _computed(node, inputs, known)
-    return known[id(node)]
-
-
-def _computed(node: Lane, inputs: Mapping[str, Array], known: dict[int, Array]) -> Array:
-    if node.kind == "input":
-        return inputs[node.parameter]
-    if node.kind == "constant":
-        return np.asarray(node.parameter, _dtype(node))
-    if node.kind == "wrapped":
-        return _modulo(node, inputs, known)
-    if node.kind in _PARAMETRIC:
-        return _PARAMETRIC[node.kind](_evaluate(node.operands[0], inputs, known), node.parameter)
-    operands = [_evaluate(one, inputs, known) for one in node.operands]
-    if node.kind in CROSS_LANE_KINDS:  # a constant stands in every lane
-        shape = np.broadcast_shapes(*(one.shape for one in inputs.values()))
-        operands = [np.broadcast_to(one, shape) for one in operands]
-    dtype = np.result_type(_dtype(node), *(one.dtype for one in operands))
-    wide = [one.astype(dtype, copy=False) for one in operands]
-    return np.asarray(_FUNCTIONS[node.kind](*wide)).astype(_dtype(node), copy=False)
-
-
-def _modulo(node: Lane, inputs: Mapping[str, Array], known: dict[int, Array]) -> Array:
-    """Compute ``wrapped``. Sums and products modulo 2**32 need no wider integers."""
-    (value,) = node.operands
-    if node.parameter == 32 and value.kind in _RING:
-        operands = [_evaluate(one, inputs, known).astype(np.int32, copy=False) for one in value.operands]
-        with np.errstate(over="ignore"):
-            return np.asarray(_FUNCTIONS[value.kind](*operands))
-    shift = WIDEST - node.parameter
-    wide = _evaluate(value, inputs, known).astype(np.int64)
-    return np.asarray((wide << shift) >> shift).astype(_dtype(node))
-
-
-def _dtype(node: Lane) -> Any:
-    return np.int32 if node.low >= -(1 << 31) and node.high < 1 << 31 else np.int64
-
-
 CROSS_LANE_KINDS = frozenset({"lane_sum", "lane_maximum", "lane_minimum"})
 """Operations whose result in one lane depends on all lanes of a row."""
-_RING = {"add", "subtract", "multiply"}
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "add": np.add,
-    "subtract": np.subtract,
-    "multiply": np.multiply,
-    "shift_left": np.left_shift,
-    "shift_right": np.right_shift,
-    "less": np.less,
-    "equal": np.equal,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-    "minimum": np.minimum,
-    "maximum": np.maximum,
-    "lane_sum": lambda value: np.broadcast_to(value.sum(axis=-1, keepdims=True), value.shape),
-    "lane_maximum": lambda value: np.broadcast_to(value.max(axis=-1, keepdims=True), value.shape),
-    "lane_minimum": lambda value: np.broadcast_to(value.min(axis=-1, keepdims=True), value.shape),
-    "select": lambda condition, then, otherwise: np.where(condition != 0, then, otherwise),
-}
-"""The numpy function of each operation on integers that cannot overflow."""
-
-
-def _count_leading_zeros(value: Array, width: int) -> Array:
-    bits = np.zeros(value.shape, np.int32)
-    for step in (32, 16, 8, 4, 2, 1):
-        is_longer = value >> step != 0
-        bits += step * is_longer.astype(np.int32)
-        value = np.where(is_longer, value >> step, value)
-    return np.asarray(width - bits - (value != 0), np.int32)
-
-
-def _look_up(index: Array, table: tuple[int, ...]) -> Array:
-    fits = min(table) >= -(1 << 31) and max(table) < 1 << 31
-    return np.asarray(table, np.int32 if fits else np.int64)[index]
-
-
-_PARAMETRIC: dict[str, Callable[[Array, Any], Array]] = {
-    "leading_zeros": lambda value, width: _count_leading_zeros(value.astype(np.int64), width),
-    "lookup": _look_up,
-}
-"""The numpy function of each operation with a parameter."""
-
-_MAKERS: dict[str, Callable[..., Lane]] = {
-    "add": lambda a, b: a + b,
-    "subtract": lambda a, b: a - b,
-    "multiply": lambda a, b: a * b,
-    "shift_left": lambda a, b: a << b,
-    "shift_right": lambda a, b: a >> b,
-    "less": lambda a, b: a < b,
-    "equal": equal,
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-    "xor": lambda a, b: a ^ b,
-    "minimum": minimum,
-    "maximum": maximum,
-    "lane_sum": lane_sum,
-    "lane_maximum": lane_maximum,
-    "lane_minimum": lane_minimum,
-    "select": select,
-}
-
-
-def ufunc_of(node: Lane) -> np.ufunc | None:
-    """Return the numpy function that computes an expression of two int32 inputs in place, if there is one."""
-    is_modulo = node.kind == "wrapped" and node.parameter == 32 and node.operands[0].kind in _RING
-    inner = node.operands[0] if is_modulo else node
-    if not is_modulo and inner.kind not in {"minimum", "maximum"}:
-        return None
-    found = _FUNCTIONS[inner.kind]
-    is_plain = [one.kind for one in inner.operands] == ["input", "input"]
-    return found if is_plain and isinstance(found, np.ufunc) else None
 
 
 def nodes_of(node: Lane) -> list[Lane]:
@@ -440,12 +298,3 @@ def text_of(node: Lane) -> str:
 def crosses_lanes(node: Lane) -> bool:
     """Return whether a lane's result depends on other lanes."""
     return any(one.kind in CROSS_LANE_KINDS for one in nodes_of(node))
-
-
-def function_of(node: Lane, names: Sequence[str]) -> Callable[..., Array]:
-    """Return the numpy function of an expression of these inputs, in this order."""
-
-    def function(*arrays: Array) -> Array:
-        return evaluate(node, dict(zip(names, arrays, strict=True)))
-
-    return function

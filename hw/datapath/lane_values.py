@@ -20,6 +20,7 @@ _VALUES: dict[str, Callable[..., Value]] = {
     "subtract": lambda a, b: a - b,
     "shift_left": lambda a, b: a << b.as_unsigned(),
     "shift_right": lambda a, b: a >> b.as_unsigned(),
+    "absolute": lambda a: Mux(a < 0, -a, a),
     "less": lambda a, b: a < b,
     "equal": lambda a, b: a == b,
     "and": lambda a, b: a & b,

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from accel.base.errors import AccelError
 from accel.core.alu_operations import STOCK, operations_by_code
 from accel.core.isa import AluOp
+from accel.core.lane_evaluation import evaluate, ufunc_of, with_constant
 from accel.core.lane_expressions import (
     Lane,
     as_lane,
     bit_slice,
-    evaluate,
     lane_input,
     lane_maximum,
     lane_minimum,
@@ -24,8 +24,6 @@ from accel.core.lane_expressions import (
     minimum,
     rounded_shift,
     text_of,
-    ufunc_of,
-    with_constant,
     wrapped,
 )
 from tests.expect import refused
@@ -57,6 +55,7 @@ def exact(node: Lane, inputs: dict[str, int]) -> int:
             "multiply": lambda a, b: a * b,
             "shift_left": lambda a, b: a << b,
             "shift_right": lambda a, b: a >> b,
+            "absolute": abs,
             "less": lambda a, b: a < b,
             "equal": lambda a, b: a == b,
             "and": lambda a, b: a & b,
@@ -170,10 +169,12 @@ def test_declarations_have_the_numbers_of_the_instruction_set() -> None:
 
 
 def test_simple_operations_are_computed_in_place() -> None:
-    assert ufunc_of(wrapped(X + Y)) is np.add
-    assert ufunc_of(minimum(X, Y)) is np.minimum
-    assert ufunc_of(X + Y) is None
-    assert ufunc_of(minimum(X, 3)) is None
+    assert ufunc_of(wrapped(X + Y), ("x", "y")) is np.add
+    assert ufunc_of(minimum(X, Y), ("x", "y")) is np.minimum
+    assert ufunc_of(X + Y, ("x", "y")) is None
+    assert ufunc_of(minimum(X, 3), ("x", "y")) is None
+    assert ufunc_of(wrapped(X + X), ("x", "y")) is None
+    assert ufunc_of(wrapped(Y - X), ("x", "y")) is None
 
 
 def test_values_that_are_too_wide() -> None:

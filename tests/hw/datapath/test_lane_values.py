@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.core.alu_operations import LEFT, RIGHT, Operation, find_operation
-from accel.core.lane_expressions import Lane, evaluate, lane_input, lane_sum, wrapped
+from accel.core.lane_evaluation import evaluate
+from accel.core.lane_expressions import Lane, lane_input, lane_sum, wrapped
 from accel.hw.datapath.alu import operation_results
 from accel.hw.datapath.lane_values import lane_values, stages_of
 from accel.hw.formal.prove_alu import OperationRow, proof_of
