@@ -56,6 +56,7 @@ def random_expression(rng: Random, depth: int = 4, *, rows: bool = False) -> Lan
         lambda: wrapped(a, 16),
         lambda: rounded_shift(wrapped(a), 3),
         lambda: rounded_shift(wrapped(a), 1, rng.choice(["even", "away"])),
+        lambda: rounded_shift(a, amount, rng.choice(["up", "even", "away"])) if a.width < _WIDE else a,
         lambda: wrapped(a) & b,
         lambda: a | b,
         lambda: a ^ ~b,

@@ -25,6 +25,7 @@ from accel.core.lane_expressions import (
     maximum,
     minimum,
     nodes_of,
+    rounded_shift,
     select,
     wrapped,
 )
@@ -103,6 +104,10 @@ def _call_of(node: Lane) -> Callable[..., Any]:
         return _COMPARISONS[kind]
     if kind == "select":
         return partial(_choose, dtype=_dtype(node))
+    if kind == "round_even":
+        value, amount = node.operands
+        fits = value.high + (1 << amount.high >> 1) < 1 << 31  # half is added before the shift
+        return partial(_round_even, dtype=_wide(node) if fits else np.int64)
     if kind == "leading_zeros":
         fits = node.operands[0].high < 1 << _EXACT_FLOAT_BITS
         return partial(_short_leading_zeros if fits else _leading_zeros, width=node.parameter)
@@ -110,8 +115,12 @@ def _call_of(node: Lane) -> Callable[..., Any]:
         return partial(np.take, np.asarray(node.parameter, _dtype(node)))
     if kind in CROSS_LANE_KINDS:
         return partial(_across_lanes, _REDUCTIONS[kind], dtype=_dtype(node))
-    wide = np.int64 if any(_dtype(one) is np.int64 for one in (node, *node.operands)) else np.int32
-    return partial(_ARITHMETIC[kind], dtype=wide)
+    return partial(_ARITHMETIC[kind], dtype=_wide(node))
+
+
+def _wide(node: Lane) -> Any:
+    """Return the type in which a node is computed."""
+    return np.int64 if any(_dtype(one) is np.int64 for one in (node, *node.operands)) else np.int32
 
 
 def _dtype(node: Lane) -> Any:
@@ -150,6 +159,13 @@ def _wrap(value: Any, width: int) -> Any:
 
 def _choose(condition: Any, then: Any, otherwise: Any, dtype: Any) -> Any:
     return np.where(np.asarray(condition, bool), np.asarray(then, dtype), np.asarray(otherwise, dtype))
+
+
+def _round_even(value: Any, amount: Any, dtype: Any) -> Any:
+    """Add half, or one less where the result would be odd after a tie, and round down."""
+    half = np.left_shift(1, amount, dtype=dtype) >> 1
+    down = np.asarray(np.right_shift(value, amount, dtype=dtype) & 1 ^ 1) & (half > 0)
+    return (half - down + value) >> amount
 
 
 def _short_leading_zeros(value: Any, width: int) -> Any:
@@ -225,6 +241,7 @@ _MAKERS: dict[str, Callable[..., Lane]] = {
     "shift_left": lambda a, b: a << b,
     "shift_right": lambda a, b: a >> b,
     "absolute": absolute,
+    "round_even": lambda a, b: rounded_shift(a, b, "even"),
     "less": lambda a, b: a < b,
     "equal": equal,
     "and": lambda a, b: a & b,

@@ -24,7 +24,7 @@ MAX_LANES = 256
 """Lanes of the widest row of an element: the largest ``block_out``."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Lane:
     """A node of an expression.
 
@@ -58,6 +58,9 @@ class Lane:
         if self.low >= 0:
             return self.high.bit_length()
         return max((~self.low).bit_length(), self.high.bit_length()) + 1
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} in {self.low}..{self.high}>"
 
     def __add__(self, other: Lane | int) -> Lane:
         right = as_lane(other)
@@ -249,21 +252,26 @@ def lane_minimum(value: Lane) -> Lane:
     return Lane("lane_minimum", (value,), value.low, value.high)
 
 
-def rounded_shift(value: Lane, amount: int, half: Rounding = "up") -> Lane:
+def rounded_shift(value: Lane, amount: Lane | int, half: Rounding = "up") -> Lane:
     """Divide by two to the power of the amount, and round to the nearest integer.
 
     Args:
+        amount: at least 0.
         half: direction of halves. By 2**1, 5 and -5 are 3 and -2 with ``up``, 2 and -2 with ``even``, and 3
             and -3 with ``away`` (from zero).
     """
-    if amount == 0:
+    bits = _amount(amount)
+    if bits.kind == "constant" and bits.parameter == 0:
         return value
-    one_half = 1 << amount - 1
-    if half == "up":
-        return (value + one_half) >> amount
+    if half == "even":
+        floors = [value.low >> n for n in (bits.low, bits.high)] + [
+            value.high >> n for n in (bits.low, bits.high)
+        ]
+        return Lane("round_even", (value, bits), min(floors), max(floors) + 1)
+    added = (as_lane(1 << bits.parameter) if bits.kind == "constant" else as_lane(1) << bits) >> 1
     if half == "away":
-        return (value + one_half - (value < 0)) >> amount
-    return (value + (one_half - 1) + bit_slice(value, amount, amount + 1)) >> amount
+        added = added - ((value < 0) if bits.low > 0 else (value < 0) & (bits > 0))
+    return (value + added) >> bits
 
 
 CROSS_LANE_KINDS = frozenset({"lane_sum", "lane_maximum", "lane_minimum"})

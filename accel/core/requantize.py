@@ -18,6 +18,20 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.errors import ConfigError
+from accel.core.lane_evaluation import function_of
+from accel.core.lane_expressions import (
+    Lane,
+    absolute,
+    bit_slice,
+    lane_input,
+    leading_zeros,
+    maximum,
+    minimum,
+    rounded_shift,
+    saturated,
+    select,
+    wrapped,
+)
 
 MULTIPLIER_BITS = 24
 """Bits of a scale's multiplier: the significand of a float32 with its leading bit."""
@@ -34,6 +48,7 @@ MAX_ADD_SHIFT = 41
 ADD_SHIFT_BITS = MAX_ADD_SHIFT.bit_length()
 SATURATED = 1 << (RESULT_BITS + 1)
 """A magnitude that exceeds all bounds even after any zero point is added."""
+_SUM_BITS = 32
 _EXPONENT_OF_ONE = 127 + MULTIPLIER_BITS - 1
 """The exponent of a :class:`Scale` is this number minus the exponent field of the float32."""
 
@@ -91,19 +106,87 @@ def multipliers_and_exponents(
     return multipliers, wide >> MULTIPLIER_BITS & ((1 << EXPONENT_BITS) - 1)
 
 
-def round_shift(value: npt.NDArray[np.int64], shift: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return ``value / 2**shift``, rounded half to even: 5 / 2 gives 2.
+# --- declarations, from which the numpy functions and the proof of the hardware follow ----------------
 
-    Args:
-        value: int64, at least 0.
-        shift: 0 to 62.
+
+@dataclass(frozen=True)
+class Bounds:
+    """The zero point that is added to a result, and its bounds. If ``low > high`` the result is ``high``."""
+
+    zero: Lane
+    low: Lane
+    high: Lane
+
+    def of(self, value: Lane) -> Lane:
+        return minimum(maximum(value + self.zero, self.low), self.high)
+
+
+def leading_bits(total: Lane) -> tuple[Lane, Lane]:
+    """Return the 24 leading bits of a magnitude, rounded as float32 rounds it, and its length in bits.
+
+    For example, 1001 = 0b1111101001 has 10 bits, and the leading bits 1001 * 2**14.
     """
-    down = value >> shift
-    rest = value - (down << shift)
-    half = (np.int64(1) << shift) >> 1
-    up = (rest > half) | ((rest == half) & (shift > 0) & (down & 1 == 1))
-    rounded: npt.NDArray[np.int64] = down + up
-    return rounded
+    size = absolute(total)
+    zeros = leading_zeros(size, _SUM_BITS)
+    aligned = bit_slice(size << minimum(zeros, _SUM_BITS - 1), 0, _SUM_BITS)
+    rounded = rounded_shift(aligned, _SUM_BITS - MULTIPLIER_BITS, "even")
+    carried = rounded >> MULTIPLIER_BITS
+    return bit_slice(rounded >> carried, 0, MULTIPLIER_BITS), _SUM_BITS - zeros + carried
+
+
+def rounded_product(product: Lane) -> tuple[Lane, Lane]:
+    """Return the 24 leading bits of a product of two 24-bit numbers, and its highest bit."""
+    top = product >> 2 * MULTIPLIER_BITS - 1
+    return rounded_shift(product, top + (MULTIPLIER_BITS - 1), "even"), top
+
+
+def scaled(single: Lane, shift: Lane, negative: Lane, bounds: Bounds) -> Lane:
+    """Return ``single / 2**shift`` with sign and zero point, within bounds. A negative shift saturates."""
+    size = rounded_shift(single, saturated(shift, 0, MULTIPLIER_BITS + 2), "even")
+    size = select((shift < 0) & (single > 0), SATURATED, size)
+    return bounds.of(select(negative, -size, size))
+
+
+def requantized(sums: Lane, bias: Lane, multiplier: Lane, exponent: Lane, bounds: Bounds) -> Lane:
+    """Return a sum requantized, as the head of this module describes it."""
+    total = wrapped(sums + bias, _SUM_BITS)
+    significand, length = leading_bits(total)
+    single, top = rounded_product(significand * multiplier)
+    return scaled(single, exponent + 1 - length - top, total < 0, bounds)
+
+
+def sum_of_products(left: Lane, right: Lane) -> Lane:
+    """Return the sum of two values less their zero points, times their multipliers, and the offset."""
+    zeros = [lane_input(f"{side}_zero", RESULT_BITS) for side in ("left", "right")]
+    factors = [
+        lane_input(f"{side}_multiplier", ADD_MULTIPLIER_BITS, signed=False) for side in ("left", "right")
+    ]
+    offset = lane_input("offset", ADD_OFFSET_BITS)
+    return (left - zeros[0]) * factors[0] + (right - zeros[1]) * factors[1] + offset
+
+
+def divided(total: Lane, bounds: Bounds) -> Lane:
+    """Return a sum of products divided by 2 to the power of the input ``shift``, within bounds."""
+    shift = minimum(lane_input("shift", ADD_SHIFT_BITS, signed=False), MAX_ADD_SHIFT)
+    return bounds.of(rounded_shift(total, shift, "even"))
+
+
+BOUNDS = Bounds(*(lane_input(name, RESULT_BITS) for name in ("zero", "low", "high")))
+REQUANTIZED = requantized(
+    lane_input("acc"),
+    lane_input("bias"),
+    lane_input("multiplier", MULTIPLIER_BITS, signed=False),
+    lane_input("exponent", EXPONENT_BITS, signed=False),
+    BOUNDS,
+)
+"""The result of STORE.REQ in a lane."""
+ADDED = divided(sum_of_products(lane_input("left", RESULT_BITS), lane_input("right", RESULT_BITS)), BOUNDS)
+"""The result of STORE.ADD in a lane, of the requantized value and the residual."""
+
+_RANGE = ("zero", "low", "high")
+_requantize = function_of(REQUANTIZED, ("acc", "bias", "multiplier", "exponent", *_RANGE))
+_ADD_INPUTS = ("left", "right", "left_multiplier", "right_multiplier", "left_zero", "right_zero")
+_add = function_of(ADDED, (*_ADD_INPUTS, "offset", "shift", *_RANGE))
 
 
 def requantize(
@@ -115,7 +198,7 @@ def requantize(
     zero: int,
     low: int,
     high: int,
-) -> npt.NDArray[np.int64]:
+) -> npt.NDArray[np.int32]:
     """Requantize sums elementwise. The arguments broadcast.
 
     Args:
@@ -124,26 +207,7 @@ def requantize(
         multiplier, exponent: parts of the scale. Each leading zero of the multiplier costs the product a bit.
         low, high: bounds of the result. If ``low > high`` the result is ``high``.
     """
-    total = np.asarray(sums, dtype=np.int64) + np.asarray(bias, dtype=np.int64)
-    x = ((total + (1 << 31)) & ((1 << 32) - 1)) - (1 << 31)
-    magnitude = np.abs(x)
-    length = _bit_length(magnitude)
-    wide = np.maximum(length - MULTIPLIER_BITS, 0)
-    significand = round_shift(magnitude, wide)
-    carried = significand >> MULTIPLIER_BITS  # 1 where rounding carried into a 25th bit
-    length = length + carried
-    significand = (significand << np.maximum(MULTIPLIER_BITS - length, 0)) >> carried
-    product = significand * np.asarray(multiplier, dtype=np.int64)
-    dropped = MULTIPLIER_BITS - 1 + (product >> (2 * MULTIPLIER_BITS - 1))
-    single = round_shift(product, dropped)
-    shift = np.asarray(exponent, dtype=np.int64) + MULTIPLIER_BITS - length - dropped
-    rounded = round_shift(single, np.clip(shift, 0, MULTIPLIER_BITS + 2))
-    rounded = np.where((shift < 0) & (single > 0), SATURATED, rounded)
-    return _clamp(np.sign(x) * rounded + zero, low, high)
-
-
-def _bit_length(value: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    return np.frexp(value.astype(np.float64))[1].astype(np.int64)
+    return _requantize(sums, bias, multiplier, exponent, zero, low, high)
 
 
 def float_requantize(
@@ -167,7 +231,7 @@ def add(
     zero: int,
     low: int,
     high: int,
-) -> npt.NDArray[np.int64]:
+) -> npt.NDArray[np.int32]:
     """Add two quantized tensors elementwise.
 
     The result is ``clamp(rne(((left - zeros[0]) * multipliers[0] + (right - zeros[1]) * multipliers[1] +
@@ -177,12 +241,4 @@ def add(
         left, right: int8 or uint8 values.
         shift: 0 to 41.
     """
-    first = (np.asarray(left, dtype=np.int64) - zeros[0]) * multipliers[0]
-    second = (np.asarray(right, dtype=np.int64) - zeros[1]) * multipliers[1]
-    rounded = round_shift(first + second + offset, np.asarray(shift, dtype=np.int64))
-    return _clamp(rounded + zero, low, high)
-
-
-def _clamp(values: npt.NDArray[np.int64], low: int, high: int) -> npt.NDArray[np.int64]:
-    clamped: npt.NDArray[np.int64] = np.minimum(np.maximum(values, low), high)
-    return clamped
+    return _add(left, right, *multipliers, *zeros, offset, shift, zero, low, high)

@@ -11,11 +11,25 @@ from collections.abc import Callable, Mapping, Sequence
 from math import ceil, log2
 from operator import add
 
-from amaranth.hdl import Array, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 
 from accel.core.lane_expressions import CROSS_LANE_KINDS, Lane, nodes_of
 
+
+def _round_even(value: Value, amount: Value) -> Value:
+    """Return the integer part of a quotient, plus one if the rest is above one half, or is one half and the
+    integer part is odd."""
+    is_signed = value.shape().signed
+    doubled: Value = Cat(Const(0, 1), value)
+    doubled = doubled.as_signed() if is_signed else doubled
+    halves = doubled >> amount.as_unsigned()
+    rest = doubled & ((Const(1) << amount.as_unsigned()) - 1)
+    whole: Value = halves[1:].as_signed() if is_signed else halves[1:]
+    return whole + (halves[0] & (rest.any() | halves[1]))
+
+
 _VALUES: dict[str, Callable[..., Value]] = {
+    "round_even": _round_even,
     "add": lambda a, b: a + b,
     "subtract": lambda a, b: a - b,
     "shift_left": lambda a, b: a << b.as_unsigned(),
@@ -152,9 +166,10 @@ def _delay(node: Lane) -> float:
         return 1.0
     if node.kind == "multiply":
         return _MULTIPLY_DELAY
-    if node.kind in ("shift_left", "shift_right"):
+    if node.kind in ("shift_left", "shift_right", "round_even"):
         amount = node.operands[1]
-        return 0.0 if amount.kind == "constant" else float(amount.width)
+        shifting = 0.0 if amount.kind == "constant" else float(amount.width)
+        return shifting + (carry if node.kind == "round_even" else 0.0)
     if node.kind == "leading_zeros":
         return float(ceil(log2(max(2, width)))) + 1
     if node.kind == "lookup":

@@ -1,143 +1,113 @@
-"""Proofs about a requantization lane: rounding, shifts and bounds.
+"""Proofs that a requantization lane computes its declaration: rounding, shifts and bounds.
 
-A solver cannot multiply 24 by 24 bits. So arbitrary values replace the products, and everything before and
-after them is compared with the definition.
+A solver cannot multiply 24 by 24 bits. So arbitrary values replace the products, and the logic before and
+after them is compared with the parts of the declaration in :mod:`accel.core.requantize`. Each shift is a
+claim of its own, which the solver finds faster than one for all.
 """
 
-from typing import Any
+from collections.abc import Mapping
 
-from amaranth.hdl import Cat, Const, Mux, Signal, Value, ValueLike
+from amaranth.hdl import Signal, Value
 
-from accel.core.requantize import MAX_ADD_SHIFT, MULTIPLIER_BITS
+from accel.core.lane_evaluation import with_constant
+from accel.core.lane_expressions import Lane, lane_input, wrapped
+from accel.core.requantize import (
+    BOUNDS,
+    EXPONENT_BITS,
+    MAX_ADD_SHIFT,
+    MULTIPLIER_BITS,
+    divided,
+    leading_bits,
+    rounded_product,
+    scaled,
+)
 from accel.hw.datapath.gemm import ACC_BITS
+from accel.hw.datapath.lane_values import lane_value
 from accel.hw.datapath.requantize import RequantizeLane
 from accel.hw.formal.claims import Claims, Proof
 
+_PRODUCT = lane_input("product", 2 * MULTIPLIER_BITS, signed=False)
 _FURTHEST = MULTIPLIER_BITS + 2
 """A shift right by this amount makes any number of that width smaller than one half."""
-_BEYOND = 1 << 10
-"""A value above all bounds."""
+_TOTAL = wrapped(lane_input("acc") + lane_input("bias"), ACC_BITS)
 
 
-def _signal(claims: Claims, name: str, value: Value) -> Signal:
-    signal = Signal(value.shape(), name=f"defined_{name}")
+def _declared(claims: Claims, name: str, node: Lane, inputs: Mapping[str, Value]) -> Signal:
+    """Return the value of a part of the declaration."""
+    value = lane_value(node, inputs)
+    signal = Signal(value.shape(), name=f"declared_{name}")
     claims.defined(signal, value)
     return signal
 
 
-def nearest(claims: Claims, name: str, value: Value, shift: Value) -> Value:
-    """Return ``value / 2**shift`` rounded half to even, as in IEEE 754. ``shift`` is not negative."""
-    floor = _signal(claims, f"{name}_floor", value >> shift)
-    left = _signal(claims, f"{name}_left", (value - (floor << shift))[: len(value)])
-    whole = _signal(claims, f"{name}_whole", (Const(1, len(value) + 1) << shift)[: len(value) + 1])
-    twice = left << 1
-    return floor + Mux(twice > whole, 1, Mux(twice == whole, floor[0], 0))
-
-
-def _parts(value: Value, distance: int) -> Value:
-    """Return the integer part of ``value / 2**distance``, the half bit, and whether any lower bit is set."""
-    wide = Cat(Const(0, 1), value)
-    return Cat(
-        wide[:distance].any(), wide[distance:] if not value.shape().signed else wide.as_signed() >> distance
-    )
-
-
-def _to_nearest(parts: Value) -> Value:
-    whole = parts[2:].as_signed() if parts.shape().signed else parts[2:]
-    half, more = parts[1], parts[0]
-    return whole + Mux(half, Mux(more, 1, whole[0]), 0)
-
-
-def _bounded(value: Value, bounds: Any) -> Value:
-    low = Mux(value < bounds.low, bounds.low, value)
-    return Mux(low > bounds.high, bounds.high, low)
+def _sums(lane: RequantizeLane) -> dict[str, Value]:
+    return {"acc": lane.acc, "bias": lane.bias, "exponent": lane.exponent}
 
 
 def before_product() -> Claims:
     """Claim the 24 leading bits of a sum with its bias."""
     lane = RequantizeLane(0)
     claims = Claims(lane)
-    total = _signal(claims, "total", (lane.acc + lane.bias)[:ACC_BITS].as_signed())
-    size = _signal(claims, "size", abs(total))
+    significand, _ = leading_bits(_TOTAL)
+    wanted = _declared(claims, "significand", significand, _sums(lane))
+    nothing = _declared(claims, "total", _TOTAL, _sums(lane)) == 0
     given = claims.inside.signal("significand")
-    nothing = total == 0
-    claims.claim("the significand fits the multiplier", given < 1 << MULTIPLIER_BITS)
-    claims.claim("the significand begins with a one", nothing | given[MULTIPLIER_BITS - 1])
-    for length in range(1, ACC_BITS + 1):
-        here = (size >= 1 << (length - 1)) & (size < 1 << length)
-        if length <= MULTIPLIER_BITS:
-            exact = size << (MULTIPLIER_BITS - length)
-        else:
-            rounded = nearest(claims, f"of_{length}", size, Const(length - MULTIPLIER_BITS))
-            exact = Mux(rounded == 1 << MULTIPLIER_BITS, 1 << (MULTIPLIER_BITS - 1), rounded)
-        claims.claim(f"rounded to float32, {length} bits", ~here | (given == exact))
+    claims.claim("the significand is that of float32", given == wanted)
+    claims.claim("it begins with a one", nothing | given[MULTIPLIER_BITS - 1])
     return claims
 
 
 def of_product() -> Claims:
-    """Claim the 24 leading bits and the shift of any product of two significands."""
+    """Claim the 24 leading bits and the shift of any product of two significands, or of zero."""
     lane = RequantizeLane(0)
     claims = Claims(lane)
     product = claims.cut("product")
-    claims.assume(product >= 1 << (2 * MULTIPLIER_BITS - 2))
-    total = _signal(claims, "total", (lane.acc + lane.bias)[:ACC_BITS].as_signed())
-    size = _signal(claims, "size", abs(total))
-    length: Value = Const(0)
-    for bits in range(1, ACC_BITS + 1):
-        carries: ValueLike = 0
-        if bits > MULTIPLIER_BITS:
-            rounded = nearest(claims, f"of_{bits}", size, Const(bits - MULTIPLIER_BITS))
-            carries = rounded == 1 << MULTIPLIER_BITS
-        length = Mux(size >= 1 << (bits - 1), bits + carries, length)
-    top = product[-1]
-    halves = nearest(claims, "long", product, Const(MULTIPLIER_BITS))
-    wholes = nearest(claims, "short", product, Const(MULTIPLIER_BITS - 1))
-    single = Mux(total == 0, 0, Mux(top, halves, wholes))
-    shift = claims.inside.signal("shift")
-    claims.claim("rounded to float32", claims.inside.signal("single") == single)
-    claims.claim("the shift follows from the exponents", shift == lane.exponent + 1 - length - top)
+    inputs = _sums(lane) | {"product": product}
+    nothing = _declared(claims, "total", _TOTAL, _sums(lane)) == 0
+    claims.assume((product == 0) == nothing)
+    claims.assume((product == 0) | (product >= 1 << (2 * MULTIPLIER_BITS - 2)))
+    _, length = leading_bits(_TOTAL)
+    single, top = rounded_product(_PRODUCT)
+    shift = lane_input("exponent", EXPONENT_BITS, signed=False) + 1 - length - top
+    found = {name: claims.inside.signal(name) for name in ("single", "shift")}
+    claims.claim("rounded to float32", found["single"] == _declared(claims, "single", single, inputs))
+    wanted = _declared(claims, "shift", shift, inputs)
+    claims.claim("the shift follows from the exponents", nothing | (found["shift"] == wanted))
     return claims
 
 
 def of_single() -> Claims:
-    """Claim integer part, half bit and sticky bit of any 24 leading bits shifted by any amount."""
+    """Claim the result for any 24 leading bits and any shift."""
     lane = RequantizeLane(0)
     claims = Claims(lane)
     single, shift = claims.cut("single"), claims.cut("shift")
-    shifted = claims.inside.signal("shifted")
-    claims.claim(
-        "beyond is set for values that are too large",
-        claims.inside.signal("beyond") == ((shift < 0) & (single != 0)),
+    inputs = {name: getattr(lane.range, name) for name in ("zero", "low", "high")}
+    negative = lane_input("negative", 1, signed=False)
+    node = scaled(
+        lane_input("single", len(single), signed=False), lane_input("shift", len(shift)), negative, BOUNDS
     )
-    for distance in range(_FURTHEST + 1):
-        here = shift == distance if distance < _FURTHEST else shift >= distance
-        claims.claim(f"shifted by {distance}", ~here | (shifted == _parts(single, distance)))
+    inputs |= {"single": single, "shift": shift}
+    inputs["negative"] = _declared(claims, "negative", _TOTAL < 0, _sums(lane))
+    for distance in range(-1, _FURTHEST + 1):
+        here = shift == distance
+        here = shift < 0 if distance < 0 else shift >= distance if distance == _FURTHEST else here
+        wanted = _declared(claims, f"result_{distance}", with_constant(node, "shift", distance), inputs)
+        claims.claim(f"requantized with shift {distance}", ~here | lane.adds | (lane.result == wanted))
     return claims
 
 
 def of_total() -> Claims:
-    """Claim the same for any sum of two products and an offset."""
+    """Claim the result for any sum of two products and an offset, and any shift."""
     lane = RequantizeLane(0)
     claims = Claims(lane)
     total = claims.cut("total")
-    quotient = claims.inside.signal("quotient")
+    inputs = {name: getattr(lane.addition.range, name) for name in ("zero", "low", "high")}
+    inputs |= {"total": total, "shift": lane.addition.shift}
+    node = divided(lane_input("total", len(total)), BOUNDS)
     for distance in range(MAX_ADD_SHIFT + 1):
         here = lane.addition.shift == distance
-        claims.claim(f"shifted by {distance}", ~here | (quotient == _parts(total, distance).as_signed()))
-    return claims
-
-
-def of_parts() -> Claims:
-    """Claim the result for any integer part, half bit and sticky bit."""
-    lane = RequantizeLane(0)
-    claims = Claims(lane)
-    negative = (lane.acc + lane.bias)[:ACC_BITS].as_signed() < 0
-    shifted, beyond, quotient = claims.cut("shifted"), claims.cut("beyond"), claims.cut("quotient")
-    size = Mux(beyond, _BEYOND, _to_nearest(shifted))
-    one = Mux(negative, -size, size) + lane.range.zero
-    both = _to_nearest(quotient) + lane.addition.range.zero
-    claims.claim("requantized", lane.adds | (lane.result == _bounded(one, lane.range)))
-    claims.claim("added", ~lane.adds | (lane.result == _bounded(both, lane.addition.range)))
+        wanted = _declared(claims, f"result_{distance}", with_constant(node, "shift", distance), inputs)
+        claims.claim(f"added with shift {distance}", ~here | ~lane.adds | (lane.result == wanted))
     return claims
 
 
@@ -153,18 +123,14 @@ PROOFS = (
         build=of_product,
     ),
     Proof(
-        name="lane: shift",
-        statement="a shift by any amount yields integer part, half bit and sticky bit",
+        name="lane: requantize",
+        statement="any significand with any shift is rounded half to even, with sign and zero point, within "
+        "the bounds",
         build=of_single,
     ),
     Proof(
-        name="lane: shift of the sum",
-        statement="a shift by any amount yields integer part, half bit and sticky bit",
+        name="lane: add",
+        statement="any sum of two products is divided and rounded half to even, within the bounds",
         build=of_total,
-    ),
-    Proof(
-        name="lane: result",
-        statement="the result is rounded half to even, with sign and zero point, within the bounds",
-        build=of_parts,
     ),
 )

@@ -174,7 +174,7 @@ def stored_bytes(instruction: Store, pads: Scratchpads, state: ControlState) -> 
 
 def _requantized(
     instruction: StoreReq, sums: npt.NDArray[np.int32], pads: Scratchpads, setting: SetOut
-) -> npt.NDArray[np.int64]:
+) -> npt.NDArray[np.int32]:
     assert pads.par is not None
     found = pads.par[instruction.par : instruction.par + instruction.par_elements]
     if instruction.par_y:
@@ -192,7 +192,7 @@ def _requantized(
     )
 
 
-def _sums(left: npt.NDArray[np.int64], right: npt.NDArray[Any], state: ControlState) -> npt.NDArray[np.int64]:
+def _sums(left: npt.NDArray[np.int32], right: npt.NDArray[Any], state: ControlState) -> npt.NDArray[np.int32]:
     out, total = state.out_setting, state.sum_setting
     return add(
         left,

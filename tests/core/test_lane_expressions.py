@@ -1,5 +1,6 @@
 """Expressions over a lane's integers: numpy, Python's integers and ranges agree."""
 
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
@@ -56,6 +57,7 @@ def exact(node: Lane, inputs: dict[str, int]) -> int:
             "shift_left": lambda a, b: a << b,
             "shift_right": lambda a, b: a >> b,
             "absolute": abs,
+            "round_even": lambda a, b: round(Fraction(a, 2**b)),
             "less": lambda a, b: a < b,
             "equal": lambda a, b: a == b,
             "and": lambda a, b: a & b,

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.base.errors import ConfigError
-from accel.core.requantize import RESULT_BITS, Scale, add, float_requantize, requantize, round_shift
+from accel.core.lane_evaluation import evaluate
+from accel.core.lane_expressions import lane_input, rounded_shift
+from accel.core.requantize import RESULT_BITS, Scale, add, float_requantize, requantize
 from tests.expect import refused
 
 _INT32 = st.integers(-(2**31), 2**31 - 1)
@@ -97,7 +99,9 @@ def test_shifts_round_to_the_nearest() -> None:
     values = np.arange(-20, 21)
     for shift in range(5):
         expected = [round(value / 2**shift) for value in values.tolist()]
-        assert round_shift(values, np.asarray(shift)).tolist() == expected
+        for amount in (lane_input("n", 3, signed=False), shift):
+            node = rounded_shift(lane_input("x"), amount, "even")
+            assert evaluate(node, {"x": values, "n": np.asarray(shift)}).tolist() == expected
 
 
 def test_an_addition_is_its_formula() -> None:
