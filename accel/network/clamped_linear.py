@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from accel.core.requantize import Scale, requantize
 
-_Integers = npt.NDArray[np.int64]
+_Integers = npt.NDArray[np.int64] | npt.NDArray[np.int32]
 
 _WEIGHTS = np.arange(1, 128)
 """Positive int8 weights."""

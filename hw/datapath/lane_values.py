@@ -16,20 +16,25 @@ from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from accel.core.lane_expressions import CROSS_LANE_KINDS, Lane, nodes_of
 
 
-def _round_even(value: Value, amount: Value) -> Value:
-    """Return the integer part of a quotient, plus one if the rest is above one half, or is one half and the
-    integer part is odd."""
-    is_signed = value.shape().signed
+def quotient_parts(value: Value, amount: Value) -> Value:
+    """Return ``value / 2**amount`` with two bits after the integer part: the half, and whether any lower bit
+    is set (sticky). It is signed if the value is."""
     doubled: Value = Cat(Const(0, 1), value)
-    doubled = doubled.as_signed() if is_signed else doubled
-    halves = doubled >> amount.as_unsigned()
+    doubled = doubled.as_signed() if value.shape().signed else doubled
     rest = doubled & ((Const(1) << amount.as_unsigned()) - 1)
-    whole: Value = halves[1:].as_signed() if is_signed else halves[1:]
-    return whole + (halves[0] & (rest.any() | halves[1]))
+    parts = Cat(rest.any(), doubled >> amount.as_unsigned())
+    return parts.as_signed() if value.shape().signed else parts
+
+
+def nearest_even(parts: Value) -> Value:
+    """Return the integer nearest to a quotient in parts, half to even."""
+    whole: Value = parts[2:].as_signed() if parts.shape().signed else parts[2:]
+    return whole + (parts[1] & (parts[0] | parts[2]))
 
 
 _VALUES: dict[str, Callable[..., Value]] = {
-    "round_even": _round_even,
+    "round_even": lambda a, b: nearest_even(quotient_parts(a, b)),
+    "multiply": lambda a, b: a * b,
     "add": lambda a, b: a + b,
     "subtract": lambda a, b: a - b,
     "shift_left": lambda a, b: a << b.as_unsigned(),
@@ -64,18 +69,20 @@ def _tree(m: Module | None, kind: str, values: Sequence[Value], at: Sequence[int
     return result
 
 
-def lane_value(node: Lane, inputs: Mapping[str, Value]) -> Value:
+Replaced = Mapping[str, Callable[..., Value]]
+"""By kind of node, a function of the node, the lane and the operands that returns the value. A proof replaces
+products, which no solver can multiply."""
+
+
+def lane_value(node: Lane, inputs: Mapping[str, Value], replaced: Replaced | None = None) -> Value:
     """Return the value of an expression in one lane as combinational logic.
 
     Args:
         inputs: the operands by name, signed.
     """
-    (value,) = lane_values(None, node, {name: [one] for name, one in inputs.items()})
+    row = {name: [one] for name, one in inputs.items()}
+    (value,) = lane_values(None, node, row, replaced=replaced)
     return value
-
-
-Multiply = Callable[[Lane, int, Value, Value], Value]
-"""Returns the product of a node in a lane. A proof replaces products, which no solver can multiply."""
 
 
 def lane_values(
@@ -84,7 +91,7 @@ def lane_values(
     inputs: Mapping[str, Sequence[Value]],
     *,
     stages: int = 0,
-    multiply: Multiply = lambda node, lane, a, b: a * b,
+    replaced: Replaced | None = None,
 ) -> list[Value]:
     """Return the values of an expression in all lanes of a row.
 
@@ -110,7 +117,7 @@ def lane_values(
             levels = at[id(one)] if lanes > 1 else ()
             known[id(one)] = [_narrowed(one, _tree(m, one.kind, operands[0], levels))] * lanes
         else:
-            known[id(one)] = _narrowed_row(one, inputs, operands, lanes, multiply)
+            known[id(one)] = _narrowed_row(one, inputs, operands, lanes, replaced or {})
     return known[id(node)]
 
 
@@ -183,11 +190,11 @@ def _narrowed_row(
     inputs: Mapping[str, Sequence[Value]],
     operands: Sequence[Sequence[Value]],
     lanes: int,
-    multiply: Multiply,
+    replaced: Replaced,
 ) -> list[Value]:
-    if node.kind == "multiply":
-        pairs = enumerate(zip(*operands, strict=True))
-        return [_narrowed(node, multiply(node, lane, a, b)) for lane, (a, b) in pairs]
+    if node.kind in replaced:
+        rows = enumerate(zip(*operands, strict=True))
+        return [_narrowed(node, replaced[node.kind](node, lane, *values)) for lane, values in rows]
     return [
         _narrowed(node, _computed(node, {name: row[lane] for name, row in inputs.items()}, values))
         for lane, values in enumerate(zip(*operands, strict=True) if operands else [()] * lanes)

@@ -67,7 +67,8 @@ class OperationRow(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        results = alu.operation_results(m, self._operation, *self.operands.values(), multiply=self._product)
+        replaced = {"multiply": self._product}
+        results = alu.operation_results(m, self._operation, *self.operands.values(), replaced=replaced)
         m.d.comb += self.result.eq(Cat(results))
         return m
 
@@ -102,7 +103,7 @@ def one_operation(operation: Operation) -> Claims:
         row.products[id(node), lane] = _Product(left, right, value, other)
         return value
 
-    wanted = lane_values(None, operation.expression, row.operands, multiply=product)
+    wanted = lane_values(None, operation.expression, row.operands, replaced={"multiply": product})
     claims = Claims(row)
     age = claims.register(range(operation.stages + 1), "age")
     claims.follows(age, Mux(age == operation.stages, age, age + 1))

@@ -1,15 +1,14 @@
 """Proofs that a requantization lane computes its declaration: rounding, shifts and bounds.
 
 A solver cannot multiply 24 by 24 bits. So arbitrary values replace the products, and the logic before and
-after them is compared with the parts of the declaration in :mod:`accel.core.requantize`. Each shift is a
-claim of its own, which the solver finds faster than one for all.
+after them is compared with the parts of the declaration in :mod:`accel.core.requantize`. In the same way, the
+rounding of a shifted number is proven for any number, apart from the shift.
 """
 
 from collections.abc import Mapping
 
-from amaranth.hdl import Signal, Value
+from amaranth.hdl import Const, Signal, Value
 
-from accel.core.lane_evaluation import with_constant
 from accel.core.lane_expressions import Lane, lane_input, wrapped
 from accel.core.requantize import (
     BOUNDS,
@@ -22,19 +21,23 @@ from accel.core.requantize import (
     scaled,
 )
 from accel.hw.datapath.gemm import ACC_BITS
-from accel.hw.datapath.lane_values import lane_value
+from accel.hw.datapath.lane_values import lane_value, nearest_even, quotient_parts
 from accel.hw.datapath.requantize import RequantizeLane
 from accel.hw.formal.claims import Claims, Proof
 
 _PRODUCT = lane_input("product", 2 * MULTIPLIER_BITS, signed=False)
 _FURTHEST = MULTIPLIER_BITS + 2
 """A shift right by this amount makes any number of that width smaller than one half."""
+_BOUNDS = ("zero", "low", "high")
 _TOTAL = wrapped(lane_input("acc") + lane_input("bias"), ACC_BITS)
 
 
-def _declared(claims: Claims, name: str, node: Lane, inputs: Mapping[str, Value]) -> Signal:
-    """Return the value of a part of the declaration."""
-    value = lane_value(node, inputs)
+def _declared(
+    claims: Claims, name: str, node: Lane, inputs: Mapping[str, Value], parts: Value | None = None
+) -> Signal:
+    """Return the value of a part of the declaration. ``parts`` stands for any quotient that it rounds."""
+    rounded = {} if parts is None else {"round_even": lambda node, lane, value, shift: nearest_even(parts)}
+    value = lane_value(node, inputs, rounded)
     signal = Signal(value.shape(), name=f"declared_{name}")
     claims.defined(signal, value)
     return signal
@@ -52,8 +55,8 @@ def before_product() -> Claims:
     wanted = _declared(claims, "significand", significand, _sums(lane))
     nothing = _declared(claims, "total", _TOTAL, _sums(lane)) == 0
     given = claims.inside.signal("significand")
-    claims.claim("the significand is that of float32", given == wanted)
-    claims.claim("it begins with a one", nothing | given[MULTIPLIER_BITS - 1])
+    claims.claim("rounded to float32", given == wanted)
+    claims.claim("the significand begins with a one", nothing | given[MULTIPLIER_BITS - 1])
     return claims
 
 
@@ -77,37 +80,48 @@ def of_product() -> Claims:
 
 
 def of_single() -> Claims:
-    """Claim the result for any 24 leading bits and any shift."""
+    """Claim integer part, half and sticky bit of any 24 leading bits shifted by any amount."""
     lane = RequantizeLane(0)
     claims = Claims(lane)
     single, shift = claims.cut("single"), claims.cut("shift")
-    inputs = {name: getattr(lane.range, name) for name in ("zero", "low", "high")}
-    negative = lane_input("negative", 1, signed=False)
-    node = scaled(
-        lane_input("single", len(single), signed=False), lane_input("shift", len(shift)), negative, BOUNDS
-    )
-    inputs |= {"single": single, "shift": shift}
-    inputs["negative"] = _declared(claims, "negative", _TOTAL < 0, _sums(lane))
-    for distance in range(-1, _FURTHEST + 1):
-        here = shift == distance
-        here = shift < 0 if distance < 0 else shift >= distance if distance == _FURTHEST else here
-        wanted = _declared(claims, f"result_{distance}", with_constant(node, "shift", distance), inputs)
-        claims.claim(f"requantized with shift {distance}", ~here | lane.adds | (lane.result == wanted))
+    shifted = claims.inside.signal("shifted")
+    beyond = claims.inside.signal("beyond")
+    claims.claim("beyond is set for values that are too large", beyond == ((shift < 0) & (single != 0)))
+    for distance in range(_FURTHEST + 1):
+        here = shift == distance if distance < _FURTHEST else shift >= distance
+        claims.claim(f"shifted by {distance}", ~here | (shifted == quotient_parts(single, Const(distance))))
     return claims
 
 
 def of_total() -> Claims:
-    """Claim the result for any sum of two products and an offset, and any shift."""
+    """Claim the same for any sum of two products and an offset."""
     lane = RequantizeLane(0)
     claims = Claims(lane)
-    total = claims.cut("total")
-    inputs = {name: getattr(lane.addition.range, name) for name in ("zero", "low", "high")}
-    inputs |= {"total": total, "shift": lane.addition.shift}
-    node = divided(lane_input("total", len(total)), BOUNDS)
+    total, quotient = claims.cut("total"), claims.inside.signal("quotient")
     for distance in range(MAX_ADD_SHIFT + 1):
         here = lane.addition.shift == distance
-        wanted = _declared(claims, f"result_{distance}", with_constant(node, "shift", distance), inputs)
-        claims.claim(f"added with shift {distance}", ~here | ~lane.adds | (lane.result == wanted))
+        claims.claim(f"shifted by {distance}", ~here | (quotient == quotient_parts(total, Const(distance))))
+    return claims
+
+
+def of_parts() -> Claims:
+    """Claim the result for any integer part, half and sticky bit."""
+    lane = RequantizeLane(0)
+    claims = Claims(lane)
+    shifted, beyond, quotient = claims.cut("shifted"), claims.cut("beyond"), claims.cut("quotient")
+    single = lane_input("single", MULTIPLIER_BITS + 1, signed=False)
+    node = scaled(single, lane_input("beyond", 1), lane_input("negative", 1, signed=False), BOUNDS)
+    # A shift of -1 makes a single of 1 saturate. The quotient itself comes from the parts.
+    inputs: dict[str, Value] = {name: getattr(lane.range, name) for name in _BOUNDS}
+    inputs |= {"beyond": -beyond.as_signed(), "single": Const(1)}
+    inputs["negative"] = _declared(claims, "negative", _TOTAL < 0, _sums(lane))
+    wanted = _declared(claims, "requantized", node, inputs, shifted)
+    claims.claim("requantized", lane.adds | (lane.result == wanted))
+    inputs = {name: getattr(lane.addition.range, name) for name in _BOUNDS}
+    inputs |= {"shift": Const(0), "total": Const(0)}
+    node = divided(lane_input("total", len(quotient)), BOUNDS)
+    wanted = _declared(claims, "added", node, inputs, quotient)
+    claims.claim("added", ~lane.adds | (lane.result == wanted))
     return claims
 
 
@@ -123,14 +137,18 @@ PROOFS = (
         build=of_product,
     ),
     Proof(
-        name="lane: requantize",
-        statement="any significand with any shift is rounded half to even, with sign and zero point, within "
-        "the bounds",
+        name="lane: shift",
+        statement="a shift by any amount yields integer part, half bit and sticky bit",
         build=of_single,
     ),
     Proof(
-        name="lane: add",
-        statement="any sum of two products is divided and rounded half to even, within the bounds",
+        name="lane: shift of the sum",
+        statement="a shift by any amount yields integer part, half bit and sticky bit",
         build=of_total,
+    ),
+    Proof(
+        name="lane: result",
+        statement="the result is rounded half to even, with sign and zero point, within the bounds",
+        build=of_parts,
     ),
 )

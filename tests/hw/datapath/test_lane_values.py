@@ -170,6 +170,6 @@ def _too_late(row: OperationRow, operation: Operation) -> Module:
     deeper = Operation(
         name="t_product", result=lambda x, y: operation.expression, stages=operation.stages + 1
     )
-    values = operation_results(m, deeper, *row.operands.values(), multiply=row._product)
+    values = operation_results(m, deeper, *row.operands.values(), replaced={"multiply": row._product})
     m.d.comb += row.result.eq(Cat(values))
     return m

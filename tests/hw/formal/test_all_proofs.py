@@ -72,7 +72,7 @@ FAULTS = [
     Fault("alu", "MIN", alu, "operate", "told.largest ^ (left < right)", "told.largest ^ (left < 0)"),
     Fault("alu", "ADD", alu, "operate", "left + right", "left | right"),
     Fault("alu", "SHR", alu, "_shift", "left[-1] & ~up", "left[-1]"),
-    Fault("alu", "MUL", alu, "operate", '"mul": product', '"mul": product + 1'),
+    Fault("alu", "MUL", alu, "operate", "every |= results", "every |= {'mul': results['mul'] + 1}"),
     Fault(
         "queue of 3",
         "room is set while there is space",
@@ -426,7 +426,7 @@ FAULTS = [
         "Mux(none, low, high)",
         "Mux(none, high, low)",
     ),
-    Fault("lane: sum", "rounded to float32, 32 bits", requantize, "_round", ".any() | down[0]", ".any()"),
+    Fault("lane: sum", "rounded to float32", requantize, "_round", ".any() | down[0]", ".any()"),
     Fault("lane: leading bits", "rounded to float32", requantize, "_round", "| down[0]", "| 1"),
     Fault(
         "lane: shift",
