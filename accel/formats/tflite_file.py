@@ -12,6 +12,7 @@ import numpy as np
 from accel.base.errors import GraphError
 from accel.base.optional_extras import not_installed
 from accel.formats.model_file import read_model_file
+from accel.formats.tflite_sparsity import Level, dense_values
 from accel.graph.graph import MAX_NODES
 from accel.graph.graph_tensor import MAX_RANK, MAX_TENSOR_BYTES, Array, Shape
 
@@ -196,6 +197,8 @@ class _Reader:
         self._package = package
         self._model = model
         self._graph = graph
+        self._expanded = 0
+        """Bytes of sparse tensors as dense ones."""
         self._types = {
             package.TensorType.FLOAT32: "float32",
             package.TensorType.FLOAT16: "float16",
@@ -247,8 +250,6 @@ class _Reader:
         signature = [int(tensor.ShapeSignature(axis)) for axis in range(tensor.ShapeSignatureLength())]
         if tensor.Type() not in self._types:
             raise GraphError(f"tensor {name!r} has the type {tensor.Type()}, which is not known here")
-        if tensor.Sparsity() is not None:
-            raise GraphError(f"tensor {name!r} is sparse; it must be dense")
         dtype = self._types[tensor.Type()]
         scale, zero, axis = self._quantization(tensor.Quantization(), name)
         return FileTensor(
@@ -282,14 +283,62 @@ class _Reader:
             return None
         if any(size < 0 for size in shape):
             raise GraphError(f"tensor {name!r} has the shape {shape}; sizes must not be negative")
-        size = math.prod(shape) * np.dtype(dtype).itemsize
-        if size > MAX_TENSOR_BYTES or size != count:
+        stored, is_sparse = np.dtype(dtype), tensor.Sparsity() is not None
+        size = math.prod(shape) * stored.itemsize
+        wanted = count - count % stored.itemsize if is_sparse else size
+        if size > MAX_TENSOR_BYTES or wanted != count:
             raise GraphError(
-                f"tensor {name!r} of shape {shape} has {count} bytes; it must have {size}, and may have "
+                f"tensor {name!r} of shape {shape} has {count} bytes; it must have {wanted}, and may have "
                 f"{MAX_TENSOR_BYTES}"
             )
         raw = buffer.DataAsNumpy().tobytes()
-        return np.frombuffer(raw, dtype=np.dtype(dtype).newbyteorder("<")).astype(dtype).reshape(shape)
+        values = np.frombuffer(raw, dtype=stored.newbyteorder("<")).astype(stored)
+        if not is_sparse:
+            return values.reshape(shape)
+        self._expanded += size
+        if self._expanded > MAX_TENSOR_BYTES:
+            raise GraphError(
+                f"the sparse tensors take more than {MAX_TENSOR_BYTES} bytes when they are dense"
+            )
+        order, block_map, levels = self._sparsity(tensor.Sparsity())
+        try:
+            return dense_values(shape, order, block_map, levels, values)
+        except GraphError as error:
+            raise GraphError(f"sparse tensor {name!r}: {error}") from None
+
+    def _sparsity(self, found: Any) -> tuple[list[int], list[int], list[Level]]:
+        """Return the order of traversal, the axes of blocks, and the levels of a sparse tensor."""
+        counts = (found.TraversalOrderLength(), found.BlockMapLength(), found.DimMetadataLength())
+        if max(counts) > 2 * MAX_RANK:
+            raise GraphError(f"a sparse tensor has {max(counts)} levels; it may have {2 * MAX_RANK}")
+        order = [int(found.TraversalOrder(at)) for at in range(counts[0])]
+        block_map = [int(found.BlockMap(at)) for at in range(counts[1])]
+        levels = []
+        for at in range(counts[2]):
+            one = found.DimMetadata(at)
+            if one.Format() == self._package.DimensionType.DENSE:
+                levels.append(Level(size=int(one.DenseSize())))
+                continue
+            segments = self._integers(one.ArraySegmentsType(), one.ArraySegments())
+            indices = self._integers(one.ArrayIndicesType(), one.ArrayIndices())
+            levels.append(Level(size=int(one.DenseSize()), segments=segments, indices=indices))
+        return order, block_map, levels
+
+    def _integers(self, kind: int, table: Any) -> Array:
+        """Return a vector of a sparse tensor, which has one of three dtypes."""
+        vectors = self._package.SparseIndexVector
+        names = {
+            vectors.Int32Vector: "Int32Vector",
+            vectors.Uint16Vector: "Uint16Vector",
+            vectors.Uint8Vector: "Uint8Vector",
+        }
+        if kind not in names or table is None:
+            raise GraphError(
+                f"the type of a sparse tensor's indices is {kind}; it must be in {sorted(names)}"
+            )
+        vector = getattr(self._package, names[kind])()
+        vector.Init(table.Bytes, table.Pos)
+        return np.atleast_1d(vector.ValuesAsNumpy()) if vector.ValuesLength() else np.zeros(0, np.int32)
 
     def _operator(self, operator: Any) -> FileOperator:
         code = self._model.OperatorCodes(operator.OpcodeIndex())

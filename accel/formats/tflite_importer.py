@@ -125,7 +125,8 @@ class TfliteImporter:
 
     def add_constant(self, place: int, values: np.ndarray) -> None:
         """Make an operator's result a constant."""
-        self._plain[place] = self.builder.constant(self.file.tensors[place].name, values)
+        tensor = self.file.tensors[place]
+        self._plain[place] = self.builder.constant(tensor.name, values, self.quantization(tensor))
         self._computed[place] = values
 
     def plain(self, place: int) -> str:

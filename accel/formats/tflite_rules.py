@@ -333,6 +333,12 @@ def _dequantize(importer: TfliteImporter, operator: FileOperator) -> None:
     _single(importer, operator, Dequantize())
 
 
+@rule(1, "DENSIFY")
+def _densify(importer: TfliteImporter, operator: FileOperator) -> None:
+    """The file reader expands sparse constants."""
+    importer.add_constant(operator.outputs[0], importer.constant(operator.inputs[0]))
+
+
 def _single(importer: TfliteImporter, operator: FileOperator, what: Operator) -> None:
     place = operator.inputs[0]
     four = len(importer.file.tensors[place].shape) == 4 and place not in importer.file.inputs
