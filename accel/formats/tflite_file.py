@@ -4,7 +4,7 @@ import math
 import os
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from accel.base.optional_extras import not_installed
 from accel.formats.model_file import read_model_file
 from accel.formats.tflite_sparsity import Level, dense_values
 from accel.graph.graph import MAX_NODES
-from accel.graph.graph_tensor import MAX_RANK, MAX_TENSOR_BYTES, Array, Shape
+from accel.graph.graph_tensor import DTYPES, MAX_RANK, MAX_TENSOR_BYTES, Array, Shape
 
 MAX_OPERANDS = 1 << 12
 """Largest number of operands of one operator."""
@@ -23,7 +23,7 @@ _OFFSET_BYTES = 4
 _IDENTIFIER = b"TFL3"
 _BROKEN = (struct.error, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 """Exceptions that the package raises at invalid offsets."""
-_OPTIONS: dict[str, tuple[str, dict[str, str | tuple[str, str]]]] = {
+_OPTIONS: dict[str, tuple[str, dict[str, str | tuple[str, str] | list[str]]]] = {
     "ADD": ("AddOptions", {"activation": "FusedActivationFunction"}),
     "AVERAGE_POOL_2D": (
         "Pool2DOptions",
@@ -98,11 +98,19 @@ _OPTIONS: dict[str, tuple[str, dict[str, str | tuple[str, str]]]] = {
         },
     ),
     "UNPACK": ("UnpackOptions", {"axis": "Axis"}),
+    "CALL_ONCE": ("CallOnceOptions", {"graph": "InitSubgraphIndex"}),
+    "IF": ("IfOptions", {"then": "ThenSubgraphIndex", "other": "ElseSubgraphIndex"}),
+    "SQUEEZE": ("SqueezeOptions", {"axes": ["SqueezeDims"]}),
+    "VAR_HANDLE": ("VarHandleOptions", {"container": "Container", "name": "SharedName"}),
+    "WHILE": ("WhileOptions", {"condition": "CondSubgraphIndex", "body": "BodySubgraphIndex"}),
     "MUL": ("MulOptions", {"activation": "FusedActivationFunction"}),
     "SUB": ("SubOptions", {"activation": "FusedActivationFunction"}),
     "DIV": ("DivOptions", {"activation": "FusedActivationFunction"}),
     "SOFTMAX": ("SoftmaxOptions", {"beta": "Beta"}),
 }
+"""For each operator, the table of its options, and its fields: a number, two numbers, or a list."""
+_OMITTED = {"SQUEEZE"}
+"""Operators whose options may be missing."""
 _OPTIONS["MAX_POOL_2D"] = _OPTIONS["AVERAGE_POOL_2D"]
 _OPTIONS |= dict.fromkeys(("REDUCE_MIN", "REDUCE_PROD", "SUM"), _OPTIONS["MEAN"])
 
@@ -113,13 +121,14 @@ class FileTensor:
 
     Attributes:
         name: a unique name, numbered if the file's is not unique.
-        open_batch: whether the size of the first axis is open.
+        open_axes: axes whose sizes are open. The shape has a default for them.
+        dtype: as numpy's, or another name of a type that no operator here computes with.
         scale, zero: scales and zero points of the same number, or empty without a quantization.
     """
 
     name: str
     shape: Shape
-    open_batch: bool
+    open_axes: tuple[int, ...]
     dtype: str
     scale: tuple[float, ...]
     zero: tuple[int, ...]
@@ -143,13 +152,18 @@ class FileOperator:
 
 @dataclass(frozen=True, kw_only=True)
 class TfliteFile:
-    """A model."""
+    """A model, or one of its subgraphs.
+
+    Attributes:
+        subgraphs: of a model, all graphs but the first.
+    """
 
     name: str
     tensors: tuple[FileTensor, ...]
     operators: tuple[FileOperator, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    subgraphs: tuple["TfliteFile", ...] = ()
 
 
 def tflite() -> Any:
@@ -173,45 +187,46 @@ def read_tflite_model(content: bytes) -> TfliteFile:
         raise GraphError("this is not a TensorFlow Lite model; its identifier is not TFL3")
     try:
         model = package.Model.GetRootAs(content, 0)
-        if model.SubgraphsLength() != 1:
-            raise GraphError(f"the model has {model.SubgraphsLength()} graphs; it must have one")
-        graph = model.Subgraphs(0)
-        counts = (graph.TensorsLength(), graph.OperatorsLength(), model.OperatorCodesLength())
         room = len(content) // _OFFSET_BYTES
+        count = model.SubgraphsLength()
+        if not 1 <= count <= room:
+            raise GraphError(
+                f"the model has {count} graphs; it must have at least one, and has room for {room}"
+            )
+        graphs = [model.Subgraphs(place) for place in range(count)]
+        counts = (
+            sum(graph.TensorsLength() for graph in graphs),
+            sum(graph.OperatorsLength() for graph in graphs),
+            model.OperatorCodesLength(),
+        )
         if max(counts) > min(MAX_NODES, room):
             raise GraphError(
                 f"the model has {max(counts)} tensors or operators; it has room for {room}, and may have "
                 f"{MAX_NODES}"
             )
-        return _Reader(package, model, graph, room).file()
+        reader = _Reader(package, model, room)
+        main, *others = (reader.graph(graph) for graph in graphs)
+        return replace(main, subgraphs=tuple(others))
     except _BROKEN:
         raise GraphError("this is not a TensorFlow Lite model; it is damaged") from None
 
 
 class _Reader:
-    """Read one graph. Invalid offsets raise one of ``_BROKEN``."""
+    """Read graphs. Invalid offsets raise one of ``_BROKEN``."""
 
-    def __init__(self, package: Any, model: Any, graph: Any, room: int) -> None:
+    def __init__(self, package: Any, model: Any, room: int) -> None:
         self._room = room
         """Largest number of offsets or numbers that the file can hold."""
         self._package = package
         self._model = model
-        self._graph = graph
+        self._graph: Any = None
         self._expanded = 0
         """Bytes of sparse tensors as dense ones."""
-        self._types = {
-            package.TensorType.FLOAT32: "float32",
-            package.TensorType.FLOAT16: "float16",
-            package.TensorType.INT8: "int8",
-            package.TensorType.UINT8: "uint8",
-            package.TensorType.INT16: "int16",
-            package.TensorType.INT32: "int32",
-            package.TensorType.INT64: "int64",
-            package.TensorType.BOOL: "bool",
-        }
+        numbers = vars(package.TensorType).items()
+        self._types = {value: name.lower() for name, value in numbers if isinstance(value, int)}
 
-    def file(self) -> TfliteFile:
-        graph = self._graph
+    def graph(self, graph: Any) -> TfliteFile:
+        self._graph = graph
         names: set[str] = set()
         tensors = []
         for place in range(graph.TensorsLength()):
@@ -248,6 +263,8 @@ class _Reader:
             )
         shape = tuple(int(tensor.Shape(axis)) for axis in range(tensor.ShapeLength()))
         signature = [int(tensor.ShapeSignature(axis)) for axis in range(tensor.ShapeSignatureLength())]
+        if signature and len(signature) != len(shape):
+            raise GraphError(f"tensor {name!r} has the shape {shape} and the signature {tuple(signature)}")
         if tensor.Type() not in self._types:
             raise GraphError(f"tensor {name!r} has the type {tensor.Type()}, which is not known here")
         dtype = self._types[tensor.Type()]
@@ -255,7 +272,7 @@ class _Reader:
         return FileTensor(
             name=name,
             shape=shape,
-            open_batch=signature[:1] == [-1] and -1 not in signature[1:],
+            open_axes=tuple(axis for axis, size in enumerate(signature) if size == -1),
             dtype=dtype,
             scale=scale,
             zero=zero,
@@ -279,7 +296,7 @@ class _Reader:
     def _values(self, tensor: Any, name: str, shape: Shape, dtype: str) -> Array | None:
         buffer = self._model.Buffers(tensor.Buffer())
         count = buffer.DataLength()
-        if not count:
+        if not count or dtype not in DTYPES:
             return None
         if any(size < 0 for size in shape):
             raise GraphError(f"tensor {name!r} has the shape {shape}; sizes must not be negative")
@@ -360,12 +377,20 @@ class _Reader:
             return {}
         name, fields = _OPTIONS[kind]
         options = getattr(self._package, name)()
+        if table is None and kind in _OMITTED:
+            return {}
         if table is None:
             raise GraphError(f"{kind} has no options; it needs them")
         options.Init(table.Bytes, table.Pos)
-        return {
-            mine: getattr(options, theirs)()
-            if isinstance(theirs, str)
-            else tuple(int(getattr(options, one)()) for one in theirs)
-            for mine, theirs in fields.items()
-        }
+        return {key: self._field(options, field) for key, field in fields.items()}
+
+    def _field(self, options: Any, field: str | tuple[str, str] | list[str]) -> Any:
+        if isinstance(field, str):
+            return getattr(options, field)()
+        if isinstance(field, tuple):
+            return tuple(int(getattr(options, one)()) for one in field)
+        (name,) = field
+        count = getattr(options, f"{name}Length")()
+        if count > MAX_RANK:
+            raise GraphError(f"an option has {count} numbers; it may have {MAX_RANK}")
+        return [int(getattr(options, name)(place)) for place in range(count)]
