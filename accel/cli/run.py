@@ -56,9 +56,9 @@ if TYPE_CHECKING:
     "--state",
     "states",
     multiple=True,
-    metavar="OUTPUT=INPUT",
-    help="Run a network once for each sample, and make this output the next run's input. Other inputs and "
-    "outputs have an axis of samples in front.",
+    metavar="OUTPUT=INPUT|model",
+    help="Run a network once for each sample, and make this output the next run's input. `model` takes the "
+    "model's own pairs. Other inputs and outputs have an axis of samples in front.",
 )
 @backend_option("sim", "The backend.")
 @engine_option("The engine that simulates the hardware (backend rtl).")

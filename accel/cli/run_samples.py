@@ -19,6 +19,8 @@ from accel.network.network_session import NetworkSession
 from accel.run.result import SCHEMA_VERSION
 
 _Array = npt.NDArray[Any]
+OWN_STATE = "model"
+"""Argument of ``--state`` for the pairs that the model itself has."""
 _DEFAULT_SAMPLES = 1
 """Runs if no input is given."""
 
@@ -34,7 +36,11 @@ def run_samples(request: RunRequest, program: NetworkProgram) -> int:
     """
     _check(request)
     graph = program.graph
-    pairs = named_values("--state", request.states, "OUTPUT=INPUT, as h_out=h", graph.result_names)
+    texts = [text for text in request.states if text != OWN_STATE]
+    form = f"OUTPUT=INPUT, as h_out=h, or {OWN_STATE}"
+    pairs = named_values("--state", texts, form, graph.result_names)
+    if not pairs and not graph.states:
+        raise AccelError(f"--state {OWN_STATE} is given, and the model has no state; name OUTPUT=INPUT")
     session = NetworkSession(program, pairs)
     sources = input_files(request.inputs, graph.inputs)
     targets = output_files(request.outputs, graph.result_names)
@@ -44,7 +50,7 @@ def run_samples(request: RunRequest, program: NetworkProgram) -> int:
         {"FILE": request.file} | {f"--input {name}": path for name, path in sources.items()},
     )
     arrays = read_arrays(sources)
-    session.reset({name: arrays.pop(name) for name in pairs.values() if name in arrays})
+    session.reset({name: arrays.pop(name) for name in session.state if name in arrays})
     count = _count(arrays)
     try:
         results = _run_each(request, session, arrays, count)

@@ -29,6 +29,8 @@ class Exporter:
         self._nodes: list[Any] = []
         self._constants: dict[str, Array] = dict(graph.constants)
         self._names = Names(graph.tensors)
+        self._is_open = False
+        """Whether the sizes of the model's inputs stay open."""
 
     def model(self, outputs: Sequence[str] | None = None) -> bytes:
         """Write all nodes of the graph, and return the serialized model.
@@ -61,7 +63,8 @@ class Exporter:
     def _info(self, name: str) -> Any:
         tensor = self._graph.tensors[name]
         dtype = self._onnx.helper.np_dtype_to_tensor_dtype(np.dtype(tensor.dtype))
-        return self._onnx.helper.make_tensor_value_info(name, dtype, tensor.shape)
+        shape = (None,) * len(tensor.shape) if self._is_open else tensor.shape
+        return self._onnx.helper.make_tensor_value_info(name, dtype, shape)
 
     def tensor(self, name: str) -> Tensor:
         return self._graph.tensors[name]
@@ -105,6 +108,8 @@ class Exporter:
     def inline(self, model: Any, inputs: Sequence[str], output: str) -> None:
         """Add the node of a model of :class:`~accel.graph.foreign_operator.Foreign`."""
         names = {f"x{n}": name for n, name in enumerate(inputs)} | {"y": output, "": ""}
+        sizes = [one for value in model.graph.input for one in value.type.tensor_type.shape.dim]
+        self._is_open |= not all(one.HasField("dim_value") for one in sizes)
         for one in model.graph.initializer:
             values = self._onnx.numpy_helper.to_array(one)
             names[one.name] = self.constant(values, values.dtype.name, f"{output}/{one.name}")

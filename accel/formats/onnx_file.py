@@ -14,7 +14,7 @@ from accel.base.errors import GraphError
 from accel.base.optional_extras import not_installed
 from accel.formats.model_file import read_model_file
 from accel.graph.graph import MAX_BYTES, MAX_NODES
-from accel.graph.graph_tensor import MAX_TENSOR_BYTES, Array
+from accel.graph.graph_tensor import DTYPES, MAX_TENSOR_BYTES, Array
 
 OLDEST_OPSET = 10
 """First supported version of ONNX's own operators."""
@@ -57,6 +57,14 @@ class FileNode:
         return found if found.isprintable() else repr(found)
 
 
+_KINDS = {
+    "map_type": "a map",
+    "opaque_type": "a value of an unknown type",
+    "optional_type": "an optional value",
+    "sequence_type": "a sequence",
+    "sparse_tensor_type": "a sparse tensor",
+}
+"""Types of inputs that are not supported."""
 _UNPACKED = {"int4": "int8", "uint4": "uint8"}
 """Dtypes that become wider ones, with the same values."""
 
@@ -226,7 +234,8 @@ def _inlined(package: Any, model: Any) -> Any:
 def _input(package: Any, value: Any) -> FileInput:
     kind = value.type.WhichOneof("value")
     if kind != "tensor_type":
-        raise GraphError(f"input {value.name!r} is a {kind or 'value without a type'}; it must be a tensor")
+        what = _KINDS.get(kind, "a value without a type")
+        raise GraphError(f"input {value.name!r} is {what}; it must be a tensor of numbers")
     declared = value.type.tensor_type
     if not declared.HasField("shape"):
         raise GraphError(f"input {value.name!r} has no shape; its sizes must be declared")
@@ -241,6 +250,11 @@ def _input(package: Any, value: Any) -> FileInput:
         raise GraphError(
             f"input {value.name!r} has the type {declared.elem_type}, which ONNX does not have"
         ) from None
+    if dtype not in DTYPES:
+        what = "text" if dtype == "object" else dtype
+        raise GraphError(
+            f"input {value.name!r} is {what}; it must be {', '.join(DTYPES[:-1])} or {DTYPES[-1]}"
+        )
     return FileInput(name=_text(value.name), dtype=dtype, sizes=tuple(sizes))
 
 

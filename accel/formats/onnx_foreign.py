@@ -42,8 +42,7 @@ def import_foreign(importer: Importer, node: FileNode) -> None:
     for place, output in enumerate(node.outputs):
         if not output or output not in used:
             continue
-        model = _model(importer, node, varying, [one.dtype for one in tensors], output)
-        found = _run_once(model, tensors)
+        model, found = _probed(importer, node, varying, tensors, output)
         if not varying:
             importer.arrays[output] = found
             continue
@@ -68,6 +67,52 @@ def import_foreign(importer: Importer, node: FileNode) -> None:
             dtype=found.dtype.name,
             quantization=Quantization.of(1.0) if found.dtype.name in QUANTIZED else None,
         )
+
+
+def _probed(
+    importer: Importer, node: FileNode, varying: list[str], tensors: Sequence[Tensor], output: str
+) -> tuple[str, Array]:
+    """Return the model of one output of a node, and its result for one run.
+
+    ONNX Runtime refuses a model if a branch does not fit the sizes, even if no run takes this branch. For
+    example, silero-vad has a branch for each sampling rate. Such a model gets operands of open sizes.
+    """
+    run = _run_both if node.kind == "If" and node.inputs[0] in varying else _run_once
+    model = _model(importer, node, varying, tensors, output)
+    try:
+        return model, run(model, tensors)
+    except OpenShapeError:
+        raise
+    except GraphError as error:
+        if not node.captured:
+            raise
+        try:
+            model = _model(importer, node, varying, tensors, output, is_open=True)
+            return model, run(model, tensors)
+        except GraphError:
+            raise error from None
+
+
+def _run_both(model: str, tensors: Sequence[Tensor]) -> Array:
+    """Return the result of the branches of an If: zeros choose one of them, and ones the other.
+
+    Raises:
+        OpenShapeError: both run, and their results have different shapes.
+        GraphError: ONNX Runtime refuses both.
+    """
+    results, reasons = [], []
+    for fill in (np.zeros, np.ones):
+        try:
+            results.append(run_foreign(model, [fill(one.shape, one.dtype) for one in tensors]))
+        except OpenShapeError as error:
+            reasons.append(str(error))
+    if NOT_A_TENSOR in reasons:
+        raise OpenShapeError(NOT_A_TENSOR)
+    if not results:
+        raise GraphError(reasons[0])
+    if len({(one.shape, one.dtype) for one in results}) > 1:
+        raise OpenShapeError("its branches have results of different shapes")
+    return results[0]
 
 
 def _run_once(model: str, tensors: Sequence[Tensor]) -> Array:
@@ -98,8 +143,20 @@ def _shape(importer: Importer, name: str) -> Shape | None:
     return importer.tensor(name).shape if array is None else array.shape
 
 
-def _model(importer: Importer, node: FileNode, varying: list[str], dtypes: list[str], output: str) -> str:
-    """Return the model of one output of a node. Its constant inputs are initializers."""
+def _model(
+    importer: Importer,
+    node: FileNode,
+    varying: list[str],
+    tensors: Sequence[Tensor],
+    output: str,
+    *,
+    is_open: bool = False,
+) -> str:
+    """Return the model of one output of a node. Its constant inputs are initializers.
+
+    Args:
+        is_open: whether the sizes of its inputs are open.
+    """
     names = {name: f"x{n}" for n, name in enumerate(varying)}
     constants: dict[str, Array] = {}
     for name in node.reads:
@@ -116,8 +173,8 @@ def _model(importer: Importer, node: FileNode, varying: list[str], dtypes: list[
         [*outer, node_proto(node, names | outputs)],
         [to_initializer(values, name) for name, values in constants.items()],
         {
-            f"x{n}": (dtype, importer.tensor(name).shape)
-            for n, (name, dtype) in enumerate(zip(varying, dtypes, strict=True))
+            f"x{n}": (one.dtype, (None,) * len(one.shape) if is_open else one.shape)
+            for n, one in enumerate(tensors)
         },
         ["y"],
         opsets,
@@ -148,14 +205,14 @@ def to_initializer(values: Array, name: str) -> Any:
 def encoded(
     nodes: list[Any],
     constants: list[Any],
-    inputs: Mapping[str, tuple[str, Shape]],
+    inputs: Mapping[str, tuple[str, Sequence[int | None]]],
     outputs: Sequence[str],
     opsets: Mapping[str, int],
 ) -> str:
     """Return a model in base64.
 
     Args:
-        inputs: dtype and shape by name.
+        inputs: dtype and shape by name. None is an open size.
     """
     helper = onnx().helper
     declared = [

@@ -82,7 +82,7 @@ def _as_written(file: File, batch: int | None, shapes: Shapes) -> tuple[Graph, T
     """
     _check_operators(file.nodes, set(RULES))
     importer = Importer(file)
-    for one, sizes in zip(file.inputs, _sizes(file.inputs, batch, shapes), strict=True):
+    for one, sizes in zip(file.inputs, input_shapes(file.inputs, batch, shapes), strict=True):
         importer.builder.input(Tensor(name=one.name, shape=sizes, dtype=one.dtype))
     tail: list[FileNode] = []
     tail_results: set[str] = set()
@@ -111,7 +111,7 @@ def _needed(nodes: Sequence[FileNode], outputs: Iterable[str]) -> list[FileNode]
     return found
 
 
-def _sizes(inputs: Sequence[FileInput], batch: int | None, shapes: Shapes) -> list[tuple[int, ...]]:
+def input_shapes(inputs: Sequence[FileInput], batch: int | None, shapes: Shapes) -> list[tuple[int, ...]]:
     """Return the inputs' shapes with open axes filled in. A given shape takes precedence over the batch."""
     wanted = None if batch is None else check_integer("the batch", batch, most=MAX_BATCH)
     symbols = {one.sizes[0] for one in inputs if one.sizes and isinstance(one.sizes[0], str)}

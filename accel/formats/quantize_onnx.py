@@ -15,6 +15,7 @@ from accel.base.errors import GraphError, ShapeError, nearest
 from accel.base.optional_extras import not_installed
 from accel.formats.attention_masks import mask_nodes
 from accel.formats.calibration_data import split_samples
+from accel.formats.onnx_batch_norm import fold_batch_norms
 from accel.formats.onnx_export import export_onnx
 from accel.formats.onnx_file import MICROSOFT, File, onnx, read_file, read_model
 from accel.formats.onnx_import import import_file, with_shapes
@@ -177,6 +178,9 @@ def _prepared(
     options.optimized_model_filepath = str(target)
     options.log_severity_level = 4
     onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    optimized = package.load(os.fspath(target))
+    if fold_batch_norms(optimized):
+        target.write_bytes(optimized.SerializeToString())
     return content
 
 

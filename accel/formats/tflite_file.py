@@ -4,7 +4,7 @@ import math
 import os
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,9 @@ import numpy as np
 from accel.base.errors import GraphError
 from accel.base.optional_extras import not_installed
 from accel.formats.model_file import read_model_file
+from accel.formats.tflite_sparsity import Level, dense_values
 from accel.graph.graph import MAX_NODES
-from accel.graph.graph_tensor import MAX_RANK, MAX_TENSOR_BYTES, Array, Shape
+from accel.graph.graph_tensor import DTYPES, MAX_RANK, MAX_TENSOR_BYTES, Array, Shape
 
 MAX_OPERANDS = 1 << 12
 """Largest number of operands of one operator."""
@@ -22,7 +23,7 @@ _OFFSET_BYTES = 4
 _IDENTIFIER = b"TFL3"
 _BROKEN = (struct.error, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 """Exceptions that the package raises at invalid offsets."""
-_OPTIONS: dict[str, tuple[str, dict[str, str | tuple[str, str]]]] = {
+_OPTIONS: dict[str, tuple[str, dict[str, str | tuple[str, str] | list[str]]]] = {
     "ADD": ("AddOptions", {"activation": "FusedActivationFunction"}),
     "AVERAGE_POOL_2D": (
         "Pool2DOptions",
@@ -97,11 +98,19 @@ _OPTIONS: dict[str, tuple[str, dict[str, str | tuple[str, str]]]] = {
         },
     ),
     "UNPACK": ("UnpackOptions", {"axis": "Axis"}),
+    "CALL_ONCE": ("CallOnceOptions", {"graph": "InitSubgraphIndex"}),
+    "IF": ("IfOptions", {"then": "ThenSubgraphIndex", "other": "ElseSubgraphIndex"}),
+    "SQUEEZE": ("SqueezeOptions", {"axes": ["SqueezeDims"]}),
+    "VAR_HANDLE": ("VarHandleOptions", {"container": "Container", "name": "SharedName"}),
+    "WHILE": ("WhileOptions", {"condition": "CondSubgraphIndex", "body": "BodySubgraphIndex"}),
     "MUL": ("MulOptions", {"activation": "FusedActivationFunction"}),
     "SUB": ("SubOptions", {"activation": "FusedActivationFunction"}),
     "DIV": ("DivOptions", {"activation": "FusedActivationFunction"}),
     "SOFTMAX": ("SoftmaxOptions", {"beta": "Beta"}),
 }
+"""For each operator, the table of its options, and its fields: a number, two numbers, or a list."""
+_OMITTED = {"SQUEEZE"}
+"""Operators whose options may be missing."""
 _OPTIONS["MAX_POOL_2D"] = _OPTIONS["AVERAGE_POOL_2D"]
 _OPTIONS |= dict.fromkeys(("REDUCE_MIN", "REDUCE_PROD", "SUM"), _OPTIONS["MEAN"])
 
@@ -112,13 +121,14 @@ class FileTensor:
 
     Attributes:
         name: a unique name, numbered if the file's is not unique.
-        open_batch: whether the size of the first axis is open.
+        open_axes: axes whose sizes are open. The shape has a default for them.
+        dtype: as numpy's, or another name of a type that no operator here computes with.
         scale, zero: scales and zero points of the same number, or empty without a quantization.
     """
 
     name: str
     shape: Shape
-    open_batch: bool
+    open_axes: tuple[int, ...]
     dtype: str
     scale: tuple[float, ...]
     zero: tuple[int, ...]
@@ -142,13 +152,18 @@ class FileOperator:
 
 @dataclass(frozen=True, kw_only=True)
 class TfliteFile:
-    """A model."""
+    """A model, or one of its subgraphs.
+
+    Attributes:
+        subgraphs: of a model, all graphs but the first.
+    """
 
     name: str
     tensors: tuple[FileTensor, ...]
     operators: tuple[FileOperator, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    subgraphs: tuple["TfliteFile", ...] = ()
 
 
 def tflite() -> Any:
@@ -172,43 +187,46 @@ def read_tflite_model(content: bytes) -> TfliteFile:
         raise GraphError("this is not a TensorFlow Lite model; its identifier is not TFL3")
     try:
         model = package.Model.GetRootAs(content, 0)
-        if model.SubgraphsLength() != 1:
-            raise GraphError(f"the model has {model.SubgraphsLength()} graphs; it must have one")
-        graph = model.Subgraphs(0)
-        counts = (graph.TensorsLength(), graph.OperatorsLength(), model.OperatorCodesLength())
         room = len(content) // _OFFSET_BYTES
+        count = model.SubgraphsLength()
+        if not 1 <= count <= room:
+            raise GraphError(
+                f"the model has {count} graphs; it must have at least one, and has room for {room}"
+            )
+        graphs = [model.Subgraphs(place) for place in range(count)]
+        counts = (
+            sum(graph.TensorsLength() for graph in graphs),
+            sum(graph.OperatorsLength() for graph in graphs),
+            model.OperatorCodesLength(),
+        )
         if max(counts) > min(MAX_NODES, room):
             raise GraphError(
                 f"the model has {max(counts)} tensors or operators; it has room for {room}, and may have "
                 f"{MAX_NODES}"
             )
-        return _Reader(package, model, graph, room).file()
+        reader = _Reader(package, model, room)
+        main, *others = (reader.graph(graph) for graph in graphs)
+        return replace(main, subgraphs=tuple(others))
     except _BROKEN:
         raise GraphError("this is not a TensorFlow Lite model; it is damaged") from None
 
 
 class _Reader:
-    """Read one graph. Invalid offsets raise one of ``_BROKEN``."""
+    """Read graphs. Invalid offsets raise one of ``_BROKEN``."""
 
-    def __init__(self, package: Any, model: Any, graph: Any, room: int) -> None:
+    def __init__(self, package: Any, model: Any, room: int) -> None:
         self._room = room
         """Largest number of offsets or numbers that the file can hold."""
         self._package = package
         self._model = model
-        self._graph = graph
-        self._types = {
-            package.TensorType.FLOAT32: "float32",
-            package.TensorType.FLOAT16: "float16",
-            package.TensorType.INT8: "int8",
-            package.TensorType.UINT8: "uint8",
-            package.TensorType.INT16: "int16",
-            package.TensorType.INT32: "int32",
-            package.TensorType.INT64: "int64",
-            package.TensorType.BOOL: "bool",
-        }
+        self._graph: Any = None
+        self._expanded = 0
+        """Bytes of sparse tensors as dense ones."""
+        numbers = vars(package.TensorType).items()
+        self._types = {value: name.lower() for name, value in numbers if isinstance(value, int)}
 
-    def file(self) -> TfliteFile:
-        graph = self._graph
+    def graph(self, graph: Any) -> TfliteFile:
+        self._graph = graph
         names: set[str] = set()
         tensors = []
         for place in range(graph.TensorsLength()):
@@ -245,16 +263,16 @@ class _Reader:
             )
         shape = tuple(int(tensor.Shape(axis)) for axis in range(tensor.ShapeLength()))
         signature = [int(tensor.ShapeSignature(axis)) for axis in range(tensor.ShapeSignatureLength())]
+        if signature and len(signature) != len(shape):
+            raise GraphError(f"tensor {name!r} has the shape {shape} and the signature {tuple(signature)}")
         if tensor.Type() not in self._types:
             raise GraphError(f"tensor {name!r} has the type {tensor.Type()}, which is not known here")
-        if tensor.Sparsity() is not None:
-            raise GraphError(f"tensor {name!r} is sparse; it must be dense")
         dtype = self._types[tensor.Type()]
         scale, zero, axis = self._quantization(tensor.Quantization(), name)
         return FileTensor(
             name=name,
             shape=shape,
-            open_batch=signature[:1] == [-1] and -1 not in signature[1:],
+            open_axes=tuple(axis for axis, size in enumerate(signature) if size == -1),
             dtype=dtype,
             scale=scale,
             zero=zero,
@@ -278,18 +296,66 @@ class _Reader:
     def _values(self, tensor: Any, name: str, shape: Shape, dtype: str) -> Array | None:
         buffer = self._model.Buffers(tensor.Buffer())
         count = buffer.DataLength()
-        if not count:
+        if not count or dtype not in DTYPES:
             return None
         if any(size < 0 for size in shape):
             raise GraphError(f"tensor {name!r} has the shape {shape}; sizes must not be negative")
-        size = math.prod(shape) * np.dtype(dtype).itemsize
-        if size > MAX_TENSOR_BYTES or size != count:
+        stored, is_sparse = np.dtype(dtype), tensor.Sparsity() is not None
+        size = math.prod(shape) * stored.itemsize
+        wanted = count - count % stored.itemsize if is_sparse else size
+        if size > MAX_TENSOR_BYTES or wanted != count:
             raise GraphError(
-                f"tensor {name!r} of shape {shape} has {count} bytes; it must have {size}, and may have "
+                f"tensor {name!r} of shape {shape} has {count} bytes; it must have {wanted}, and may have "
                 f"{MAX_TENSOR_BYTES}"
             )
         raw = buffer.DataAsNumpy().tobytes()
-        return np.frombuffer(raw, dtype=np.dtype(dtype).newbyteorder("<")).astype(dtype).reshape(shape)
+        values = np.frombuffer(raw, dtype=stored.newbyteorder("<")).astype(stored)
+        if not is_sparse:
+            return values.reshape(shape)
+        self._expanded += size
+        if self._expanded > MAX_TENSOR_BYTES:
+            raise GraphError(
+                f"the sparse tensors take more than {MAX_TENSOR_BYTES} bytes when they are dense"
+            )
+        order, block_map, levels = self._sparsity(tensor.Sparsity())
+        try:
+            return dense_values(shape, order, block_map, levels, values)
+        except GraphError as error:
+            raise GraphError(f"sparse tensor {name!r}: {error}") from None
+
+    def _sparsity(self, found: Any) -> tuple[list[int], list[int], list[Level]]:
+        """Return the order of traversal, the axes of blocks, and the levels of a sparse tensor."""
+        counts = (found.TraversalOrderLength(), found.BlockMapLength(), found.DimMetadataLength())
+        if max(counts) > 2 * MAX_RANK:
+            raise GraphError(f"a sparse tensor has {max(counts)} levels; it may have {2 * MAX_RANK}")
+        order = [int(found.TraversalOrder(at)) for at in range(counts[0])]
+        block_map = [int(found.BlockMap(at)) for at in range(counts[1])]
+        levels = []
+        for at in range(counts[2]):
+            one = found.DimMetadata(at)
+            if one.Format() == self._package.DimensionType.DENSE:
+                levels.append(Level(size=int(one.DenseSize())))
+                continue
+            segments = self._integers(one.ArraySegmentsType(), one.ArraySegments())
+            indices = self._integers(one.ArrayIndicesType(), one.ArrayIndices())
+            levels.append(Level(size=int(one.DenseSize()), segments=segments, indices=indices))
+        return order, block_map, levels
+
+    def _integers(self, kind: int, table: Any) -> Array:
+        """Return a vector of a sparse tensor, which has one of three dtypes."""
+        vectors = self._package.SparseIndexVector
+        names = {
+            vectors.Int32Vector: "Int32Vector",
+            vectors.Uint16Vector: "Uint16Vector",
+            vectors.Uint8Vector: "Uint8Vector",
+        }
+        if kind not in names or table is None:
+            raise GraphError(
+                f"the type of a sparse tensor's indices is {kind}; it must be in {sorted(names)}"
+            )
+        vector = getattr(self._package, names[kind])()
+        vector.Init(table.Bytes, table.Pos)
+        return np.atleast_1d(vector.ValuesAsNumpy()) if vector.ValuesLength() else np.zeros(0, np.int32)
 
     def _operator(self, operator: Any) -> FileOperator:
         code = self._model.OperatorCodes(operator.OpcodeIndex())
@@ -311,12 +377,20 @@ class _Reader:
             return {}
         name, fields = _OPTIONS[kind]
         options = getattr(self._package, name)()
+        if table is None and kind in _OMITTED:
+            return {}
         if table is None:
             raise GraphError(f"{kind} has no options; it needs them")
         options.Init(table.Bytes, table.Pos)
-        return {
-            mine: getattr(options, theirs)()
-            if isinstance(theirs, str)
-            else tuple(int(getattr(options, one)()) for one in theirs)
-            for mine, theirs in fields.items()
-        }
+        return {key: self._field(options, field) for key, field in fields.items()}
+
+    def _field(self, options: Any, field: str | tuple[str, str] | list[str]) -> Any:
+        if isinstance(field, str):
+            return getattr(options, field)()
+        if isinstance(field, tuple):
+            return tuple(int(getattr(options, one)()) for one in field)
+        (name,) = field
+        count = getattr(options, f"{name}Length")()
+        if count > MAX_RANK:
+            raise GraphError(f"an option has {count} numbers; it may have {MAX_RANK}")
+        return [int(getattr(options, name)(place)) for place in range(count)]

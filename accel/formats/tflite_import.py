@@ -7,55 +7,86 @@ from accel.formats import (  # noqa: F401  # they register their rules
     tflite_float_rules,
     tflite_movement_rules,
     tflite_rules,
+    tflite_shape_rules,
 )
 from accel.formats.integer_operators import with_integer_operators
+from accel.formats.onnx_file import FileInput
+from accel.formats.onnx_import import Shapes, input_shapes
+from accel.formats.tflite_control_rules import called_graphs
 from accel.formats.tflite_file import FileOperator, TfliteFile, read_tflite, read_tflite_model
-from accel.formats.tflite_importer import TfliteImporter
+from accel.formats.tflite_importer import ModelContext, Scope, TfliteImporter
 from accel.formats.tflite_registry import RULES
+from accel.formats.tflite_variable_rules import next_states, variables_of
 from accel.graph.graph import Graph
-
-_SHAPES = {"SHAPE", "PACK", "STRIDED_SLICE", "GATHER", "FILL", "RANGE", "CAST"}
-"""Operators that compute shapes. They are ignored, because a file also has the results."""
+from accel.graph.graph_state import with_states
 
 
-def load_tflite(path: str | os.PathLike[str], *, batch: int | None = None) -> Graph:
-    """Import a quantized TensorFlow Lite model as a graph with ONNX Runtime's arithmetic.
+def load_tflite(
+    path: str | os.PathLike[str], *, batch: int | None = None, shapes: Shapes | None = None
+) -> Graph:
+    """Import a TensorFlow Lite model as a graph with ONNX Runtime's arithmetic.
 
     Args:
         path: the model file.
         batch: size of the first axis if the model leaves it open, by default 1.
+        shapes: sizes of inputs with open axes, for example ``{"x": (1, 16000)}``.
 
     Raises:
-        GraphError: the file cannot be read, an operator is unknown, the model fixes another batch, or
-            tensors do not fit.
-        ShapeError: the batch is not a positive integer.
+        GraphError: the file cannot be read, an operator is unknown, a size is open, the model fixes another
+            batch, or tensors do not fit.
+        ShapeError: the batch is not a positive integer, or a shape contradicts a fixed size.
     """
-    return import_tflite_file(read_tflite(path), batch=batch)
+    return import_tflite_file(read_tflite(path), batch=batch, shapes=shapes)
 
 
-def import_tflite_model(content: bytes, *, batch: int | None = None) -> Graph:
+def import_tflite_model(content: bytes, *, batch: int | None = None, shapes: Shapes | None = None) -> Graph:
     """Import a TensorFlow Lite model in memory."""
-    return import_tflite_file(read_tflite_model(content), batch=batch)
+    return import_tflite_file(read_tflite_model(content), batch=batch, shapes=shapes)
 
 
-def import_tflite_file(file: TfliteFile, *, batch: int | None = None) -> Graph:
+def import_tflite_file(file: TfliteFile, *, batch: int | None = None, shapes: Shapes | None = None) -> Graph:
     """Import a parsed TensorFlow Lite model."""
-    used = [one for one in file.operators if not _computes_shapes(file, one)]
-    unknown = [
-        f"{one.kind} of tensor {_made(file, one)!r} is not known" for one in used if one.kind not in RULES
-    ]
+    _check_operators(file)
+    context = ModelContext(file.subgraphs)
+    context.assigned = variables_of(context, file, {}).assigned
+    importer = TfliteImporter(file, Scope(), context)
+    importer.open_inputs(input_shapes(_inputs(file, batch, shapes or {}), batch, shapes or {}))
+    importer.take_all(RULES)
+    states, initial = next_states(importer)
+    names = [*importer.results(), *(one.output for one in states)]
+    graph = importer.builder.graph(importer.file.name, names)
+    return with_states(with_integer_operators(graph), states, initial)
+
+
+def _inputs(file: TfliteFile, batch: int | None, shapes: Shapes) -> list[FileInput]:
+    """Return the declared inputs. An open size other than 1 is a default."""
+    found = []
+    for place in file.inputs:
+        tensor = file.tensors[place]
+        sizes: list[int | str | None] = list(tensor.shape)
+        for axis in tensor.open_axes:
+            is_needed = tensor.name in shapes or (axis == 0 and batch is not None)
+            if is_needed or tensor.shape[axis] == 1:
+                sizes[axis] = f"size{axis}" if axis else "batch"
+        found.append(FileInput(name=tensor.name, dtype=tensor.dtype, sizes=tuple(sizes)))
+    return found
+
+
+def _check_operators(file: TfliteFile) -> None:
+    """Refuse unknown operators of all graphs that a run needs, all in one message."""
+    wanted, unknown, seen = [file], list[str](), set[int]()
+    while wanted:
+        graph = wanted.pop(0)
+        for one in graph.operators:
+            if one.kind not in RULES:
+                unknown.append(f"{one.kind} of tensor {_made(graph, one)!r} is not known")
+            for index in called_graphs(one):
+                if index not in seen and 1 <= index <= len(file.subgraphs):
+                    seen.add(index)
+                    wanted.append(file.subgraphs[index - 1])
     if unknown:
         raise GraphError(f"the model has operators that cannot be imported: {'; '.join(unknown)}")
-    importer = TfliteImporter(file, batch)
-    for one in used:
-        importer.take(one, RULES)
-    return with_integer_operators(importer.graph())
 
 
 def _made(file: TfliteFile, operator: FileOperator) -> str:
     return file.tensors[operator.outputs[0]].name if operator.outputs else ""
-
-
-def _computes_shapes(file: TfliteFile, operator: FileOperator) -> bool:
-    made = [file.tensors[place].dtype for place in operator.outputs]
-    return operator.kind in _SHAPES and set(made) <= {"int32", "int64"}

@@ -5,22 +5,20 @@ layout. A tensor is transposed where an operator needs the other order, for exam
 outputs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from accel.base.arguments import check_integer
 from accel.base.errors import GraphError
-from accel.formats.onnx_import import MAX_BATCH
 from accel.formats.tflite_file import FileOperator, FileTensor, TfliteFile
-from accel.graph.elementwise_operators import (
-    Clip,
-)
-from accel.graph.graph import Graph
+from accel.graph.elementwise_operators import Clip, Dequantize
 from accel.graph.graph_builder import Builder
 from accel.graph.graph_operator import Operator
-from accel.graph.graph_tensor import QUANTIZED, Quantization, Shape, Tensor
+from accel.graph.graph_tensor import QUANTIZED, Array, Quantization, Shape, Tensor
 from accel.graph.movement_operators import Reshape, Transpose
 from accel.graph.quantize_values import quantize
 
@@ -37,67 +35,189 @@ _ACTIVATIONS: dict[int, tuple[float | None, float | None]] = {
 """Bounds of fused activations, by their numbers in the schema: none, RELU, RELU_N1_TO_1, RELU6."""
 
 
-_SEVERAL = {"SPLIT", "SPLIT_V", "UNPACK"}
+_SEVERAL = {"IF", "SPLIT", "SPLIT_V", "UNPACK", "WHILE"}
 """Operators with any number of outputs."""
+_WITHOUT_RESULT = {"ASSIGN_VARIABLE", "CALL_ONCE"}
+"""Operators without outputs."""
 _OPTIONAL = {"UNIDIRECTIONAL_SEQUENCE_LSTM"}
 """Operators that omit some of their inputs."""
+_SHAPES = {"SHAPE", "RANK", "PACK", "STRIDED_SLICE", "GATHER", "FILL", "RANGE", "CAST"}
+"""Operators that compute shapes. A file also has the results, so they are needed only for other sizes of
+inputs."""
+MAX_DEPTH = 32
+"""Of subgraphs that call subgraphs."""
+MAX_INLINED = 20_000
+"""Operators of all subgraphs that are imported, once for each time."""
+
+Rules = Mapping[str, tuple[int, Any]]
+"""Least number of inputs, and the importing function, for each operator name."""
+
+
+class Scope:
+    """A graph under construction, and its variables.
+
+    Attributes:
+        variables: the tensor that a variable has at this point, by the variable's name.
+        states: inputs of the graph that have a variable's value of the run before, by the variable's name.
+    """
+
+    def __init__(self) -> None:
+        self.builder = Builder()
+        self.variables: dict[str, str] = {}
+        self.states: dict[str, str] = {}
+
+    def restore(self, variables: Mapping[str, str], assigned: Collection[str]) -> None:
+        """Undo assignments. Variables that were read for the first time keep the value that was read.
+
+        Args:
+            variables: as they were before.
+            assigned: variables to which a run assigns.
+        """
+        now = {name: value for name, value in self.variables.items() if name not in assigned}
+        self.variables = now | self.states | dict(variables)
+
+
+class ModelContext:
+    """What all graphs of a model share.
+
+    Attributes:
+        subgraphs: all graphs but the first.
+        initial: first values of variables.
+        assigned: variables to which a run assigns.
+    """
+
+    def __init__(self, subgraphs: Sequence[TfliteFile]) -> None:
+        self.subgraphs = subgraphs
+        self.initial: dict[str, Array] = {}
+        self.assigned: set[str] = set()
+        self._active: list[int] = []
+        self._operators = 0
+
+    def subgraph(self, index: int) -> TfliteFile:
+        if not 1 <= index <= len(self.subgraphs):
+            raise GraphError(f"it calls graph {index}; the model has subgraphs 1 to {len(self.subgraphs)}")
+        return self.subgraphs[index - 1]
+
+    @contextmanager
+    def entered(self, index: int) -> Iterator[TfliteFile]:
+        """Bound the subgraphs that are imported."""
+        file = self.subgraph(index)
+        if index in self._active or len(self._active) >= MAX_DEPTH:
+            raise GraphError(f"graph {index} calls itself, or calls are deeper than {MAX_DEPTH}")
+        self._operators += 1 + len(file.operators)
+        if self._operators > MAX_INLINED:
+            raise GraphError(f"the subgraphs have more than {MAX_INLINED} operators, with repetitions")
+        self._active.append(index)
+        try:
+            yield file
+        finally:
+            self._active.pop()
 
 
 class TfliteImporter:
     """A graph under construction. Each tensor exists in the layout of the operator that computes it, and in
-    the
-    other layout if an operator needs that."""
+    the other layout if an operator needs that."""
 
-    def __init__(self, file: TfliteFile, batch: int | None) -> None:
-        self.file = file
-        self.builder = Builder()
-        self.builder.reserve(one.name for one in file.tensors)
-        self.wanted = None if batch is None else check_integer("the batch", batch, most=MAX_BATCH)
+    def __init__(self, file: TfliteFile, scope: Scope, context: ModelContext) -> None:
+        self.scope = scope
+        self.context = context
+        self.builder = scope.builder
+        names = [self.builder.fresh(one.name) for one in file.tensors]
+        self.file = replace(
+            file,
+            tensors=tuple(replace(one, name=name) for one, name in zip(file.tensors, names, strict=True)),
+        )
+        self.handles: dict[int, str] = {}
+        """Names of variables, by the file's index of their handles."""
         self._first: dict[int, str] = {}
         """Tensors of four axes with channels first, by the file's index."""
         self._plain: dict[int, str] = {}
         """Tensors in the file's layout, by the file's index."""
-        self._computed: dict[int, np.ndarray] = {}
-        """Values of constants that the file computes."""
-        for place in file.inputs:
-            self._input(place)
+        self._skipped: dict[int, GraphError] = {}
+        """Results of operators that compute shapes and cannot be imported, with the reason."""
 
-    def _input(self, place: int) -> None:
-        tensor = self.file.tensors[place]
-        shape = tensor.shape
-        if tensor.open_batch and self.wanted is not None:
-            shape = (self.wanted, *shape[1:])
-        elif self.wanted not in {None, shape[0] if shape else None}:
-            raise GraphError(
-                f"the batch is {self.wanted}; the model fixes that of input {tensor.name!r} to {shape[:1]}"
-            )
-        made = Tensor(
-            name=tensor.name, shape=shape, dtype=tensor.dtype, quantization=self.quantization(tensor)
-        )
-        self.builder.input(made)
-        self._plain[place] = tensor.name
+    def open_inputs(self, shapes: Sequence[Shape]) -> None:
+        """Make the file's inputs those of the graph."""
+        for place, shape in zip(self.file.inputs, shapes, strict=True):
+            tensor = self.file.tensors[place]
+            self._open(place, shape, tensor.dtype, self.quantization(tensor))
 
-    def graph(self) -> Graph:
-        names = [self.plain(place) for place in self.file.outputs]
-        return self.builder.graph(self.file.name, names)
+    def _open(self, place: int, shape: Shape, dtype: str, quantization: Quantization | None) -> None:
+        name = self.file.tensors[place].name
+        if place in self._plain:
+            raise GraphError(f"input {name!r} appears twice; inputs must be unique")
+        self.builder.input(Tensor(name=name, shape=shape, dtype=dtype, quantization=quantization))
+        self._plain[place] = name
 
-    def take(self, operator: FileOperator, rules: Mapping[str, tuple[int, Any]]) -> None:
-        """Import an operator.
+    def bind(self, place: int, parent: "TfliteImporter", outer: int, *, is_input: bool = False) -> str | None:
+        """Give an input of this subgraph the value of a tensor of the calling graph.
 
         Args:
-            rules: least number of inputs, and the importing function, for each operator name.
+            is_input: whether it becomes an input of another graph even if it is a constant.
+
+        Returns:
+            The name of the calling graph's tensor, if it became an input of another graph.
         """
+        if outer in parent.handles:
+            self.handles[place] = parent.handles[outer]
+            return None
+        name = parent.plain(outer)
+        tensor, values = parent.builder.tensors[name], parent.builder.constants.get(name)
+        own = self.file.tensors[place]
+        if (len(own.shape), own.dtype) != (len(tensor.shape), tensor.dtype):
+            raise GraphError(f"a subgraph takes {own.dtype}{list(own.shape)}, and is given {name!r}")
+        if parent.builder is self.builder:
+            self._plain[place] = name
+            return None
+        if values is None or is_input:
+            self._open(place, tensor.shape, tensor.dtype, tensor.quantization)
+            return name
+        self._plain[place] = self.builder.constant(own.name, values, tensor.quantization)
+        return None
+
+    def results(self) -> list[str]:
+        """Return the names of the outputs, without handles of variables."""
+        return [self.plain(place) for place in self.file.outputs if place not in self.handles]
+
+    # --- operators ----------------------------------------------------------------------------------
+
+    def take_all(self, rules: Rules) -> None:
+        """Import all operators."""
+        for one in self.file.operators:
+            try:
+                self.take(one, rules)
+            except GraphError as error:
+                if not self._computes_shapes(one):
+                    raise
+                self._skipped |= dict.fromkeys(one.outputs, error)
+
+    def _computes_shapes(self, operator: FileOperator) -> bool:
+        made = [self.file.tensors[place].dtype for place in operator.outputs]
+        return operator.kind in _SHAPES and set(made) <= {"int32", "int64"}
+
+    def take(self, operator: FileOperator, rules: Rules) -> None:
+        """Import an operator. One whose operands are constants becomes a constant."""
         least, rule = rules[operator.kind]
+        count = len(self.builder.nodes)
         try:
             has_outputs = len(operator.outputs) == 1 or (operator.kind in _SEVERAL and operator.outputs)
             omits = operator.kind not in _OPTIONAL and -1 in operator.inputs[:least]
-            if not has_outputs or len(operator.inputs) < least or omits:
+            is_complete = has_outputs or operator.kind in _WITHOUT_RESULT
+            if not is_complete or len(operator.inputs) < least or omits:
                 raise GraphError(f"{operator.kind} has the inputs {operator.inputs}; it needs {least}")
             rule(self, operator)
+            added = islice(reversed(self.builder.nodes), max(0, len(self.builder.nodes) - count))
+            for output in list(added)[::-1]:
+                self._fold(output)
         except GraphError as error:
             told = str(error)
-            name = self.file.tensors[operator.outputs[0]].name if operator.outputs else ""
+            name = self.file.tensors[operator.outputs[0]].name if operator.outputs else operator.kind
             raise GraphError(told if told.startswith("node ") else f"node {name!r}: {told}") from None
+
+    def _fold(self, output: str) -> None:
+        """Compute a node of constants. The integers of weights remain."""
+        if not isinstance(self.builder.nodes[output].operator, Dequantize):
+            self.builder.fold(output)
 
     # --- operands -----------------------------------------------------------------------------------
 
@@ -115,18 +235,41 @@ class TfliteImporter:
             tensor.axis if axis is None else axis,
         )
 
+    def known(self, place: int) -> np.ndarray | None:
+        """Return a constant's values, or None if a tensor is not constant."""
+        if place in self._plain or place in self._first:
+            return self.builder.constants.get(self.plain(place))
+        return self.file.tensors[place].values
+
     def constant(self, place: int) -> np.ndarray:
-        """Return a constant's values."""
-        values = self.file.tensors[place].values
-        values = self._computed.get(place) if values is None else values
+        """Return a constant's values, or raise a GraphError."""
+        values = self.known(place)
         if values is None:
+            if place in self._skipped:
+                raise self._skipped[place]
             raise GraphError(f"tensor {self.file.tensors[place].name!r} must be a constant")
         return values
 
     def add_constant(self, place: int, values: np.ndarray) -> None:
         """Make an operator's result a constant."""
-        self._plain[place] = self.builder.constant(self.file.tensors[place].name, values)
-        self._computed[place] = values
+        tensor = self.file.tensors[place]
+        self._check_new(place)
+        if (values.ndim, values.dtype.name) != (len(tensor.shape), tensor.dtype):
+            raise GraphError(
+                f"its result is {values.dtype.name}{list(values.shape)}; the file has "
+                f"{tensor.dtype}{list(tensor.shape)}"
+            )
+        self._plain[place] = self.builder.constant(tensor.name, values, self.quantization(tensor))
+
+    def rename(self, place: int, name: str) -> None:
+        """Make an operator's result the same as a tensor of the graph."""
+        self._check_new(place)
+        self._plain[place] = name
+
+    def _check_new(self, place: int) -> None:
+        if place in self._plain or place in self._first:
+            name = self.file.tensors[place].name
+            raise GraphError(f"tensor {name!r} comes from two places; each must have one")
 
     def plain(self, place: int) -> str:
         """Return the name of a tensor in the file's layout."""
@@ -137,6 +280,8 @@ class TfliteImporter:
             self._plain[place] = self._turned(self._first[place], LAST, tensor.name)
             return tensor.name
         if tensor.values is None:
+            if place in self._skipped:
+                raise self._skipped[place]
             raise GraphError(f"tensor {tensor.name!r} comes from nowhere")
         self._plain[place] = self.builder.constant(tensor.name, tensor.values, self.quantization(tensor))
         return tensor.name
@@ -148,8 +293,9 @@ class TfliteImporter:
             return self.plain(place)
         if place not in self._first:
             name = self.builder.fresh(f"{tensor.name}/channels_first")
-            if tensor.values is not None:
-                values = np.ascontiguousarray(tensor.values.transpose(FIRST))
+            values = self.known(place)
+            if values is not None:
+                values = np.ascontiguousarray(values.transpose(FIRST))
                 self._first[place] = self.builder.constant(name, values, self.quantization(tensor))
             else:
                 self._first[place] = self._turned(self.plain(place), FIRST, name)
@@ -160,9 +306,11 @@ class TfliteImporter:
         sizes = self.builder.tensors[name].shape
         turned = tuple(sizes[axis] for axis in permutation)
         moving = [axis for axis in range(4) if sizes[axis] > 1]
+        what: Operator = Transpose(permutation=permutation)
         if [axis for axis in permutation if axis in moving] == moving:
-            return self.builder.emit(Reshape(sizes=turned), [name], output)
-        return self.builder.emit(Transpose(permutation=permutation), [name], output)
+            what = Reshape(sizes=turned)
+        self._fold(self.builder.emit(what, [name], output))
+        return output
 
     # --- results ------------------------------------------------------------------------------------
 
@@ -172,8 +320,7 @@ class TfliteImporter:
         """Add an operator, and the bounds of its fused activation."""
         place = operator.outputs[0]
         tensor = self.file.tensors[place]
-        if place in self._plain or place in self._first:
-            raise GraphError(f"tensor {tensor.name!r} comes from two places; each must have one")
+        self._check_new(place)
         four = first and len(tensor.shape) == 4
         name = self.builder.fresh(f"{tensor.name}/channels_first") if four else tensor.name
         quantization = self.quantization(tensor)

@@ -166,7 +166,7 @@ def _gather(importer: TfliteImporter, operator: FileOperator) -> None:
     """A Gather by constant indices is a Concat of slices. Others run in ONNX Runtime."""
     name, sizes = _sizes(importer, operator.inputs[0])
     axis = axis_of(int(operator.options["axis"]), len(sizes))
-    indices = importer.file.tensors[operator.inputs[1]].values
+    indices = importer.known(operator.inputs[1])
     if operator.options["batch"]:
         raise GraphError(f"its batch_dims is {operator.options['batch']}; it must be 0")
     if indices is None or indices.size > 16 or not indices.size:

@@ -1,6 +1,7 @@
 """The rules that import TensorFlow Lite's operators."""
 
 import math
+from collections.abc import Collection
 
 import numpy as np
 
@@ -8,7 +9,7 @@ from accel.base.errors import GraphError
 from accel.formats.onnx_constant_folding import axis_of, integers
 from accel.formats.onnx_runtime import has_onnx_runtime
 from accel.formats.tflite_file import FileOperator
-from accel.formats.tflite_float_rules import emit_dynamic_product
+from accel.formats.tflite_float_rules import emit_dynamic_product, emit_numbers
 from accel.formats.tflite_importer import FIRST, TfliteImporter, clip_of
 from accel.formats.tflite_registry import rule
 from accel.graph.axis_maxima import maximum_operators
@@ -94,7 +95,9 @@ def _transpose_conv(importer: TfliteImporter, operator: FileOperator) -> None:
     values = importer.constant(operator.inputs[1])
     data = importer.first(operator.inputs[2])
     sizes = importer.builder.tensors[data].shape
-    result = importer.file.tensors[operator.outputs[0]].shape
+    given = importer.known(operator.inputs[0])
+    declared = importer.file.tensors[operator.outputs[0]].shape
+    result = declared if given is None else tuple(integers(given))
     if not values.ndim == len(sizes) == len(result) == 4:
         raise GraphError(f"its data is {sizes} and its weights are {values.shape}; both need four axes")
     turned = values.transpose(3, 0, 1, 2)  # (outputs, height, width, inputs) to inputs first
@@ -135,7 +138,16 @@ def _sides(importer: TfliteImporter, operator: FileOperator) -> None:
     shapes = [importer.file.tensors[place].shape for place in operator.inputs[:2]]
     four = all(len(shape) == 4 for shape in shapes)
     names = [importer.first(place) if four else importer.plain(place) for place in operator.inputs[:2]]
+    if _computes_integers(importer, operator):
+        emit_numbers(importer, operator, [(operator.kind.title(), ["x0", "x1"], {})], operator.inputs[:2])
+        return
     importer.emit(operator, Add() if operator.kind == "ADD" else Mul(), names, first=four)
+
+
+def _computes_integers(importer: TfliteImporter, operator: FileOperator) -> bool:
+    """Whether operands are plain integers, for example indices."""
+    tensors = [importer.file.tensors[place] for place in (*operator.inputs[:2], operator.outputs[0])]
+    return all(one.dtype in {"int32", "int64"} and not one.scale for one in tensors)
 
 
 _BINARY = {"SUB": "Sub", "DIV": "Div", "MAXIMUM": "Max", "MINIMUM": "Min"}
@@ -146,6 +158,9 @@ def _binary(importer: TfliteImporter, operator: FileOperator) -> None:
     """Integers are compared if they stand for equal numbers, and computed in float32 otherwise."""
     what = Binary(function=_BINARY[operator.kind])
     names = [importer.plain(place) for place in operator.inputs[:2]]
+    if _computes_integers(importer, operator):
+        emit_numbers(importer, operator, [(what.function, ["x0", "x1"], {})], operator.inputs[:2])
+        return
     tensor = importer.file.tensors[operator.outputs[0]]
     quantization = importer.quantization(tensor)
     operands = [importer.builder.tensors[name] for name in names]
@@ -167,10 +182,18 @@ def _reduce_max(importer: TfliteImporter, operator: FileOperator) -> None:
     name = importer.plain(operator.inputs[0])
     sizes = importer.builder.tensors[name].shape
     reduced = sorted({axis_of(axis, len(sizes)) for axis in integers(importer.constant(operator.inputs[1]))})
-    *steps, last = maximum_operators(sizes, reduced, importer.file.tensors[operator.outputs[0]].shape)
+    keeps = len(importer.file.tensors[operator.outputs[0]].shape) == len(sizes)
+    *steps, last = maximum_operators(sizes, reduced, _reduced(sizes, reduced, keeps=keeps))
     for step in steps:
         name = importer.builder.emit(step, [name], importer.builder.fresh(f"{name}/{step.kind}"))
     importer.emit(operator, last, [name])
+
+
+def _reduced(sizes: Shape, axes: Collection[int], *, keeps: bool) -> Shape:
+    """Return the shape of a reduction."""
+    if keeps:
+        return tuple(1 if axis in axes else size for axis, size in enumerate(sizes))
+    return tuple(size for axis, size in enumerate(sizes) if axis not in axes)
 
 
 @rule(1, "AVERAGE_POOL_2D", "MAX_POOL_2D")
@@ -196,7 +219,8 @@ def _mean_of_numbers(importer: TfliteImporter, operator: FileOperator, axes: tup
     if importer.builder.tensors[data].dtype != "float32":
         data = emit(Dequantize(), [data], fresh(f"{data}/numbers"), dtype="float32")
     mean = emit(Mean(axes=axes), [data], fresh(f"{tensor.name}/mean"))
-    shaped = Reshape(sizes=tensor.shape)
+    keeps = len(tensor.shape) == len(importer.builder.tensors[data].shape)
+    shaped = Reshape(sizes=_reduced(importer.builder.tensors[data].shape, axes, keeps=keeps))
     if tensor.dtype == "float32":
         importer.emit(operator, shaped, [mean])
         return
@@ -240,10 +264,33 @@ def _mean(importer: TfliteImporter, operator: FileOperator) -> None:
 @rule(1, "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 def _reshape(importer: TfliteImporter, operator: FileOperator) -> None:
     data = importer.plain(operator.inputs[0])
-    size, sizes = importer.builder.tensors[data].size, importer.file.tensors[operator.outputs[0]].shape
-    if math.prod(sizes) and sizes and size % math.prod(sizes) == 0:  # the file has the sizes of one input
-        sizes = (sizes[0] * (size // math.prod(sizes)), *sizes[1:])
+    tensor = importer.builder.tensors[data]
+    sizes = _wanted_sizes(importer, operator, tensor.shape)
+    count = math.prod(sizes)
+    if count and sizes and tensor.size % count == 0:  # the file has the sizes of one input
+        sizes = (sizes[0] * (tensor.size // count), *sizes[1:])
     importer.emit(operator, Reshape(sizes=sizes), [data])
+
+
+def _wanted_sizes(importer: TfliteImporter, operator: FileOperator, shape: Shape) -> Shape:
+    """Return the sizes of the result, or those that the file has if they cannot be computed."""
+    declared = importer.file.tensors[operator.outputs[0]].shape
+    given = None if len(operator.inputs) < 2 else importer.known(operator.inputs[1])
+    if operator.kind == "SQUEEZE":
+        axes = operator.options.get("axes") or [axis for axis, size in enumerate(shape) if size == 1]
+        removed = {axis_of(axis, len(shape)) for axis in axes}
+        found = tuple(size for axis, size in enumerate(shape) if axis not in removed)
+        return found if len(found) == len(declared) else declared
+    if given is None or given.dtype.kind != "i":
+        return declared
+    if operator.kind == "EXPAND_DIMS":
+        axis = axis_of(int(given.reshape(-1)[0]), len(shape) + 1)
+        return (*shape[:axis], 1, *shape[axis:])
+    sizes = tuple(integers(given))
+    rest = math.prod(size for size in sizes if size != -1)
+    if sizes.count(-1) == 1 and rest > 0 and math.prod(shape) % rest == 0:
+        return tuple(math.prod(shape) // rest if size == -1 else size for size in sizes)
+    return declared if -1 in sizes or len(sizes) != len(declared) else sizes
 
 
 @rule(2, "TRANSPOSE")
@@ -310,6 +357,12 @@ def _dequantize(importer: TfliteImporter, operator: FileOperator) -> None:
         importer.add_constant(operator.outputs[0], values)
         return
     _single(importer, operator, Dequantize())
+
+
+@rule(1, "DENSIFY")
+def _densify(importer: TfliteImporter, operator: FileOperator) -> None:
+    """The file reader expands sparse constants."""
+    importer.add_constant(operator.outputs[0], importer.constant(operator.inputs[0]))
 
 
 def _single(importer: TfliteImporter, operator: FileOperator, what: Operator) -> None:

@@ -28,12 +28,27 @@ class Node:
 
 
 @dataclass(frozen=True, kw_only=True)
+class State:
+    """A value that a network keeps from one run to the next.
+
+    Attributes:
+        output, input: of the graph. The output becomes the next run's input.
+        initial: constant with the input's value in the first run, or None for zeros.
+    """
+
+    output: str
+    input: str
+    initial: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Graph:
     """A network.
 
     Attributes:
         constants: C-contiguous arrays, in the tensor's shape and dtype.
         tail: nodes that ONNX Runtime executes after the graph, or None.
+        states: values that the model itself keeps from one run to the next.
     """
 
     name: str
@@ -43,6 +58,7 @@ class Graph:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     tail: Tail | None = None
+    states: tuple[State, ...] = ()
     producers: Mapping[str, Node] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

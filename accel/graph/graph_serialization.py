@@ -13,8 +13,9 @@ from accel.graph import (
     pooling_operators,
     product_operators,
 )
-from accel.graph.graph import Graph, Node, build_graph
+from accel.graph.graph import Graph, Node, State, build_graph
 from accel.graph.graph_operator import Operator
+from accel.graph.graph_state import with_states
 from accel.graph.graph_tail import Tail
 from accel.graph.graph_tensor import Array, Quantization, Tensor
 from accel.graph.window_geometry import Windows
@@ -49,23 +50,28 @@ LATER_ATTRIBUTES: Sequence[tuple[str, Any]] = (("in_float32", False), ("entries"
 def graph_to_data(graph: Graph) -> dict[str, Any]:
     """Return a graph as plain data."""
     tail = {} if graph.tail is None else {"tail": asdict(graph.tail)}
-    return tail | {
-        "name": graph.name,
-        "tensors": [_tensor_to_data(one) for one in graph.tensors.values()],
-        "constants": list(graph.constants),
-        "nodes": [
-            {
-                "name": node.name,
-                "operator": type(node.operator).__name__,
-                "attributes": _attributes(node.operator),
-                "inputs": list(node.inputs),
-                "output": node.output,
-            }
-            for node in graph.nodes
-        ],
-        "inputs": list(graph.inputs),
-        "outputs": list(graph.outputs),
-    }
+    states = {"states": [asdict(one) for one in graph.states]} if graph.states else {}
+    return (
+        tail
+        | states
+        | {
+            "name": graph.name,
+            "tensors": [_tensor_to_data(one) for one in graph.tensors.values()],
+            "constants": list(graph.constants),
+            "nodes": [
+                {
+                    "name": node.name,
+                    "operator": type(node.operator).__name__,
+                    "attributes": _attributes(node.operator),
+                    "inputs": list(node.inputs),
+                    "output": node.output,
+                }
+                for node in graph.nodes
+            ],
+            "inputs": list(graph.inputs),
+            "outputs": list(graph.outputs),
+        }
+    )
 
 
 def graph_from_data(data: object, read: Callable[[Tensor], Array]) -> Graph:
@@ -78,15 +84,31 @@ def graph_from_data(data: object, read: Callable[[Tensor], Array]) -> Graph:
 
 def _graph(data: Any, read: Callable[[Tensor], Array]) -> Graph:
     tensors = {one.name: one for one in map(_tensor, _list(data["tensors"]))}
+    constants = {name: read(tensors[name]) for name in _texts(data["constants"])}
     graph = build_graph(
         _text(data["name"]),
         tensors.values(),
-        {name: read(tensors[name]) for name in _texts(data["constants"])},
+        constants,
         [_node(one) for one in _list(data["nodes"])],
         _texts(data["inputs"]),
         _texts(data["outputs"]),
     )
-    return replace(graph, tail=_tail(data["tail"], graph)) if "tail" in data else graph
+    if "tail" in data:
+        graph = replace(graph, tail=_tail(data["tail"], graph))
+    return (
+        with_states(graph, [_state(one) for one in _list(data["states"])], constants)
+        if "states" in data
+        else graph
+    )
+
+
+def _state(data: Any) -> State:
+    initial = data["initial"]
+    return State(
+        output=_text(data["output"]),
+        input=_text(data["input"]),
+        initial=None if initial is None else _text(initial),
+    )
 
 
 def _tail(data: Any, graph: Graph) -> Tail:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from accel.base.arguments import check_integer
-from accel.base.errors import ScheduleError, ShapeError
+from accel.base.errors import ScheduleError
 from accel.base.html_summary import Bar, html_summary
 from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
@@ -185,10 +185,18 @@ def load_onnx(
     return Network(graph=onnx_import.load_onnx(path, batch=batch, shapes=shapes))
 
 
-def load_tflite(path: str | os.PathLike[str], *, batch: int | None = None) -> Network:
-    """Load a quantized TensorFlow Lite model as :func:`load_onnx` does. Inputs and outputs keep the file's
-    layout."""
-    return Network(graph=tflite_import.load_tflite(path, batch=batch))
+def load_tflite(
+    path: str | os.PathLike[str],
+    *,
+    batch: int | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> Network:
+    """Load a TensorFlow Lite model as :func:`load_onnx` does. Inputs and outputs keep the file's layout.
+
+    Variables of the model become inputs and outputs, see
+    :class:`~accel.network.network_session.NetworkSession`.
+    """
+    return Network(graph=tflite_import.load_tflite(path, batch=batch, shapes=shapes))
 
 
 def read_network(
@@ -199,7 +207,5 @@ def read_network(
 ) -> Network:
     """Load a TensorFlow Lite model if the name ends in ``.tflite``, else an ONNX model."""
     if is_tflite(path):
-        if shapes:
-            raise ShapeError("shapes are given for a TensorFlow Lite model, which fixes its own")
-        return load_tflite(path, batch=batch)
+        return load_tflite(path, batch=batch, shapes=shapes)
     return load_onnx(path, batch=batch, shapes=shapes)

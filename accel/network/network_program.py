@@ -14,6 +14,7 @@ from accel.base.html_summary import Bar, html_summary
 from accel.core.config import Config
 from accel.graph.graph import Graph
 from accel.graph.graph_evaluation import check_inputs, evaluate_node
+from accel.graph.graph_state import first_states
 from accel.graph.graph_tensor import Array, random_values
 from accel.network.chained_program import Chain
 from accel.network.fusion_choice import FusionChoice
@@ -117,9 +118,14 @@ class NetworkProgram:
         return replace(self, config=config, steps=tuple(steps))
 
     def random_inputs(self, seed: int = 0) -> dict[str, Array]:
-        """Return a random array for every input, as :func:`~accel.graph.graph_tensor.random_values`."""
+        """Return a random array for every input, as :func:`~accel.graph.graph_tensor.random_values`.
+
+        States of the model have their first values.
+        """
         rng = np.random.default_rng(seed)
-        return {name: random_values(rng, self.graph.tensors[name]) for name in self.graph.inputs}
+        first = first_states(self.graph)
+        names = [name for name in self.graph.inputs if name not in first]
+        return first | {name: random_values(rng, self.graph.tensors[name]) for name in names}
 
     def run(
         self,
@@ -141,7 +147,8 @@ class NetworkProgram:
         Tensors that the next chain reads in the same packing stay in DRAM.
 
         Args:
-            inputs: arrays by name, in the graph's shapes and dtypes, or random arrays if None.
+            inputs: arrays by name, in the graph's shapes and dtypes, or random arrays if None. States of the
+                model have their first values by default.
             backend: ``sim`` (function and cycles), ``functional`` (function only) or ``rtl`` (the hardware).
             seed: seed of random inputs, and of the initial contents of scratchpads.
             engine: simulator of the hardware.
@@ -157,7 +164,8 @@ class NetworkProgram:
             EngineError: the engine does not exist or cannot be built.
             HardwareError: the hardware breaks a rule.
         """
-        given = check_inputs(self.graph, self.random_inputs(seed) if inputs is None else inputs)
+        arrays = self.random_inputs(seed) if inputs is None else {**first_states(self.graph), **inputs}
+        given = check_inputs(self.graph, arrays)
         begin = time.perf_counter()
         with Session(
             self.config,

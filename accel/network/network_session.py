@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from accel.base.errors import ShapeError, nearest
+from accel.graph.graph_state import first_states
 from accel.graph.graph_tensor import Array
 from accel.network.network_program import NetworkProgram
 from accel.network.network_result import NetworkResult
@@ -15,7 +16,8 @@ class NetworkSession:
     """A network with state, for example a detector of wake words that takes sound piece by piece.
 
     For example, ``NetworkSession(program, {"h_out": "h"})`` starts with zeros for ``h``. After each run, the
-    output ``h_out`` becomes the next run's ``h``.
+    output ``h_out`` becomes the next run's ``h``. A model that keeps its state itself, such as a TensorFlow
+    Lite model with variables, needs no pairs, and starts with the model's first values.
 
     Attributes:
         state: the next values of the inputs with state, by name.
@@ -25,9 +27,10 @@ class NetworkSession:
             or dtype than its input.
     """
 
-    def __init__(self, program: NetworkProgram, pairs: Mapping[str, str]) -> None:
+    def __init__(self, program: NetworkProgram, pairs: Mapping[str, str] | None = None) -> None:
         self.program = program
-        self._pairs = dict(pairs)
+        own = {one.output: one.input for one in program.graph.states}
+        self._pairs = own | dict(pairs or {})
         self._check()
         self.reset()
 
@@ -45,7 +48,7 @@ class NetworkSession:
         """Start again.
 
         Args:
-            state: first values by input. Missing ones are 0.
+            state: first values by input. Missing ones are the model's own, or 0.
 
         Raises:
             ShapeError: a name is not an input with state.
@@ -57,7 +60,7 @@ class NetworkSession:
                 raise ShapeError(f"{name!r} is not an input with state; {nearest(name, names)}")
         tensors = self.program.graph.tensors
         zeros = {name: np.zeros(tensors[name].shape, tensors[name].dtype) for name in names}
-        self.state: dict[str, Array] = zeros | given
+        self.state: dict[str, Array] = zeros | first_states(self.program.graph) | given
 
     def run(self, inputs: Mapping[str, Array] | None = None, **options: Any) -> NetworkResult:
         """Run the network once, and keep its state.

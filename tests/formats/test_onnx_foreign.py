@@ -310,3 +310,58 @@ def test_multiplications_of_dynamically_quantized_operators_count() -> None:
     content.opset_import.append(helper.make_opsetid("com.microsoft", 1))
     graph = import_model(content.SerializeToString())
     assert sum(map(graph.macs, graph.nodes)) == 5 * 2 * 32 * (6 + 8)
+
+
+def rates(*widths: int, rows: tuple[int, int] = (1, 1)) -> bytes:
+    """An If with a branch for each width of its input, of which a model takes only one at a time."""
+    branches = [
+        helper.make_graph(
+            [
+                helper.make_node("MatMul", ["x", f"w{n}"], [f"p{n}"]),
+                helper.make_node("Expand", [f"p{n}", f"sizes{n}"], [f"y{n}"]),
+            ],
+            f"branch {n}",
+            [],
+            [helper.make_empty_tensor_value_info(f"y{n}")],
+        )
+        for n in range(2)
+    ]
+    nodes = [
+        helper.make_node("Equal", ["rate", "one"], ["condition"]),
+        helper.make_node("If", ["condition"], ["z"], then_branch=branches[0], else_branch=branches[1]),
+        helper.make_node("Relu", ["z"], ["y"]),
+    ]
+    constants: dict[str, np.ndarray] = {"one": np.int64(1)}
+    for n, (width, count) in enumerate(zip(widths, rows, strict=True)):
+        constants[f"w{n}"] = RNG.normal(size=(width, 3)).astype(np.float32)
+        constants[f"sizes{n}"] = np.array([count, 3])
+    return model(nodes, {"x": (FLOAT, ["n", "width"]), "rate": (INT64, [])}, ["y"], constants)
+
+
+@pytest.mark.parametrize(("rate", "width"), [(1, 8), (2, 5)])
+def test_a_branch_that_does_not_fit_the_sizes(rate: int, width: int, tmp_path: Path) -> None:
+    """ONNX Runtime refuses MatMul of (1, 8) and (5, 3), although no run with rate 1 computes it."""
+    content = rates(8, 5)
+    path = tmp_path / "rates.onnx"
+    path.write_bytes(content)
+    program = accel.load_onnx(path, shapes={"x": (1, width)}).build("vta-int8")
+    feeds = {"x": RNG.normal(size=(1, width)).astype(np.float32), "rate": np.array(rate)}
+    np.testing.assert_array_equal(program.run(feeds).outputs["y"], run_onnx_runtime(content, feeds)["y"])
+
+
+def test_branches_that_never_fit(tmp_path: Path) -> None:
+    path = tmp_path / "rates.onnx"
+    path.write_bytes(rates(8, 5))
+    with pytest.raises(GraphError, match=r"node 'z': ONNX Runtime refuses: .*[Ii]ncompatible dimensions"):
+        accel.load_onnx(path, shapes={"x": (1, 7)})
+
+
+def test_branches_with_results_of_different_shapes_end_the_compiled_part(tmp_path: Path) -> None:
+    path = tmp_path / "rates.onnx"
+    content = rates(8, 8, rows=(1, 4))
+    path.write_bytes(content)
+    data = RNG.normal(size=(1, 8)).astype(np.float32)
+    program = accel.load_onnx(path, shapes={"x": (1, 8)}).build("vta-int8")
+    for rate in (1, 2):
+        feeds = {"x": data, "rate": np.array(rate)}
+        np.testing.assert_array_equal(program.run(feeds).outputs["y"], run_onnx_runtime(content, feeds)["y"])

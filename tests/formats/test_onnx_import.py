@@ -581,8 +581,14 @@ def test_cycles_and_gaps() -> None:
         (
             "complex64",
             (2,),
-            "tensor 'x' is complex64; graphs have float32, int8, uint8, int32, int64, bool, float16, "
-            "float64, int16, uint16, uint32, uint64",
+            "input 'x' is complex64; it must be float32, int8, uint8, int32, int64, bool, float16, "
+            "float64, int16, uint16, uint32 or uint64",
+        ),
+        (
+            "object",
+            (2,),
+            "input 'x' is text; it must be float32, int8, uint8, int32, int64, bool, float16, "
+            "float64, int16, uint16, uint32 or uint64",
         ),
         ("int8", (0, 3), "tensor 'x' has the shape (0, 3); sizes must be positive"),
         ("int8", (1,) * 9, "tensor 'x' has 9 dimensions; there may be 8"),
@@ -596,6 +602,25 @@ def test_cycles_and_gaps() -> None:
 def test_inputs_that_no_graph_has(dtype: str, sizes: tuple[int, ...], message: str) -> None:
     with refused(GraphError, message):
         import_model(model([node("Identity", ["x"], "y")], {"x": (dtype, sizes)}, ["y"], {}))
+
+
+def test_inputs_that_are_no_tensors() -> None:
+    helper = onnx.helper
+    tensor = helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, [3])
+    kinds = {
+        "a sequence": helper.make_sequence_type_proto(tensor),
+        "an optional value": helper.make_optional_type_proto(tensor),
+    }
+    for what, kind in kinds.items():
+        made = helper.make_graph(
+            [helper.make_node("Identity", ["x"], ["y"])],
+            "test",
+            [helper.make_value_info("x", kind)],
+            [helper.make_empty_tensor_value_info("y")],
+        )
+        content = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
+        with refused(GraphError, f"input 'x' is {what}; it must be a tensor of numbers"):
+            import_model(content)
 
 
 @pytest.mark.parametrize(

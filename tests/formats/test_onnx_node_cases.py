@@ -18,9 +18,9 @@ from tests.thorough import also
 PARTS = 25
 """Without ``--thorough``, the cases of one part of this many are tested."""
 UNKNOWN = (
-    "is object; graphs have",
-    "is a sequence_type; it must be a tensor",
-    "is a optional_type; it must be a tensor",
+    "is text; it must be",
+    "is a sequence; it must be a tensor",
+    "is an optional value; it must be a tensor",
     "sizes must be positive",
     "it must hold numbers that numpy has",
     "the model's opset is 1; it must be in",

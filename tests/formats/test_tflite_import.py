@@ -46,7 +46,7 @@ class Model:
         made = FileTensor(
             name=f"t{len(self.tensors)}",
             shape=tuple(shape),
-            open_batch=not self.tensors,
+            open_axes=() if self.tensors else (0,),
             dtype=dtype if values is None else values.dtype.name,
             scale=tuple(scale),
             zero=(zero,) * len(scale),
@@ -407,7 +407,7 @@ def test_a_file(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, wanted.clip(7, 127))
     assert load_tflite(path, batch=4).tensors["a:2"].shape == (4, 5)
     file = read_tflite_model(path.read_bytes())
-    assert [one.open_batch for one in file.tensors] == [True] * 3
+    assert [one.open_axes for one in file.tensors] == [(0,)] * 3
     assert file.operators[0].options == {"activation": 1}
 
 
