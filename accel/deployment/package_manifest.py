@@ -5,7 +5,9 @@ from hashlib import sha256
 from typing import Any
 
 from accel.base.version import __version__
-from accel.core.config import PAGE_BYTES, SPECS, Config
+from accel.core.alu_operations import STOCK_NAMES
+from accel.core.config import ALU_OPS, PAGE_BYTES, SPECS, Config
+from accel.core.config.alu_ops_field import with_digests
 from accel.core.registers import ID, MAP_VERSION, REGISTERS, constants
 from accel.deployment.binary_files import Content
 from accel.deployment.deployment_steps import (
@@ -55,6 +57,7 @@ def manifest(deployment: Deployment, content: Content, files: Mapping[str, bytes
         "machine": {
             "label": config.label,
             "geometry": {name: getattr(config, name) for name in SPECS if SPECS[name].kind == "geometry"},
+            **({} if config.alu_ops == STOCK_NAMES else {ALU_OPS: with_digests(config.alu_ops)}),
             "registers": [
                 {"name": name, "offset": REGISTERS[name].offset, "value": value}
                 for name, value in ({"id": ID, "version": MAP_VERSION} | identity(config)).items()
