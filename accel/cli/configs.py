@@ -5,7 +5,7 @@ from rich.table import Table
 
 from accel.cli.shared_options import json_option, parse_settings, print_json, set_option, show
 from accel.cli.stdout import write
-from accel.core.config import NAMED, SPECS, Config, load_config
+from accel.core.config import ALU_OPS, NAMED, SPECS, Config, load_config
 from accel.core.config_manual import config_manual
 from accel.core.isa import check_encodable
 from accel.run.result import SCHEMA_VERSION
@@ -76,4 +76,5 @@ def _print_fields(config: Config) -> None:
     for name in config.fields:
         spec = SPECS[name]
         table.add_row(name, str(getattr(config, name)), spec.unit, spec.kind, spec.doc)
+    table.add_row(ALU_OPS, ",".join(config.alu_ops), "names", "geometry", "the operations of ALU")
     show(table)

@@ -18,12 +18,13 @@ def test_all_configurations(accel: Shell) -> None:
 
 @pytest.mark.parametrize("name", NAMED)
 def test_every_field_is_shown_with_its_meaning(name: str, accel: Shell) -> None:
-    title, _, *lines = accel("configs", name).text.splitlines()
+    title, _, *lines, operations = accel("configs", name).text.splitlines()
     assert title == str(NAMED[name])
     for line, field in zip(lines, NAMED[name].fields, strict=True):
         spec = SPECS[field]
         assert line.split()[:2] == [field, str(getattr(NAMED[name], field))]
         assert line.endswith(f"{spec.kind:<8}  {spec.doc}")
+    assert operations.split()[:2] == ["alu_ops", "min,max,add,shr,mul"]
 
 
 def test_json(accel: Shell) -> None:
