@@ -99,7 +99,7 @@ def network_sections(
     """Return name, heading and HTML of each section."""
     path = result.known_path
     return [
-        ("verdict", "Verdict", _verdict(program, result)),
+        ("verdict", "Verdict", _verdict(program, result, advised)),
         ("figures", "Figures", _figures(result)),
         ("layers", "Layers over time", _layers_over_time(result)),
         *([] if path is None else [("critical", "Critical path", _critical_path(result, path))]),
@@ -121,7 +121,7 @@ def _on_machine(result: NetworkResult) -> list[tuple[LayerResult, int]]:
     return layers
 
 
-def _verdict(program: NetworkProgram, result: NetworkResult) -> str:
+def _verdict(program: NetworkProgram, result: NetworkResult, advised: AdviceReport | None) -> str:
     rows = []
     if result.wrong is not None:
         text = f"WRONG: {result.wrong:,} values differ" if result.wrong else "right: all tensors equal"
@@ -134,7 +134,7 @@ def _verdict(program: NetworkProgram, result: NetworkResult) -> str:
             text = f"{chain.memory.nbytes:,} bytes between layers, {above:,} more than the lower bound"
             rows.append(("memory", text, not above))
     found = network_headline(result)
-    said = "" if found is None else f'<p class="headline">{escape(found.text)}</p>'
+    said = "" if found is None else f'<p class="headline">{escape(found.with_advice(advised).text)}</p>'
     return said + verdict_table(rows)
 
 
