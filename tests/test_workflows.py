@@ -1,6 +1,7 @@
 """The workflows run what is there."""
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -40,3 +41,35 @@ def test_placing_has_a_workflow_of_its_own() -> None:
     for setting in settings:
         if "=" in setting:
             assert f"$({setting.partition('=')[0]})" in makefile
+
+
+ADDRESS = "https://code.example/someone/accel"
+
+
+def named_urls(address: str, file: Path) -> subprocess.CompletedProcess[str]:
+    command = [str(ROOT / ".ci" / "project-urls"), address, str(file)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_release_names_the_repository_that_makes_it(tmp_path: Path) -> None:
+    """The source has no address, and the workflow refuses a wheel without one."""
+    source = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert "urls" not in tomllib.loads(source)["project"]
+    file = tmp_path / "pyproject.toml"
+    file.write_text(source, encoding="utf-8")
+    for wrong in ("http://code.example/a/b", "https://code.example", ""):
+        done = named_urls(wrong, file)
+        assert done.returncode != 0
+        assert "address" in done.stderr
+    assert file.read_text(encoding="utf-8") == source
+    assert named_urls(ADDRESS, file).returncode == 0
+    urls = tomllib.loads(file.read_text(encoding="utf-8"))["project"]["urls"]
+    assert urls["Repository"] == ADDRESS
+    assert all(url.startswith(ADDRESS) for url in urls.values())
+    paths = [url.partition("/blob/main/")[2] for url in urls.values()]
+    assert [path for path in paths if path and not (ROOT / path).exists()] == []
+    assert "already" in named_urls(ADDRESS, file).stderr
+    steps = workflow(".github/workflows/release.yml")["jobs"]["build"]["steps"]
+    (build,) = (step for step in steps if ".ci/packages" in step.get("run", ""))
+    assert build["env"] == {"PROJECT_URL": "${{ github.server_url }}/${{ github.repository }}"}
+    assert any("METADATA" in step.get("run", "") for step in steps[steps.index(build) :])

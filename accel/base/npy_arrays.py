@@ -20,8 +20,8 @@ def read_npy(what: str, path: str) -> npt.NDArray[Any]:
         with open(path, "rb") as file:
             magic = file.read(len(_NPY_MAGIC))
             if magic != _NPY_MAGIC:
-                kind = "an archive" if magic.startswith(b"PK") else "no .npy file"
-                raise ProgramError(f"{what} is {kind}; numpy.save writes what is needed")
+                kind = "an archive of arrays" if magic.startswith(b"PK") else "no .npy file"
+                raise ProgramError(f"{what} is {kind}; it must be one array, as numpy.save writes it")
             file.seek(0)
             return np.lib.format.read_array(file, allow_pickle=False)
     except OSError as error:

@@ -28,6 +28,8 @@ _TITLES = {
 _LINES = {"streams": 12, "asm": 12}
 """Number of lines shown of a stage. Stages with loops have their own number."""
 _LOOP_LINES = 32
+_CHART_CYCLES = 4000
+"""Cycles of the chart. In more, a column's most frequent state hides the transfers."""
 _SIZE, _MACHINE = 1024, "gemm8x8"
 """Defaults of the matrix product."""
 _BACKEND, _CLOCK = "sim", 100
@@ -118,8 +120,9 @@ def _demo_product(size: int, config: str, *, verbose: bool) -> None:
         ("compared to numpy", wrong),
     ]
     show(figures_table(rows))
-    show("\nHow load, compute and store overlap")
-    write(terminal_timeline(result))
+    is_long = (result.cycles or 0) > _CHART_CYCLES
+    show("\nHow load, compute and store overlap" + (", in the middle of the run" if is_long else ""))
+    write(terminal_timeline(result, _CHART_CYCLES if is_long else None))
     if verbose:
         _show_stages(program)
     else:

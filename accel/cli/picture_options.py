@@ -116,17 +116,22 @@ class Pictures:
         return []
 
 
-def terminal_timeline(result: Result) -> str:
-    """Return the pipeline chart as text in the terminal's width and character set."""
+def terminal_timeline(result: Result, cycles: int | None = None) -> str:
+    """Return the pipeline chart as text in the terminal's width and character set.
+
+    Args:
+        result: the run.
+        cycles: draw at most this number of cycles, from the middle of the run. By default all.
+    """
     from accel.views import Timeline  # noqa: PLC0415  # slow to import
 
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_COLUMNS
     timeline = Timeline(result)
-    text = timeline.text(columns=columns)
+    text = timeline.text(columns=columns, cycles=cycles)
     try:
         text.encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:
-        return timeline.text(columns=columns, ascii_only=True)
+        return timeline.text(columns=columns, ascii_only=True, cycles=cycles)
     return text
 
 

@@ -176,7 +176,7 @@ def _run_program(request: RunRequest) -> int:
         return 1 if result.mismatches else 0
     with busy("checking"):
         tokens = None if request.no_check else program.check()
-    print_result(program, result, tokens)
+    print_result(program, result, tokens, advised)
     if advised is not None:
         show(advice_table(advised))
     pictures.show(result)
@@ -188,6 +188,8 @@ def _run_program(request: RunRequest) -> int:
 def run_json(result: Result, advised: "AdviceReport | None") -> dict[str, Any]:
     """Return the JSON object of a run."""
     said = headline(result)
+    if said is not None:
+        said = said.with_advice(advised)
     found = result.to_dict() | {
         "headline": None if said is None else said.to_dict(),
         "critical_path": critical_json(result.known_path),
@@ -221,11 +223,16 @@ def failure(program: Program, backend: str, error: ProgramFault) -> dict[str, An
     ).to_dict()
 
 
-def print_result(program: Program, result: Result, tokens: TokenReport | None = None) -> None:
-    """Print the figures of a run, and the result of the token check if it was made."""
+def print_result(
+    program: Program,
+    result: Result,
+    tokens: TokenReport | None = None,
+    advised: "AdviceReport | None" = None,
+) -> None:
+    """Print the figures of a run, and the result of the token check and the best advice if there are any."""
     found = headline(result)
     if found is not None:
-        show(f"{found.text}\n")
+        show(f"{found.with_advice(advised).text}\n")
     rows = [("machine", str(program.config))]
     if result.cycles is not None:
         rows.append(("cycles", f"{result.cycles:,}"))

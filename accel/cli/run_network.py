@@ -108,8 +108,9 @@ def run_network(request: RunRequest) -> int:
         return 1 if result.mismatches else 0
     said = network_headline(result)
     if said is not None:
-        show(f"{said.text}\n")
+        show(f"{said.with_advice(advised).text}\n")
     show(layers_table(result, terminal_width()))
+    _explain_overlap(result)
     show(figures_table(_result_rows(result)))
     show_path(result)
     if advised is not None:
@@ -149,6 +150,8 @@ def _pictures(request: RunRequest, program: NetworkProgram) -> list[Pictures]:
 
 def _json(result: NetworkResult, advised: AdviceReport | None) -> dict[str, Any]:
     said = network_headline(result)
+    if said is not None:
+        said = said.with_advice(advised)
     advice = {} if advised is None else {"advice": advised.to_dict()}
     path = critical_json(result.known_path)
     return {
@@ -229,6 +232,16 @@ def layers_table(result: NetworkResult, width: int | None = None) -> RenderableT
         causes = cells(lambda one: shares_text(one.causes))
         columns.append(Column(heading="critical path", cells=causes, is_text=True))
     return adaptive_table(columns, width)
+
+
+def _explain_overlap(result: NetworkResult) -> None:
+    """Explain layers whose products take more cycles than the table counts for them."""
+    names = [layer.name for layer in result.layers if (layer.utilization or 0) > 1]
+    if names:
+        show(
+            f"above 100 %: {', '.join(names)}; products start before the previous layer ends, and cycles "
+            "count from there"
+        )
 
 
 def _result_rows(result: NetworkResult) -> list[tuple[str, str]]:

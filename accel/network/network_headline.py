@@ -1,6 +1,6 @@
 """One sentence about a network's run."""
 
-from accel.network.network_result import NetworkResult
+from accel.network.network_result import LayerResult, NetworkResult
 from accel.run.critical_path import Share, shares
 from accel.run.run_headline import Headline, is_computing
 
@@ -12,13 +12,21 @@ def network_headline(result: NetworkResult) -> Headline | None:
         return None
     most = shares(path)[0]
     macs = sum(layer.macs for layer in result.layers if layer.cycles is not None)
-    ideal = f"{round(macs / result.config.macs_per_cycle):,} cycles of full products would be ideal"
+    least = round(macs / result.config.macs_per_cycle)
+    ideal = f"products need at least {least:,} of the {result.cycles:,} cycles"
     return Headline.of(most, result.cycles, ideal=ideal, step=_step(result, most))
 
 
 def _step(result: NetworkResult, most: Share) -> str:
-    largest = max((one for one in result.layers if one.cycles), key=lambda one: one.cycles or 0)
-    where = f"{largest.name} takes the most cycles, {largest.cycles:,}"
+    """Return the layer that takes the most cycles beyond its products, and what to try."""
+    worst = max((one for one in result.layers if one.cycles), key=_unused_cycles)
+    products = round(worst.macs / result.config.macs_per_cycle)
+    where = f"{worst.name} loses the most, {worst.cycles:,} cycles where its products need {products:,}"
     if is_computing(most):
         return f"{where}; `--advise` names the fields that help"
     return f"{where}; `accel compile onnx --measure 3` compares schedules by simulation"
+
+
+def _unused_cycles(layer: LayerResult) -> float:
+    """Return the cycles of a layer in which the GEMM core does not multiply."""
+    return (layer.cycles or 0) * (1 - (layer.utilization or 0))

@@ -31,7 +31,8 @@ _LABEL_CHARACTERS = 36
 """Characters of a label. Longer names are cut off on the left."""
 _TICKS = 8
 """Approximate number of ticks of an axis."""
-_COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a8a8a", "#b2a300")
+_HUES = 8
+"""Colours of layers in ``chart.css``. More layers repeat them, as in ``chart_drawing.js``."""
 
 
 class NetworkReport:
@@ -99,7 +100,7 @@ def network_sections(
     """Return name, heading and HTML of each section."""
     path = result.known_path
     return [
-        ("verdict", "Verdict", _verdict(program, result)),
+        ("verdict", "Verdict", _verdict(program, result, advised)),
         ("figures", "Figures", _figures(result)),
         ("layers", "Layers over time", _layers_over_time(result)),
         *([] if path is None else [("critical", "Critical path", _critical_path(result, path))]),
@@ -121,7 +122,7 @@ def _on_machine(result: NetworkResult) -> list[tuple[LayerResult, int]]:
     return layers
 
 
-def _verdict(program: NetworkProgram, result: NetworkResult) -> str:
+def _verdict(program: NetworkProgram, result: NetworkResult, advised: AdviceReport | None) -> str:
     rows = []
     if result.wrong is not None:
         text = f"WRONG: {result.wrong:,} values differ" if result.wrong else "right: all tensors equal"
@@ -134,7 +135,7 @@ def _verdict(program: NetworkProgram, result: NetworkResult) -> str:
             text = f"{chain.memory.nbytes:,} bytes between layers, {above:,} more than the lower bound"
             rows.append(("memory", text, not above))
     found = network_headline(result)
-    said = "" if found is None else f'<p class="headline">{escape(found.text)}</p>'
+    said = "" if found is None else f'<p class="headline">{escape(found.with_advice(advised).text)}</p>'
     return said + verdict_table(rows)
 
 
@@ -164,14 +165,20 @@ def _layers_over_time(result: NetworkResult) -> str:
         used = min(1.0, layer.utilization or 0)
         share = "" if layer.utilization is None else f", {layer.utilization:.1%} of the GEMM core"
         title = escape(f"{layer.name} ({layer.operator}): {duration:,} cycles{share}")
+        hue = _hue(row)
         parts.append(
             f"<g><title>{title}</title>"
             f'<text x="{_LABEL_WIDTH - 8}" y="{y + 12}" text-anchor="end">{escape(_label(layer.name))}</text>'
-            f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="14" fill="#0072b2" opacity="0.35"/>'
-            f'<rect x="{x:.1f}" y="{y}" width="{width * used:.1f}" height="14" fill="#0072b2"/></g>'
+            f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="14" {hue} opacity="0.35"/>'
+            f'<rect x="{x:.1f}" y="{y}" width="{width * used:.1f}" height="14" {hue}/></g>'
         )
-    note = "The dark part of a bar is the time that the GEMM core needs for the nominal MACs at full rate."
+    note = "The solid part of a bar is the time that the GEMM core needs for the nominal MACs at full rate."
     return f'<p class="faint">{note}</p>' + _svg(height, parts, "Layers over time")
+
+
+def _hue(layer: int) -> str:
+    """Return the attribute with the colour of a layer, the same as in the timeline."""
+    return f'class="hue{layer % _HUES}"'
 
 
 def _roofline(result: NetworkResult) -> str:
@@ -248,15 +255,17 @@ def _critical_path(result: NetworkResult, path: Sequence[Segment]) -> str:
 
 
 def _memory(program: NetworkProgram) -> str:
-    parts = []
+    parts, first_layer = [], 0
     for chain in program.chains:
+        names = [part.fused.name for part in chain.layers]
         if chain.memory.nbytes:
-            parts.append(_memory_chart(chain.memory, [part.fused.name for part in chain.layers]))
+            parts.append(_memory_chart(chain.memory, names, first_layer))
+        first_layer += len(names)
     return "".join(parts) or "<p>No program keeps tensors between its layers.</p>"
 
 
-def _memory_chart(plan: MemoryPlan, names: Sequence[str]) -> str:
-    """Draw tensors in bytes (horizontally) over layers (vertically)."""
+def _memory_chart(plan: MemoryPlan, names: Sequence[str], first_layer: int) -> str:
+    """Draw tensors in bytes over layers. Each has the colour of the layer that writes it."""
     height = _ROW_HEIGHT * len(names) + 28
     scale = (_WIDTH - _LABEL_WIDTH - 20) / plan.nbytes
     parts = [
@@ -265,14 +274,14 @@ def _memory_chart(plan: MemoryPlan, names: Sequence[str]) -> str:
         for row, name in enumerate(names)
     ]
     parts += _ticks(plan.nbytes, scale, height)
-    for number, one in enumerate(plan.live_ranges):
+    for one in plan.live_ranges:
         offset = plan.offsets[one.name]
         x, width = _LABEL_WIDTH + offset * scale, max(1.0, one.nbytes * scale)
         y, bar_height = 4 + one.first * _ROW_HEIGHT, (one.last - one.first + 1) * _ROW_HEIGHT - 4
         title = escape(f"{one.name}: {one.nbytes:,} bytes at {offset:,}")
         parts.append(
             f'<g><title>{title}</title><rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{bar_height}" '
-            f'fill="{_COLORS[number % len(_COLORS)]}" opacity="0.8"/></g>'
+            f"{_hue(first_layer + one.first)}/></g>"
         )
     note = f"{plan.nbytes:,} bytes in total; no plan needs less than {plan.bound:,}."
     return f'<p class="faint">{note}</p>' + _svg(height, parts, "Memory between layers")

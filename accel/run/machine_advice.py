@@ -129,6 +129,12 @@ class AdviceReport:
     without: str = ""
     software: tuple[SoftwareAdvice, ...] = ()
 
+    def __repr__(self) -> str:
+        changes = [*((one.command, one.speedup) for one in self.software)]
+        changes += [(one.change, one.speedup) for one in self.advice]
+        best = ", ".join(f"{change} {speedup:.2f} times as fast" for change, speedup in changes[:3])
+        return f"AdviceReport({self.bound}; {best or 'nothing helps'})"
+
     @property
     def left_out(self) -> str:
         """A sentence on fields that were not tried, or empty."""

@@ -1,13 +1,16 @@
 """One sentence about a run: the bottleneck, the lower bound, and the best next step."""
 
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 from accel.core.config import NAMED, Config
 from accel.core.isa import Unit
 from accel.run.critical_path import Share, shares
 from accel.run.result import Result
 from accel.run.wait_causes import Wait
+
+if TYPE_CHECKING:
+    from accel.run.machine_advice import AdviceReport
 
 _MIN_SHARE = 0.05
 """Smallest share of a run that the sentence mentions as avoidable."""
@@ -57,7 +60,19 @@ class Headline:
     @property
     def text(self) -> str:
         said = f"{self.unit} {self.cause}: {self.cycles:,} cycles, {self.share:.0%} of the run"
-        return "; ".join(part for part in (said, self.ideal, f"next: {self.step}") if part)
+        step = f"next: {self.step}" if self.step else ""
+        return "; ".join(part for part in (said, self.ideal, step) if part)
+
+    def with_advice(self, advised: "AdviceReport | None") -> Self:
+        """Replace the next step by the best change of the advice: a schedule, otherwise a machine."""
+        if advised is None:
+            return self
+        for schedule in advised.software[:1]:
+            return replace(self, step=f"`accel compile {schedule.command}` takes {schedule.cycles:,} cycles")
+        for change in advised.advice[:1]:
+            price = f", for {change.price}" if change.price else ""
+            return replace(self, step=f"`--set {change.change}` takes {change.cycles:,} cycles{price}")
+        return replace(self, step="")
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -93,7 +108,7 @@ def _ideal(result: Result, most: Share) -> str:
         passes = result.uops - result.gemm_uops
         ideal = round(least.ideal_cycles(config))
         rest = f", and {passes:,} are passes of the ALU" if passes else ""
-        return f"{ideal:,} slots would be ideal{rest}"
+        return f"the program has {result.uops:,} slots where {ideal:,} would be ideal{rest}"
     if _is_loading(most):
         times = result.load_bytes / max(1, result.image.packed_bytes)
         packed = " as packed in blocks" if _is_sparse(result) else ""

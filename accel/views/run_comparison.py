@@ -44,6 +44,9 @@ class Comparison:
     a: SavedRun
     b: SavedRun
 
+    def __repr__(self) -> str:
+        return f"Comparison({summary(self)})"
+
     @property
     def same_program(self) -> bool:
         """Whether both runs executed the same instructions on the same constants."""

@@ -12,7 +12,7 @@ from accel.views.analyzed_run import AnalyzedRun, analyze_run
 from accel.views.perfetto_trace import trace_bytes
 from accel.views.pipeline_chart import chart_height
 from accel.views.run_report import report_html
-from accel.views.text_timeline import timeline_text
+from accel.views.text_timeline import middle_window, timeline_text
 from accel.views.timeline_page import timeline_html, timeline_svg
 
 if TYPE_CHECKING:
@@ -100,9 +100,17 @@ class Timeline(_Picture):
     def _content(self, suffix: str) -> bytes:
         return (timeline_svg if suffix == ".svg" else timeline_html)(self._run).encode()
 
-    def text(self, *, columns: int = 100, ascii_only: bool = False) -> str:
-        """Return the chart as text."""
-        return timeline_text(self._run, columns=columns, ascii_only=ascii_only)
+    def text(self, *, columns: int = 100, ascii_only: bool = False, cycles: int | None = None) -> str:
+        """Return the chart as text.
+
+        Args:
+            columns: width of a line in characters.
+            ascii_only: draw with ASCII characters.
+            cycles: draw at most this number of cycles, around the store unit's transfer nearest to the middle
+                of the run. By default all cycles.
+        """
+        window = None if cycles is None else middle_window(self._run, cycles)
+        return timeline_text(self._run, columns=columns, ascii_only=ascii_only, window=window)
 
     def __str__(self) -> str:
         return self.text()

@@ -28,19 +28,41 @@ def state_glyphs(*, ascii_only: bool) -> Mapping[State, str]:
     return _ASCII_GLYPHS if ascii_only else _GLYPHS
 
 
-def timeline_text(run: AnalyzedRun, *, columns: int = 100, ascii_only: bool = False) -> str:
-    """Return a line for each unit and for instructions of a short program."""
-    lines = _lines(run, max(columns, _MIN_COLUMNS), state_glyphs(ascii_only=ascii_only))
+def timeline_text(
+    run: AnalyzedRun, *, columns: int = 100, ascii_only: bool = False, window: range | None = None
+) -> str:
+    """Return a line for each unit and for instructions of a short program.
+
+    Args:
+        run: the run.
+        columns: width of a line in characters.
+        ascii_only: draw with ASCII characters.
+        window: the cycles to draw, without instructions. By default the complete run.
+    """
+    lines = _lines(run, max(columns, _MIN_COLUMNS), state_glyphs(ascii_only=ascii_only), window)
     return "".join(line.rstrip() + "\n" for line in lines)
 
 
-def _lines(run: AnalyzedRun, columns: int, glyphs: Mapping[State, str]) -> Iterator[str]:
+def middle_window(run: AnalyzedRun, cycles: int) -> range:
+    """Return at most ``cycles`` cycles around the transfer of the store unit nearest to the run's middle."""
+    total = max(1, run.activity.cycles)
+    busy = [span for span in run.activity.spans[Unit.STORE] if span.state is State.BUSY]
+    begins = [span.start for span in busy] or [total // 2]
+    middle = min(begins, key=lambda begin: abs(begin - total // 2))
+    start = max(0, min(middle - cycles // 2, total - cycles))
+    return range(start, min(total, start + cycles))
+
+
+def _lines(
+    run: AnalyzedRun, columns: int, glyphs: Mapping[State, str], window: range | None
+) -> Iterator[str]:
     width = columns - _GUTTER
     indent = " " * _GUTTER
-    cycles = max(1, run.activity.cycles)
-    yield _axis(cycles, width)
+    start, stop = (0, max(1, run.activity.cycles)) if window is None else (window.start, window.stop)
+    cycles = stop - start
+    yield _axis(start, cycles, width)
     for unit in Unit:
-        shares = state_shares(run.activity.spans[unit], 0, cycles, width)
+        shares = state_shares(run.activity.spans[unit], start, stop, width)
         yield f"{unit.label:<{_GUTTER}}" + "".join(glyphs[State(n)] for n in shares.argmax(axis=1).tolist())
     keys = {glyphs[state]: state.label for state in State if state is not State.IDLE}
     yield indent + "   ".join(f"{glyph} {label}" for glyph, label in keys.items())
@@ -48,19 +70,19 @@ def _lines(run: AnalyzedRun, columns: int, glyphs: Mapping[State, str]) -> Itera
     yield f"{indent}a column is {per_column} and shows its most frequent state"
     if run.result.error is not None:
         yield from (indent + line for line in wrap(f"the run stops here: {run.result.error}", width))
-    if len(run.activity.slices) > MOST_ROWS:
+    if window is not None or len(run.activity.slices) > MOST_ROWS:
         return
     yield ""
     for one in sorted(run.activity.slices, key=lambda s: s.instruction):
         yield f"{one.unit.label:<{_GUTTER}}" + _row(run, one, width, glyphs[State.BUSY])
 
 
-def _axis(cycles: int, width: int) -> str:
+def _axis(start: int, cycles: int, width: int) -> str:
     step = tick_step(cycles, max(2, width // _TICK_COLUMNS))
     line = [" "] * (width + _GUTTER)
-    for cycle in range(0, cycles + 1, step):
+    for cycle in range(-(-start // step) * step, start + cycles + 1, step):
         text = f"{cycle:,}"
-        column = _GUTTER + cycle * width // cycles
+        column = _GUTTER + (cycle - start) * width // cycles
         if column + len(text) <= len(line):
             line[column : column + len(text)] = text
     return "cycle".ljust(_GUTTER) + "".join(line[_GUTTER:])

@@ -189,6 +189,12 @@ def epilogue_of(quantized: object, *, bias: bool, channels: int, **others: Any) 
     if not isinstance(quantized, Quantized):
         raise ShapeError(f"quantized is {quantized!r}; it must be an accel.Quantized")
     for name, value in others.items():
+        if name == "relu" and value is True:
+            low, high = quantized.output_zero, 127 if quantized.output_dtype == "int8" else 255
+            raise ShapeError(
+                "relu is True and a scale is given; a clip that starts at the zero point does the same: "
+                f"--clip {low},{high}, or clip=({low}, {high}) of accel.Quantized"
+            )
         if value is not None and value is not False:
             raise ShapeError(
                 f"{name} is {value!r} and quantized is given; put scale, clip and residual into quantized"

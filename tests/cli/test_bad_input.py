@@ -483,13 +483,16 @@ ARRAYS: dict[str, tuple[bytes, str]] = {
     "unsigned": (npy(np.zeros((3, 5), np.uint8)), "A has dtype uint8; it must be int8"),
     "shape": (npy(np.zeros((5, 3), np.int8)), "A has shape [5, 3]; it must be [3, 5]"),
     "scalar": (npy(np.zeros((), np.int8)), "A has shape []; it must be [3, 5]"),
-    "text": (b"1 2 3", "input A from 'a.npy' is no .npy file; numpy.save writes what is needed"),
-    "empty": (b"", "input A from 'a.npy' is no .npy file; numpy.save writes what is needed"),
+    "text": (b"1 2 3", "input A from 'a.npy' is no .npy file; it must be one array, as numpy.save writes it"),
+    "empty": (b"", "input A from 'a.npy' is no .npy file; it must be one array, as numpy.save writes it"),
     "pickle": (
         pickle.dumps(Malicious()),
-        "input A from 'a.npy' is no .npy file; numpy.save writes what is needed",
+        "input A from 'a.npy' is no .npy file; it must be one array, as numpy.save writes it",
     ),
-    "archive": (npz(), "input A from 'a.npy' is an archive; numpy.save writes what is needed"),
+    "archive": (
+        npz(),
+        "input A from 'a.npy' is an archive of arrays; it must be one array, as numpy.save writes it",
+    ),
     "objects": (
         npy(np.array([Malicious()], dtype=object)),
         "input A from 'a.npy' holds Python objects; an array of numbers is needed",
@@ -517,7 +520,7 @@ def test_an_array_that_is_not_there(accel: Shell, saved: Callable[..., Path]) ->
 
 
 SCALES: dict[str, tuple[bytes, str]] = {
-    "text": (b"1 2 3", "scale from 's.npy' is no .npy file; numpy.save writes what is needed"),
+    "text": (b"1 2 3", "scale from 's.npy' is no .npy file; it must be one array, as numpy.save writes it"),
     "shape": (
         npy(np.ones((8, 1))),
         "the scale is an array of shape (8, 1); it must be a number, or one for each channel",

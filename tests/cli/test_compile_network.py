@@ -206,6 +206,24 @@ def test_a_model_is_compiled_and_run_in_one_go(accel: Shell) -> None:
     )  # fmt: skip
 
 
+def test_the_headline_names_the_layer_with_the_most_unused_cycles(accel: Shell) -> None:
+    found = accel("run", "digits", "--set", "bus_bits=256", "--json").json
+    layers = [one for one in found["layers"] if one["cycles"]]
+    worst = max(layers, key=lambda one: one["cycles"] - one["macs"] / 256)
+    said = f"{worst['name']} loses the most, {worst['cycles']:,} cycles where its products need "
+    assert found["headline"]["step"].startswith(said)
+    products = sum(one["macs"] for one in layers) / 256
+    assert found["headline"]["ideal"] == (
+        f"products need at least {products:,.0f} of the {found['cycles']:,} cycles"
+    )
+
+
+def test_a_utilization_above_100_percent_is_explained(accel: Shell) -> None:
+    above = "above 100 %: conv4_quant; products start before the previous layer ends"
+    assert above in accel("run", "digits", "--set", "bus_bits=256").text
+    assert "above 100 %" not in accel("run", "digits").text
+
+
 def test_digits_run_by_name(accel: Shell) -> None:
     found = accel("run", "digits", "--json").json
     assert found["mismatches"] == 0

@@ -20,6 +20,14 @@ def test_the_demo_shows_the_result_first_and_the_stages_if_asked(config: str, ac
         assert word in text
 
 
+def test_the_chart_of_a_long_run_shows_that_units_overlap(accel: Shell) -> None:
+    lines = accel("demo", "--size", 256).text.splitlines()
+    start = next(n for n, line in enumerate(lines) if line.endswith("overlap, in the middle of the run"))
+    for unit in ("load", "compute", "store"):
+        row = next(line for line in lines[start:] if line.startswith(unit))
+        assert "█" in row
+
+
 def test_the_network_reads_digits(accel: Shell) -> None:
     lines = accel("demo", "--network", "--pictures", 4, "--clock", 50).text.splitlines()
     titles = [line[:2] for line in lines if line[1:2] == "."]

@@ -1,5 +1,6 @@
 """Advice is followed, and the cycles compared with the prediction."""
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -179,3 +180,14 @@ def test_scratchpad_bits_are_those_of_the_hardware() -> None:
     config = accel.machine("vta-int8").config
     twice = config.override({"inp_bytes": 2 * config.inp_bytes})
     assert price_text(config, twice) == "+294,912 bits of scratchpad (16 block RAMs)"
+
+
+def test_a_report_shows_itself_in_one_line() -> None:
+    small = accel.machine("gemm8x8", inp_bytes="4KiB", wgt_bytes="4KiB", acc_bytes="4KiB", bus_bits=64)
+    found = accel.build(accel.gemm(64, 64, 64, shift=8), small).run().advise()
+    assert len(found.advice) > 1
+    text = repr(found)
+    assert len(text) <= 250
+    assert text.startswith(f"AdviceReport({found.bound}; ")
+    assert f"{found.advice[0].change} {found.advice[0].speedup:.2f} times as fast" in text
+    assert repr(replace(found, advice=(), software=())) == f"AdviceReport({found.bound}; nothing helps)"

@@ -1,11 +1,13 @@
 """The sentence on top of a run: its cause is the critical path's, and the next step fits it."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import accel
 from accel.run.critical_path import shares
+from accel.run.machine_advice import Advice, AdviceReport, SoftwareAdvice
 from accel.run.result import Result
 from accel.run.run_headline import headline
 from tests.programs import gemm_program, handmade
@@ -52,6 +54,34 @@ def test_repeated_loads_are_named() -> None:
     assert found is not None
     assert found.ideal == "81,988 bytes are loaded, 2.5 times the inputs"
     assert found.step.startswith("plans that load less often")
+
+
+def test_slots_of_the_program_are_compared_with_the_ideal() -> None:
+    result = run(accel.gemm(128, 128, 128, shift=7), accel.machine("vta"))
+    found = headline(result)
+    assert found is not None
+    passes = (result.uops or 0) - result.gemm_uops
+    assert found.ideal == (
+        f"the program has {result.uops:,} slots where 8,192 would be ideal, "
+        f"and {passes:,} are passes of the ALU"
+    )
+
+
+def test_the_next_step_is_the_best_change_that_was_tried() -> None:
+    result = run(accel.gemm(128, 128, 128, shift=7), accel.machine("gemm8x8", bus_bits=64))
+    found = headline(result)
+    assert found is not None
+    assert found.with_advice(None) is found
+    change = Advice(
+        field="bus_bits", now=64, then=128, cycles=5000, speedup=1.1, recompiled=False, simulated=True,
+        reason="", price="+64 bits of bus",
+    )  # fmt: skip
+    report = AdviceReport(bound="", advice=(change,), tried=(), skipped=())
+    assert found.with_advice(report).step == "`--set bus_bits=128` takes 5,000 cycles, for +64 bits of bus"
+    schedule = SoftwareAdvice(command="--measure 8", cycles=5100, speedup=1.05, reason="")
+    both = replace(report, software=(schedule,))
+    assert found.with_advice(both).step == "`accel compile --measure 8` takes 5,100 cycles"
+    assert "next:" not in found.with_advice(replace(report, advice=())).text
 
 
 def test_a_short_program_waits_for_its_instructions() -> None:

@@ -51,6 +51,11 @@ def changes(page: Any, action: Any) -> None:
     page.wait_for_selector("#now b")
 
 
+CUT_OFF = """[...document.querySelectorAll('#helps td, #helps th')].filter(
+    e => e.getBoundingClientRect().right > document.querySelector('#helps').getBoundingClientRect().right + 1)
+    .map(e => e.textContent)"""
+
+
 @pytest.mark.browser
 def test_a_state_is_changed_pinned_advised_and_restored(chromium: Any, served: AccessControl) -> None:
     with visited(chromium, served) as page:
@@ -68,6 +73,9 @@ def test_a_state_is_changed_pinned_advised_and_restored(chromium: Any, served: A
 
         page.keyboard.press("Escape")
         page.click("#advise")
+        page.wait_for_selector("#helps tbody button")
+        assert page.locator("#helps th").all_text_contents()[-2:] == ["reason (method)", "price"]
+        assert page.evaluate(CUT_OFF) == []
         changes(page, lambda: page.click("#helps tbody button"))
         assert cycles(page) < slower
         changes(page, page.go_back)

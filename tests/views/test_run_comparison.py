@@ -129,6 +129,14 @@ def test_differences_sum_up_to_the_difference_in_cycles() -> None:
     assert {one["name"] for one in data["traffic"]} >= {"A", "B", "C", "instructions"}
 
 
+def test_a_comparison_shows_itself_in_one_line() -> None:
+    found = repr(Comparison(saved(), saved(read_latency=200)))
+    assert len(found) <= 200
+    assert found.startswith("Comparison(")
+    assert "cycles; B takes " in found
+    assert found.endswith("read_latency 64 and 200)")
+
+
 def test_the_page_loads_nothing(tmp_path: Path) -> None:
     found = Comparison(saved(), saved(read_latency=90))
     page = found.html()

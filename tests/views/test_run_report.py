@@ -19,7 +19,10 @@ import pytest
 from accel.base.errors import DeadlockError
 from accel.core.events import EventKind
 from accel.core.isa import Unit
+from accel.network.digits import digits_network
+from accel.network.network_report import NetworkReport
 from accel.run.critical_path import shares
+from accel.run.machine_advice import Advice, AdviceReport, SoftwareAdvice
 from accel.run.replay import load_any
 from accel.views import Report
 from accel.views.analyzed_run import AnalyzedRun, analyze_run
@@ -332,6 +335,33 @@ def test_nothing_is_cut_off_on_a_laptop(tmp_path: Path, opened: Callable[..., An
     edges = """[...document.querySelectorAll('#rows span')].every(
         e => e.getBoundingClientRect().right <= innerWidth)"""
     assert page.evaluate(edges)
+
+
+CUT = """[...document.querySelectorAll('section td, section th')].filter(
+    e => e.getBoundingClientRect().right > e.closest('section').getBoundingClientRect().right + 1)
+    .map(e => e.textContent)"""
+
+
+@pytest.mark.browser
+def test_no_table_is_cut_off_on_a_laptop(tmp_path: Path, opened: Callable[..., Any]) -> None:
+    long = "another of the most promising schedules is faster in simulation than the predicted one"
+    change = Advice(
+        field="loads_in_flight", now=4, then=8, cycles=100_000, speedup=1.5, recompiled=True, simulated=True,
+        reason="compute read latency is 12% of the critical path; with loads_in_flight of 8",
+        mapping="strips=16x16", price="+98,304 bits of scratchpad (6 block RAMs)",
+    )  # fmt: skip
+    schedule = SoftwareAdvice(command="--measure 8", cycles=100_000, speedup=1.5, reason=long)
+    advised = AdviceReport(
+        bound="compute slots 40%", advice=(change,), tried=(), skipped=(), software=(schedule,)
+    )
+    Report(many(), advised=advised).save(tmp_path / "report.html")
+    digits = digits_network().build("vta-int8")
+    NetworkReport(digits, digits.run(record=True), advised=advised).save(tmp_path / "network.html")
+    for name, heading in (("report.html", "price"), ("network.html", "written")):
+        page = opened(tmp_path / name)
+        page.wait_for_selector("#rows .row")
+        assert heading in page.evaluate("[...document.querySelectorAll('th')].map(e => e.textContent)")
+        assert page.evaluate(CUT) == []
 
 
 @pytest.mark.browser

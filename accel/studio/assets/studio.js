@@ -100,8 +100,11 @@ async function advise() {
   if (mine !== requests) return;
   byId("progress").hidden = true;
   if (found.error) { place.hidden = true; problem(found.error); return; }
-  const { bound, advice, tried, left_out } = found.advice;
-  const rows = advice.map(({ field, then, change, speedup, cycles, reason, how, recompiled, price }) => {
+  const { bound, advice, software, tried, left_out } = found.advice;
+  const schedules = software.map(({ command, speedup, cycles, reason }) =>
+    make("tr", {}, make("td"), make("td", {}, make("b", {}, command)), make("td", { class: "number" }, speedup.toFixed(2)),
+      make("td", { class: "number" }, accel.grouped(cycles)), make("td", {}, `${reason} (simulated)`), make("td", {}, "none: a schedule")));
+  const machines = advice.map(({ field, then, change, speedup, cycles, reason, how, recompiled, price }) => {
     const button = make("button", { type: "button" }, "Try it");
     button.disabled = recompiled && isFixed();
     if (button.disabled) button.title = "the file is compiled for this machine; compile it again for the other one";
@@ -114,6 +117,7 @@ async function advise() {
     return make("tr", {}, make("td", {}, button), make("td", {}, make("b", {}, change)), make("td", { class: "number" }, speedup.toFixed(2)),
       make("td", { class: "number" }, accel.grouped(cycles)), make("td", {}, `${reason} (${how})`), make("td", {}, price));
   });
+  const rows = [...schedules, ...machines];
   const head = make("tr", {}, ...["", "change", "speedup", "cycles", "reason (method)", "price"].map((text, n) => make("th", n === 2 || n === 3 ? { class: "number" } : {}, text)));
   const table = make("div", { class: "wide" }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows)));
   place.replaceChildren(make("h2", {}, "What would help"), make("p", {}, `The critical path is mostly ${bound}.`),

@@ -342,6 +342,13 @@ def _residual(**values: Any) -> Any:
             "shift is 2 and quantized is given; put scale, clip and residual into quantized",
         ),
         (
+            lambda: accel.gemm(
+                2, 3, 4, relu=True, quantized=accel.Quantized(scale=0.1, output_zero=9, output_dtype="uint8")
+            ),
+            "relu is True and a scale is given; a clip that starts at the zero point does the same: "
+            "--clip 9,255, or clip=(9, 255) of accel.Quantized",
+        ),
+        (
             lambda: accel.gemm(2, 3, 4, quantized=0.1),  # type: ignore[arg-type]
             "quantized is 0.1; it must be an accel.Quantized",
         ),
