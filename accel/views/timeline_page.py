@@ -82,6 +82,8 @@ def _parameter_text(name: str, value: object) -> str:
         return f"{name}={value[0] if all_equal else separator.join(map(str, value))}"
     if value is None or isinstance(value, bool | str):
         return name if value is True else ""
+    if isinstance(value, float):  # a float32: 0.01 and not 0.009999999776482582
+        return f"{name}={value:.7g}"
     return f"{name}={value}"
 
 

@@ -63,6 +63,12 @@ def test_the_title_has_the_words_of_the_command_line() -> None:
     )
 
 
+def test_a_scale_in_the_title_is_the_number_that_was_given() -> None:
+    workload = accel.gemm(4, 4, 4, quantized=accel.Quantized(scale=0.01))
+    found = accel.build(workload, "tiny-int8").run()
+    assert " scale=0.01 " in run_title(analyze_run(found))
+
+
 def test_without_scripts_the_chart_is_a_picture() -> None:
     found = look()
     root = ElementTree.fromstring(timeline_svg(found))
