@@ -9,6 +9,7 @@
 #             operators and operators that only ONNX Runtime has between them, then small networks of
 #             well-known architectures as its quantizer writes them
 # make fuzz   random programs on simulator and hardware for SECONDS=60; what differs is left in fuzz/
+# make fuzz-operations   random sets of random ALU operations, 20 of them with 1000 programs each, on simulator and hardware
 # make prove  prove properties of the hardware for all time
 # make fpga   place and route the core on an ECP5, each configuration with SEEDS=5 seeds, for docs/reference/resources.md;
 #             hours, but it goes on where it was stopped; CONFIGS="tiny ecp5" prints the tables of those alone
@@ -33,7 +34,7 @@ SEEDS ?= 5
 JOBS ?= 1
 CONFIGS ?=
 
-.PHONY: FORCE demo test thorough lint fuzz fuzz-networks fuzz-programs prove fpga golden docs bench networks experiments clean
+.PHONY: FORCE demo test thorough lint fuzz fuzz-networks fuzz-operations fuzz-programs prove fpga golden docs bench networks experiments clean
 
 demo: $(VENV)/installed
 	$(BIN)/accel demo
@@ -62,6 +63,9 @@ fuzz-networks: $(VENV)/test
 	$(BIN)/python -m tests.formats.campaign $(if $(filter command line,$(origin COUNT)),--count $(COUNT)) $(ARGS)
 	$(BIN)/python -m tests.formats.mixed_networks $(if $(filter command line,$(origin COUNT)),--count $(COUNT)) $(ARGS)
 	$(BIN)/python -m tests.formats.architectures_campaign $(ARGS)
+
+fuzz-operations: $(VENV)/test
+	$(BIN)/python -m tests.lockstep.operations_campaign $(ARGS)
 
 prove: $(VENV)/formal
 	$(BIN)/python -m accel.hw.formal $(ARGS)

@@ -74,10 +74,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = config.workeroutput if hasattr(config, "workeroutput") else vars(config)
         left_out[_LEFT_OUT] = sum(marked)
         items[:] = [item for item, left in zip(items, marked, strict=True) if not left]
-    folder = Path(__file__).parent
+    folder = Path(__file__).parent.as_posix()
 
     def place(item: pytest.Item) -> int:
-        name = item.path.relative_to(folder).as_posix()
+        name = item.path.as_posix().removeprefix(f"{folder}/")
         return next((n for n, first in enumerate(_FIRST) if name.startswith(first)), len(_FIRST))
 
     items.sort(key=place)

@@ -141,7 +141,7 @@ class Operation:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of what it computes and of its slots. Hand-made hardware is not part of it."""
+        """A hash of the expression and of the stages. Hand-made hardware is not part of it."""
         text = f"{self.name} stages={self.stages}\n{text_of(self.expression)}"
         return sha256(text.encode()).hexdigest()[:16]
 

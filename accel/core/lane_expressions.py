@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy.typing as npt
 
+from accel.base.arguments import plain_integer
 from accel.base.errors import AccelError
 
 Array = npt.NDArray[Any]
@@ -61,6 +62,16 @@ class Lane:
 
     def __repr__(self) -> str:
         return f"<{self.kind} in {self.low}..{self.high}>"
+
+    def __bool__(self) -> bool:
+        raise AccelError("an expression of a lane has no truth value; select(condition, a, b) chooses")
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        raise AccelError("expressions of a lane have no ==; equal(a, b) is 1 where two values are equal")
+
+    __hash__ = object.__hash__
 
     def __add__(self, other: Lane | int) -> Lane:
         right = as_lane(other)
@@ -151,12 +162,21 @@ def _amount(value: Lane | int) -> Lane:
 
 
 def as_lane(value: Lane | int) -> Lane:
-    """Return a constant's node, or the node itself."""
-    return value if isinstance(value, Lane) else Lane("constant", (), value, value, value)
+    """Return a constant's node, or the node itself.
+
+    Raises:
+        AccelError: the value is neither an expression nor an integer.
+    """
+    if isinstance(value, Lane):
+        return value
+    number = plain_integer(value)
+    if number is None:
+        raise AccelError(f"{value!r} is a {type(value).__name__}; expressions of a lane hold integers only")
+    return Lane("constant", (), number, number, number)
 
 
 def lane_input(name: str, width: int = 32, *, signed: bool = True) -> Lane:
-    """Return an operand with as many bits."""
+    """Return an operand of the expression, by default a signed one of 32 bits."""
     low, high = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
     return Lane("input", (), low, high, name)
 
@@ -176,7 +196,7 @@ def maximum(left: Lane | int, right: Lane | int) -> Lane:
 def select(condition: Lane, then: Lane | int, otherwise: Lane | int) -> Lane:
     """Return ``then`` where the condition is not 0, else ``otherwise``."""
     a, b = as_lane(then), as_lane(otherwise)
-    return Lane("select", (condition, a, b), min(a.low, b.low), max(a.high, b.high))
+    return Lane("select", (as_lane(condition), a, b), min(a.low, b.low), max(a.high, b.high))
 
 
 def saturated(value: Lane, low: int, high: int) -> Lane:

@@ -24,6 +24,7 @@ from accel.core.lane_expressions import (
     lookup,
     minimum,
     rounded_shift,
+    select,
     text_of,
     wrapped,
 )
@@ -138,6 +139,14 @@ def test_values_that_an_operation_does_not_take() -> None:
         leading_zeros(X)
     with refused(AccelError, "a table of 2 entries is read at 0..3; an index must be in 0..1"):
         lookup([1, 2], bit_slice(X, 0, 2))
+    with refused(AccelError, "expressions of a lane have no ==; equal(a, b) is 1 where two values are equal"):
+        select(X == 3, X, Y)
+    with refused(AccelError, "an expression of a lane has no truth value; select(condition, a, b) chooses"):
+        _ = X if X < Y else Y
+    with refused(AccelError, "0.5 is a float; expressions of a lane hold integers only"):
+        _ = X * 0.5  # type: ignore[operator]
+    with refused(AccelError, "True is a bool; expressions of a lane hold integers only"):
+        select(True, X, Y)  # type: ignore[arg-type]
     with refused(AccelError, "a slice has the bits 4..4; it needs 0 <= begin < end < 64"):
         bit_slice(X, 4, 4)
 
