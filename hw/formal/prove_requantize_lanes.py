@@ -5,11 +5,11 @@ after them is compared with the parts of the declaration in :mod:`accel.core.req
 rounding of a shifted number is proven for any number, apart from the shift.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from amaranth.hdl import Const, Signal, Value
 
-from accel.core.lane_expressions import Lane, lane_input, wrapped
+from accel.core.lane_expressions import Lane, absolute, lane_input, wrapped
 from accel.core.requantize import (
     BOUNDS,
     EXPONENT_BITS,
@@ -21,7 +21,7 @@ from accel.core.requantize import (
     scaled,
 )
 from accel.hw.datapath.gemm import ACC_BITS
-from accel.hw.datapath.lane_values import lane_value, nearest_even, quotient_parts
+from accel.hw.datapath.lane_values import Replaced, lane_value, nearest_even, quotient_parts
 from accel.hw.datapath.requantize import RequantizeLane
 from accel.hw.formal.claims import Claims, Proof
 
@@ -33,11 +33,10 @@ _TOTAL = wrapped(lane_input("acc") + lane_input("bias"), ACC_BITS)
 
 
 def _declared(
-    claims: Claims, name: str, node: Lane, inputs: Mapping[str, Value], parts: Value | None = None
+    claims: Claims, name: str, node: Lane, inputs: Mapping[str, Value], replaced: Replaced | None = None
 ) -> Signal:
-    """Return the value of a part of the declaration. ``parts`` stands for any quotient that it rounds."""
-    rounded = {} if parts is None else {"round_even": lambda node, lane, value, shift: nearest_even(parts)}
-    value = lane_value(node, inputs, rounded)
+    """Return the value of a part of the declaration."""
+    value = lane_value(node, inputs, replaced)
     signal = Signal(value.shape(), name=f"declared_{name}")
     claims.defined(signal, value)
     return signal
@@ -47,16 +46,32 @@ def _sums(lane: RequantizeLane) -> dict[str, Value]:
     return {"acc": lane.acc, "bias": lane.bias, "exponent": lane.exponent}
 
 
+def _rounded(parts: Value) -> Replaced:
+    """Let ``parts`` stand for any quotient that a declaration rounds."""
+    return {"round_even": lambda node, lane, value, shift: nearest_even(parts)}
+
+
+def _lengths(claims: Claims, lane: RequantizeLane) -> Iterator[tuple[int, Value, Replaced]]:
+    """Yield every length of a sum in bits, whether the sum has it, and its number of leading zeros."""
+    size = _declared(claims, "size", absolute(_TOTAL), _sums(lane))
+    for length in range(ACC_BITS + 1):
+        here = (size >= 1 << length >> 1) & (size < 1 << length)
+        zeros = Const(ACC_BITS - length)
+        yield length, here, {"leading_zeros": lambda node, lane, value, zeros=zeros: zeros}
+
+
 def before_product() -> Claims:
     """Claim the 24 leading bits of a sum with its bias."""
     lane = RequantizeLane(0)
     claims = Claims(lane)
     significand, _ = leading_bits(_TOTAL)
-    wanted = _declared(claims, "significand", significand, _sums(lane))
-    nothing = _declared(claims, "total", _TOTAL, _sums(lane)) == 0
     given = claims.inside.signal("significand")
-    claims.claim("rounded to float32", given == wanted)
-    claims.claim("the significand begins with a one", nothing | given[MULTIPLIER_BITS - 1])
+    for length, here, zeros in _lengths(claims, lane):
+        wanted = _declared(claims, f"significand_{length}", significand, _sums(lane), zeros)
+        claims.claim(f"rounded to float32, {length} bits", ~here | (given == wanted))
+        if length:
+            begins = given[MULTIPLIER_BITS - 1]
+            claims.claim(f"the significand begins with a one, {length} bits", ~here | begins)
     return claims
 
 
@@ -74,8 +89,10 @@ def of_product() -> Claims:
     shift = lane_input("exponent", EXPONENT_BITS, signed=False) + 1 - length - top
     found = {name: claims.inside.signal(name) for name in ("single", "shift")}
     claims.claim("rounded to float32", found["single"] == _declared(claims, "single", single, inputs))
-    wanted = _declared(claims, "shift", shift, inputs)
-    claims.claim("the shift follows from the exponents", nothing | (found["shift"] == wanted))
+    for bits, here, zeros in _lengths(claims, lane):
+        wanted = _declared(claims, f"shift_{bits}", shift, inputs, zeros)
+        right = nothing | ~here | (found["shift"] == wanted)
+        claims.claim(f"the shift follows from the exponents, {bits} bits", right)
     return claims
 
 
@@ -115,12 +132,12 @@ def of_parts() -> Claims:
     inputs: dict[str, Value] = {name: getattr(lane.range, name) for name in _BOUNDS}
     inputs |= {"beyond": -beyond.as_signed(), "single": Const(1)}
     inputs["negative"] = _declared(claims, "negative", _TOTAL < 0, _sums(lane))
-    wanted = _declared(claims, "requantized", node, inputs, shifted)
+    wanted = _declared(claims, "requantized", node, inputs, _rounded(shifted))
     claims.claim("requantized", lane.adds | (lane.result == wanted))
     inputs = {name: getattr(lane.addition.range, name) for name in _BOUNDS}
     inputs |= {"shift": Const(0), "total": Const(0)}
     node = divided(lane_input("total", len(quotient)), BOUNDS)
-    wanted = _declared(claims, "added", node, inputs, quotient)
+    wanted = _declared(claims, "added", node, inputs, _rounded(quotient))
     claims.claim("added", ~lane.adds | (lane.result == wanted))
     return claims
 

@@ -420,13 +420,13 @@ FAULTS = [
     ),
     Fault(
         "lane: sum",
-        "the significand begins with a one",
+        "the significand begins with a one, 32 bits",
         requantize,
         "_highest",
         "Mux(none, low, high)",
         "Mux(none, high, low)",
     ),
-    Fault("lane: sum", "rounded to float32", requantize, "_round", ".any() | down[0]", ".any()"),
+    Fault("lane: sum", "rounded to float32, 32 bits", requantize, "_round", ".any() | down[0]", ".any()"),
     Fault("lane: leading bits", "rounded to float32", requantize, "_round", "| down[0]", "| 1"),
     Fault(
         "lane: shift",
