@@ -9,7 +9,7 @@ from typing import Any
 from accel.core.config import NAMED, SPECS, Config
 from accel.hw.engines.engine_driver import Engine
 from accel.hw.engines.open_engine import open_engine
-from tests.own_operations import OWN_NAMES
+from tests.own_operations import MACHINE
 from tests.strategies import RTL_VALUES
 from tests.thorough import grouped
 
@@ -37,7 +37,7 @@ _LARGE = 128
 """Models with more multipliers are compiled with optimization."""
 BUILDS: dict[str, Config] = {
     "tiny": TINY,
-    "own operations": _build(batch=2, block_out=4, alu_ops=OWN_NAMES, mul_slots=4, tree_stages=1),
+    "own operations": MACHINE.hardware,
     "short queues": _build(
         dispatch_stages=1,
         compute_queue=2,

@@ -23,8 +23,10 @@ FILES = sorted((Path(__file__).parents[1] / "programs").glob("*.s"))
 
 def directed_parameter(path: Path) -> Any:
     """A directed program as a test parameter, in the group of its machine."""
-    (name,) = re.findall(r"^\.config (\S+)", path.read_text(encoding="utf-8"), re.MULTILINE)[:1]
-    return grouped(group(NAMED[name]), path, thorough=name == "gemm8x8")
+    text = path.read_text(encoding="utf-8")
+    (name, own) = re.findall(r"^\.config (\S+)(?: alu_ops=(\S+))?", text, re.MULTILINE)[0]
+    config = NAMED[name].override({"alu_ops": own}) if own else NAMED[name]
+    return grouped(group(config), path, thorough=name == "gemm8x8")
 
 
 EACH = [directed_parameter(path) for path in FILES]
