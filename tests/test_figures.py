@@ -177,6 +177,6 @@ def test_advice() -> None:
         "gemm8x8", inp_bytes="4KiB", wgt_bytes="4KiB", acc_bytes="4KiB", bus_bits=64
     ).config
     result = accel.build(accel.gemm(128, 128, 128, shift=8), config).run()
-    found = [(one.change, one.reason, one.how, f"{one.cycles:,}") for one in advise(result).advice]
+    found = [(one.change, one.reason, one.price, f"{one.cycles:,}") for one in advise(result).advice]
     assert [tuple(re.split(r"  +", line)[:4]) for line in block.splitlines()[1:]] == found
     assert f"the product above, {result.cycles:,} cycles" in text

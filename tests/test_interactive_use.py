@@ -21,7 +21,7 @@ def program() -> Program:
 
 def test_a_tab_shows_the_api_alone() -> None:
     shown = [name for name in dir(accel) if not name.startswith("_")]
-    assert set(shown) <= {*accel.__all__, "benchmarks", "debug", "sweeps", "te", "views"}
+    assert set(shown) <= {*accel.__all__, "benchmarks", "debug", "operations", "sweeps", "te", "views"}
     assert {"advise", "verify", "quantize", "package", "diff", "check", "lockstep", "machines"} <= set(shown)
     assert "program.run" in (accel.__doc__ or "")
 

@@ -196,7 +196,7 @@ def loops() -> Claims:
     address, end, inner, outer, inner_count = (
         inside.signal(name) for name in ("address", "end", "inner", "outer", "inner_count")
     )
-    begin, steps, is_mul = (inside.signal(name) for name in ("begin", "steps", "is_mul"))
+    begin, steps, is_long = (inside.signal(name) for name in ("begin", "steps", "is_long"))
     phase = component.operation.phase
     claims.lemma("free is the complement of issuing", component.free == ~issuing)
     claims.lemma(
@@ -214,13 +214,13 @@ def loops() -> Claims:
     claims.lemma("last_outer is right", ~issuing | (inside.signal("last_outer") == (outer == 0)))
     claims.lemma("inner iterations are counted down", ~issuing | (inner <= inner_count))
     claims.lemma(
-        "the last slot of a micro-op is marked", ~issuing | (steps == (~is_mul | (phase == _MUL_SLOTS - 1)))
+        "the last slot of a micro-op is marked", ~issuing | (steps == (~is_long | (phase == _MUL_SLOTS - 1)))
     )
-    claims.lemma("only MUL takes several slots", ~issuing | is_mul | (phase == 0))
+    claims.lemma("only an operation with several slots takes them", ~issuing | is_long | (phase == 0))
     claims.lemma("the phase is a slot of MUL", ~issuing | (phase < _MUL_SLOTS))
     ends = steps & inside.signal("last_uop") & inside.signal("last_inner") & inside.signal("last_outer")
     claims.lemma("the sequencer is free in its last slot", ~issuing | ~ends)
-    left = Cat(Mux(is_mul, ~phase, 0), (end - address)[: len(end)], inner, outer)
+    left = Cat(Mux(is_long, ~phase, 0), (end - address)[: len(end)], inner, outer)
     goes_on = claims.before(issuing & ~component.flush) & issuing
     claims.claim("each cycle leaves less work", ~goes_on | (left < claims.before(left)))
     claims.claim(
