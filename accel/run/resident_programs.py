@@ -5,8 +5,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
 from accel.base.errors import ProgramError
-from accel.core.config import SPECS, Config
-from accel.core.config.alu_ops_field import alu_ops_text
+from accel.core.config import Config
 from accel.image.dram import Dram
 from accel.image.dram_references import Part
 from accel.image.image import Image
@@ -129,14 +128,9 @@ class ResidentPrograms:
                 f"the argument is a {type(program).__name__}; it must be a program, as accel.build returns"
             )
         theirs, mine = program.config.hardware, self._config.hardware
-        if theirs.alu_ops != mine.alu_ops:
-            raise ProgramError(
-                f"the program is compiled for alu_ops={alu_ops_text(theirs.alu_ops)}; "
-                f"the session's machine has {alu_ops_text(mine.alu_ops)}"
-            )
-        for name, spec in SPECS.items():
-            if spec.kind == "geometry" and getattr(theirs, name) != getattr(mine, name):
+        for name, value in theirs.geometry.items():
+            if value != getattr(mine, name):
                 raise ProgramError(
-                    f"the program is compiled for {name}={getattr(theirs, name)}; "
-                    f"the session's machine has {getattr(mine, name)}"
+                    f"the program is compiled for {name}={theirs.field_text(name)}; "
+                    f"the session's machine has {mine.field_text(name)}"
                 )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from accel.core.config import NAMED, SPECS, Config
+from accel.core.config import NAMED, Config
 from accel.hw.engines.engine_driver import Engine
 from accel.hw.engines.open_engine import open_engine
 from tests.own_operations import MACHINE
@@ -244,11 +244,4 @@ def built(config: Config) -> Engine:
 
 def same_geometry(config: Config) -> list[str]:
     """The builds on which a program of this machine runs."""
-    names = [name for name, spec in SPECS.items() if spec.kind == "geometry"]
-    mine = config.hardware
-    return [
-        key
-        for key, build in BUILDS.items()
-        if build.alu_ops == config.alu_ops
-        and all(getattr(build.hardware, n) == getattr(mine, n) for n in names)
-    ]
+    return [key for key, build in BUILDS.items() if build.hardware.geometry == config.hardware.geometry]

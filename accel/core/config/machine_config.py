@@ -244,9 +244,18 @@ class Config(ConfigFields):
 
     def with_geometry_of(self, other: "Config") -> "Config":
         """Return this timing on the geometry of ``other``. Fields that it lacks get their defaults."""
-        values = {name: getattr(other, name) for name, spec in SPECS.items() if spec.kind == "geometry"}
         lost = {name: getattr(Config, name) for name in SPECS.keys() - other.fields}
-        return replace(self, alu_ops=other.alu_ops, **(values | lost))
+        return replace(self, **(other.geometry | lost))
+
+    @property
+    def geometry(self) -> dict[str, Any]:
+        """The geometry fields by name, for which a program is compiled."""
+        numbers = {name: getattr(self, name) for name, spec in SPECS.items() if spec.kind == "geometry"}
+        return numbers | {ALU_OPS: self.alu_ops}
+
+    def field_text(self, name: str) -> str:
+        """Return a field as text, as ``--set`` reads it."""
+        return alu_ops_text(self.alu_ops) if name == ALU_OPS else str(getattr(self, name))
 
     @cached_property
     def hardware(self) -> "Config":
@@ -319,10 +328,10 @@ _MAX_CHANGES_SHOWN = 3
 def _changes(one: Config, other: Config) -> str:
     """List fields that differ, for example ``with batch=2``, or return an empty string."""
     fields = [
-        f"{name}={getattr(other, name)}" for name in SPECS if getattr(one, name) != getattr(other, name)
+        f"{name}={other.field_text(name)}"
+        for name in (ALU_OPS, *SPECS)
+        if getattr(one, name) != getattr(other, name)
     ]
-    if one.alu_ops != other.alu_ops:
-        fields.insert(0, f"{ALU_OPS}={alu_ops_text(other.alu_ops)}")
     more = len(fields) - _MAX_CHANGES_SHOWN
     shown = ", ".join(fields[:_MAX_CHANGES_SHOWN]) + (f" and {more} more" if more > 0 else "")
     return f"with {shown}" if fields else ""
