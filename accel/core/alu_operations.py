@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property, lru_cache
 from hashlib import sha256
-from importlib.metadata import entry_points
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -57,11 +56,6 @@ class AluOp(IntEnum):
     MUL = 4
 
 
-class _HasSlots(Protocol):
-    @property
-    def mul_slots(self) -> int: ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class Operation:
     """An operation on two int32 operands, x and y.
@@ -77,6 +71,8 @@ class Operation:
             None if there is none.
         stages: register stages of its hardware. A micro-op takes one slot more. For example, with two stages
             it takes three cycles, and its logic is cut into three parts of similar delay.
+        slots_field: the timing field of a machine with the slots of a micro-op, instead of ``stages + 1``.
+            VTA's multiplication has ``mul_slots``.
         datapath: hand-made hardware, or None for that of the expression. It is called with the Amaranth
             module and the operands, signed values of 32 bits that are constant in the slots of a micro-op,
             and returns the low 32 bits of the result in the last slot.
@@ -92,6 +88,7 @@ class Operation:
     is_associative: bool = False
     repeated: Callable[[int, int], int] | None = None
     stages: int = 0
+    slots_field: str = ""
     datapath: Callable[[Any, Any, Any], Any] | None = None
 
     def __post_init__(self) -> None:
@@ -111,14 +108,9 @@ class Operation:
                 f"end with wrapped(...) or saturated(...)"
             )
 
-    @property
-    def is_multiplication(self) -> bool:
-        """Whether it takes the slots of VTA's multiplication, the field ``mul_slots`` of a machine."""
-        return self.name == AluOp.MUL.name.lower()
-
-    def slots(self, config: _HasSlots) -> int:
-        """Return the slots of a micro-op on a machine."""
-        return config.mul_slots if self.is_multiplication else self.stages + 1
+    def slots(self, config: object) -> int:
+        """Return the slots of a micro-op on a machine, a configuration."""
+        return int(getattr(config, self.slots_field)) if self.slots_field else self.stages + 1
 
     @property
     def mnemonic(self) -> str:
@@ -224,6 +216,7 @@ STOCK = (
         symbol="*",
         is_associative=True,
         repeated=lambda immediate, times: _signed(pow(immediate, times, 1 << _BITS)),
+        slots_field="mul_slots",
     ),
 )
 """VTA's operations, by their numbers."""
@@ -282,6 +275,13 @@ def check_properties(operation: Operation, *, trials: int = 256, seed: int = 0) 
                 )
 
 
+def _entry_points(name: str) -> Iterable[Any]:
+    """Return the entry points that declare an operation."""
+    from importlib.metadata import entry_points  # noqa: PLC0415  # slow, and stock machines need none
+
+    return entry_points(group=ENTRY_POINTS, name=name)
+
+
 def find_operation(name: str) -> Operation:
     """Return an operation by name. Entry points of installed packages are searched, too.
 
@@ -289,7 +289,7 @@ def find_operation(name: str) -> Operation:
         ConfigError: no such operation is declared.
     """
     if name not in _REGISTERED:
-        for point in entry_points(group=ENTRY_POINTS, name=name):
+        for point in _entry_points(name):
             loaded = point.load()
             if not isinstance(loaded, Operation) or loaded.name != name:
                 raise ConfigError(
@@ -335,8 +335,3 @@ def operations_by_code(names: tuple[str, ...]) -> Mapping[int, Operation]:
 def operation_of_code(code: int) -> Operation:
     """Return the operation of a number: of :class:`OperationCode` by its name, otherwise VTA's."""
     return find_operation(code.name.lower() if isinstance(code, OperationCode) else AluOp(code).name.lower())
-
-
-def foreign_operations(names: Iterable[str]) -> dict[str, str]:
-    """Return the digests of a machine's operations that are not VTA's, by name."""
-    return {name: find_operation(name).digest for name in names if name not in STOCK_NAMES}

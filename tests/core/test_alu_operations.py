@@ -95,8 +95,8 @@ def test_an_entry_point_declares_an_operation(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(alu_operations, "_REGISTERED", dict(alu_operations._REGISTERED))
     monkeypatch.setattr(
         alu_operations,
-        "entry_points",
-        lambda *, group, name: [Point(found[name])] if group == "accel.operations" and name in found else [],
+        "_entry_points",
+        lambda name: [Point(found[name])] if name in found else [],
     )
     assert find_operation("from_package") is found["from_package"]
     for name in ("other", "bad"):
@@ -157,7 +157,7 @@ def test_operations_that_a_machine_cannot_have(value: Any, message: str) -> None
 
 def test_more_operations_than_numbers() -> None:
     names = [register(_declared(name=f"t_more_{n}", stages=n)).name for n in range(12)]
-    with refused(ConfigError, "alu_ops has 12 operations besides VTA's; at most 11 have a number"):
+    with refused(ConfigError, "alu_ops has 12 operations in addition to VTA's; at most 11 have a number"):
         TINY.override({"alu_ops": f"+{','.join(names)}"})
 
 

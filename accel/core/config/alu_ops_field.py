@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from accel.base.errors import ConfigError
 from accel.base.json_types import shown
-from accel.core.alu_operations import STOCK_NAMES, find_operation, foreign_operations
+from accel.core.alu_operations import STOCK_NAMES, find_operation
 
 MAX_ALU_OPS = 1 << 4
 """Most operation numbers: ALU and ALU_HIGH have three bits each."""
@@ -36,7 +36,7 @@ def checked_alu_ops(value: object) -> tuple[str, ...]:
     others = [name for name in names if name not in STOCK_NAMES]
     if len(STOCK_NAMES) + len(others) > MAX_ALU_OPS:
         raise ConfigError(
-            f"alu_ops has {len(others)} operations besides VTA's; at most "
+            f"alu_ops has {len(others)} operations in addition to VTA's; at most "
             f"{MAX_ALU_OPS - len(STOCK_NAMES)} have a number"
         )
     return (*stock, *others)
@@ -64,5 +64,4 @@ def alu_ops_text(names: Sequence[str]) -> str:
 
 def with_digests(names: Sequence[str]) -> list[str]:
     """Return the names for a file, with digests of the declarations that are not VTA's."""
-    digests = foreign_operations(names)
-    return [f"{name}@{digests[name]}" if name in digests else name for name in names]
+    return [name if name in STOCK_NAMES else f"{name}@{find_operation(name).digest}" for name in names]

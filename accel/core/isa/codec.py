@@ -112,13 +112,13 @@ def decode(data: bytes, config: Config) -> list[Instruction]:
 
 def _decode_class(cls: type[T], words: Words, config: Config) -> Iterable[T]:
     slots = class_slots(cls, config)
-    named_codes = {code: code for code in config.operations}
     columns: list[list[Any]] = [_extract(words, slot).tolist() for slot in slots]
     for position, slot in enumerate(slots):
         if slot.spec.enum is None and slot.spec.width == 1:  # a flag and not a one-bit number
             columns[position] = [bool(v) for v in columns[position]]
         if slot.name == "alu_op":  # a code knows the name of its operation on this machine
-            columns[position] = [named_codes.get(code, code) for code in columns[position]]
+            named = {code: code for code in config.operations}
+            columns[position] = [named.get(code, code) for code in columns[position]]
     names = [slot.name for slot in slots]
     return (cls(**dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True))
 
