@@ -381,7 +381,7 @@ def _condition_and_body(
     first = [outside[name] for name in loop.first]
     carried = [f"{prefix}/value {at}" for at in range(len(first))]
     outputs = [f"{prefix}/next {at}" for at in range(len(first))]
-    goes_on, axes = f"{prefix}/goes on", f"{prefix}/no axes"
+    continues, axes = f"{prefix}/continues", f"{prefix}/no axes"
     before, some, start = _embedded(
         loop.asked.graph, f"{prefix}/start", loop.inputs(loop.asked, first, outside)
     )
@@ -391,7 +391,7 @@ def _condition_and_body(
     inputs = loop.inputs(loop.asked, after, outside)
     asking, rest, end = _embedded(loop.asked.graph, f"{prefix}/condition", inputs)
     condition = loop.asked.results[0]
-    nodes += [*asking, helper.make_node("Reshape", [end[condition], axes], [goes_on])]
+    nodes += [*asking, helper.make_node("Reshape", [end[condition], axes], [continues])]
     nodes += [
         helper.make_node("Identity", [source], [output])
         for source, output in zip(after, outputs, strict=True)
@@ -399,7 +399,7 @@ def _condition_and_body(
     scalars = [
         helper.make_tensor_value_info(f"{prefix}/iteration", _INT64, []),
         helper.make_tensor_value_info(f"{prefix}/went on", _BOOL, []),
-        helper.make_tensor_value_info(goes_on, _BOOL, []),
+        helper.make_tensor_value_info(continues, _BOOL, []),
     ]
     declared = [
         [_declared(replace(one, name=name)) for one, name in zip(loop.tensors, names, strict=True)]

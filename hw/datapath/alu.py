@@ -25,7 +25,7 @@ _TOGETHER: dict[str, tuple[AluOp, ...]] = {
 assert sum(map(len, _TOGETHER.values())) == len(AluOp)
 
 
-def others(config: Config) -> dict[int, Operation]:
+def own_operations(config: Config) -> dict[int, Operation]:
     """Return a machine's operations by their numbers, except VTA's."""
     return {code: one for code, one in config.operations.items() if one.name not in STOCK_NAMES}
 
@@ -37,7 +37,7 @@ def shared_results(config: Config) -> dict[str, tuple[int, ...]]:
         for name, ops in _TOGETHER.items()
     }
     return {name: ops for name, ops in stock.items() if ops} | {
-        f"own_{one.name}": (code,) for code, one in others(config).items()
+        f"own_{one.name}": (code,) for code, one in own_operations(config).items()
     }
 
 
@@ -114,7 +114,7 @@ class Alu(wiring.Component):
         """Return each result of the operations that are not VTA's, for all lanes."""
         found: dict[str, list[Value]] = {}
         width = self._config.block_out
-        for one in others(self._config).values():
+        for one in own_operations(self._config).values():
             values: list[Value] = []
             for begin in range(0, self._lanes, width):
                 rows = lefts[begin : begin + width], rights[begin : begin + width]
@@ -170,16 +170,16 @@ def _half(phase: Value, begins: Mapping[int, int], value: Value) -> Value:
 
 
 def operation_results(
-    m: Module, operation: Operation, lefts: Sequence[Value], rights: Sequence[Value], **others: Any
+    m: Module, operation: Operation, lefts: Sequence[Value], rights: Sequence[Value], **options: Any
 ) -> list[Value]:
     """Return an operation's int32 result in each lane of a row, in the last slot of a micro-op.
 
-    ``others`` are arguments of :func:`~accel.hw.datapath.lane_values.lane_values`.
+    ``options`` are arguments of :func:`~accel.hw.datapath.lane_values.lane_values`.
     """
     if operation.datapath is not None:
         return [operation.datapath(m, *operands) for operands in zip(lefts, rights, strict=True)]
     inputs = {LEFT: lefts, RIGHT: rights}
-    values = lane_values(m, operation.expression, inputs, stages=operation.stages, **others)
+    values = lane_values(m, operation.expression, inputs, stages=operation.stages, **options)
     return [_extended(value) for value in values]
 
 

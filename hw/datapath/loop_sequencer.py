@@ -56,7 +56,7 @@ def at_hand(is_gemm: Value, is_mac: Value, config: Config) -> Chosen:
 class Sequencer(wiring.Component):
     """The hardware loops: presents a micro-op's address and its index offsets, one micro-op per cycle.
 
-    Offsets of an operation with several slots stay for as many cycles. The micro-op runs in the last one.
+    An operation with several slots keeps its offsets for one cycle per slot. The micro-op runs in the last.
     An instruction that begins with ``start`` presents its first micro-op in the next cycle. ``free``, a
     register, shows that the next instruction may start. While it is set, ``entry`` is loaded in every
     cycle, because the start is known late. ``issuing`` is its complement.

@@ -171,7 +171,7 @@ _VTA_CODES = frozenset(AluOp)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AluHigh(Alu):
-    """ALU with the operations from number 8 on, on machines that have as many.
+    """ALU for operation numbers 8 to 15. A machine has it if it has an operation 8.
 
     All fields are those of ALU. ``alu_op`` holds the number less 8. For example, 0 is operation 8.
     """
