@@ -19,6 +19,7 @@ from accel.core.isa import (
     routes_of,
     variants_of,
 )
+from accel.core.isa.instruction_set import machines_with
 from accel.core.markdown_table import table
 from accel.core.scratchpad_specs import UOP, Scratchpad
 
@@ -80,7 +81,7 @@ def isa_manual(config: Config) -> str:
         _INSTRUCTIONS,
     ]
     for cls in classes_of(config).values():
-        sections += [f"### {cls.OPCODE.name} ({cls.OPCODE.value})", *_generation_note(cls.POST)]
+        sections += [f"### {cls.OPCODE.name} ({cls.OPCODE.value})", *_generation_note(cls.REQUIRES)]
         sections += [_description(cls), _field_table(cls, config)]
         if issubclass(cls, Alu):
             operations = (
@@ -95,7 +96,11 @@ def isa_manual(config: Config) -> str:
             if opcode == cls.OPCODE:
                 parts = "" if one.PART is None else f", part {part}"
                 title = f"#### {one().mnemonic} ({opcode}, memory {memory}{parts})"
-                sections += [title, *_generation_note(one.POST and not cls.POST), _description(one)]
+                sections += [
+                    title,
+                    *_generation_note("" if one.REQUIRES == cls.REQUIRES else one.REQUIRES),
+                    _description(one),
+                ]
                 sections += [_field_table(one, config), _error_table(one)]
     sections += [
         "## Micro-ops",
@@ -109,8 +114,13 @@ def isa_manual(config: Config) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def _generation_note(post: bool) -> list[str]:
-    return ["Only machines of the second generation, with `post=1`, have it."] if post else []
+def _generation_note(required: str) -> list[str]:
+    if not required:
+        return []
+    return [_GENERATION_NOTES.get(required, f"Only {machines_with(required)} have it.")]
+
+
+_GENERATION_NOTES = {"post": "Only machines of the second generation, with `post=1`, have it."}
 
 
 def cause_table(causes: Iterable[Cause]) -> str:

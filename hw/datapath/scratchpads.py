@@ -16,7 +16,7 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core import scratchpad_specs
 from accel.core.config import Config
-from accel.core.isa import Unit
+from accel.core.isa import Unit, setting_of
 from accel.core.scratchpad_specs import bits_of
 from accel.hw.datapath.beat_walker import BeatLayout
 from accel.hw.datapath.transfer_memories import Kind, choose
@@ -210,7 +210,7 @@ class Scratchpad(wiring.Component):
         self.layout = scratchpad_shape(holds, kinds, config, circular=circular, taps=banks)
         bits = self.layout.element_bits
         self._config = config
-        self.is_set = bool(config.post) and any(kind.route.set_by is not None for kind in kinds)
+        self.is_set = any(setting_of(kind.route, config) is not None for kind in kinds)
         self.shifted = self.is_set and holds.lane_bits(config) != bits_of(holds.dtype)
         index = sram_bits(config)
         ports: dict[str, Any] = {
@@ -265,7 +265,7 @@ class Scratchpad(wiring.Component):
             lane = Signal(max(1, log2(kind.lanes)), name=f"lane_{number}_{position}")
             m.d.comb += lane.eq(beat.lane + distance)
             reading = None
-            if self.is_set and kind.route.set_by is not None:
+            if setting_of(kind.route, self._config) is not None:
                 reading = Reading(unsigned=self.unsigned, zero=self.zero if self.shifted else None)
             element = element_of_lane(kind, self.data, lane, self._config, reading)
             values.append(element.replicate(max(1, shape.element_bits // len(element))))
@@ -324,7 +324,7 @@ class Scratchpad(wiring.Component):
 
 def access_ports(unit: Unit, config: Config) -> dict[str, Any]:
     """Return a unit's ports for :class:`Access`."""
-    pads = (pad for pad in scratchpad_specs.SCRATCHPADS.values() if pad.filled_by is unit)
+    pads = (pad for pad in scratchpad_specs.scratchpads_of(config).values() if pad.filled_by is unit)
     return {f"{pad}_access": In(Access(pad, config)) for pad in pads}
 
 
