@@ -5,7 +5,8 @@ A region begins at Dequantize nodes and ends at a Quantize:
 - Operators that only move values move the integers instead (:mod:`accel.graph.qdq_moves`).
 - An operator whose operands are dequantized and whose result is quantized becomes its quantized form. Bounds,
   moves and maxima may follow, since they commute with rounding.
-- A region of functions of one tensor becomes a table (:mod:`accel.graph.qdq_tables`).
+- A region of functions of one tensor becomes a table, or a table for each channel
+  (:mod:`accel.graph.qdq_tables`). Bounds, moves and maxima may follow.
 - A max pool after any other float operator moves after the Quantize.
 
 For example, Dequantize, Conv, Clip(0, 6), Quantize become a Conv and a Clip of integers. Other regions remain
@@ -26,7 +27,7 @@ from accel.graph.product_operators import Product
 from accel.graph.qdq_moves import integer_form, move_integers
 from accel.graph.qdq_products import product_and_bias_emitter, product_emitter
 from accel.graph.qdq_rewriting import Emitter, QdqRewriting, TableEvaluator
-from accel.graph.qdq_tables import emit_table, evaluate_table
+from accel.graph.qdq_tables import evaluate_table, table_emitter
 
 _COMMUTES_WITH_ROUNDING = Clip | MaxPool | Identity | Reshape | Transpose | Slice
 
@@ -95,8 +96,13 @@ class _Matcher:
         steps, name = self._steps_before(node)
         in_float32 = ends_in_float32(steps, out, self._rewriting.opaque)
         emitter = self._core_emitter(name, out, in_float32=in_float32)
-        if emitter is None and emit_table(self._rewriting, node, out):
-            return True
+        if emitter is None:
+            table = table_emitter(self._rewriting, node.inputs[0], node, out)
+            if table is not None:
+                table(node.output)
+                return True
+            if steps:
+                emitter = table_emitter(self._rewriting, name, steps[0], out)
         if emitter is None and any(isinstance(step.operator, MaxPool) for step in steps):
             emitter = self._rewriting.emitter(Quantize(), [name], out, node.name)
         if emitter is None:

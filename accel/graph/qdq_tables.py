@@ -1,4 +1,4 @@
-"""Regions of functions of one 8-bit tensor as tables."""
+"""Regions of functions of one 8-bit tensor as tables: one for all channels, or one for each."""
 
 from dataclasses import dataclass, field
 
@@ -7,6 +7,7 @@ import numpy as np
 from accel.graph.elementwise_operators import (
     Add,
     Binary,
+    ChannelTable,
     Clip,
     Dequantize,
     Function,
@@ -18,41 +19,80 @@ from accel.graph.graph import Graph, Node
 from accel.graph.graph_builder import Builder
 from accel.graph.graph_evaluation import evaluate
 from accel.graph.graph_tensor import Array, Shape, Tensor
-from accel.graph.qdq_rewriting import QdqRewriting
+from accel.graph.qdq_rewriting import Emitter, QdqRewriting
 from accel.graph.quantize_values import all_values
 
 
 @dataclass
 class _Region:
-    """Nodes that compute each value from one value."""
+    """Nodes that compute each value from one value.
+
+    Attributes:
+        leaves: dequantized tensors.
+        constants: by name. Each has one number, or one for each channel.
+        axis: the axis of channels, or None if all constants are single numbers.
+    """
 
     nodes: dict[str, Node] = field(default_factory=dict)
     leaves: set[str] = field(default_factory=set)
-    constants: set[str] = field(default_factory=set)
+    constants: dict[str, Array] = field(default_factory=dict)
+    axis: int | None = None
+
+    def add_constant(self, name: str, numbers: Array, shape: Shape) -> bool:
+        """Return whether a constant has one number for each channel of a tensor."""
+        if numbers.size > 1:
+            padded = (1,) * (len(shape) - numbers.ndim) + numbers.shape
+            axes = [axis for axis, size in enumerate(padded) if size > 1]
+            if len(axes) > 1 or len(padded) > len(shape) or padded[axes[0]] != shape[axes[0]]:
+                return False
+            if self.axis not in {None, axes[0]}:
+                return False
+            self.axis = axes[0]
+        self.constants[name] = numbers
+        return True
 
 
-def emit_table(rewriting: QdqRewriting, node: Node, out: Tensor) -> bool:
-    """Replace the region before a Quantize by a table if possible.
+def table_emitter(
+    rewriting: QdqRewriting, name: str, reader: Node, out: Tensor
+) -> Emitter | None:
+    """Return an emitter of the region that computes a tensor, as a table, or None.
 
-    For example, ``x * HardSigmoid(x)`` is a table of all values of x.
+    For example, ``x * HardSigmoid(x)`` is a table of all values of x. Batch normalization and PRelu, whose
+    constants differ by channel, are a table for each channel.
+
+    Args:
+        name: the float tensor that is quantized.
+        reader: the only node that may read it.
+        out: type and quantization of the results.
     """
-    region = _find_region(rewriting, node.inputs[0], out.shape)
-    if region is None or not region.nodes or not _is_closed(rewriting, region, node):
-        return False
-    sources = {rewriting.integers[name] for name in region.leaves}
+    region = _find_region(rewriting, name)
+    if region is None or not region.nodes or not _is_closed(rewriting, region, reader):
+        return None
+    sources = {rewriting.integers[leaf] for leaf in region.leaves}
     if len(sources) != 1:
-        return False
+        return None
     source = rewriting.new.tensors[sources.pop()]
-    graph = _region_graph(rewriting, region, node.inputs[0], source, out)
-    entries = rewriting.evaluate_table(graph, all_values(source.dtype))
-    last = region.nodes[node.inputs[0]]
-    rewriting.emitter(Table(values=tuple(entries.tolist())), [source.name], out, last.name)(node.output)
-    return True
+    values = all_values(source.dtype)
+    channels = 1 if region.axis is None else rewriting.old.tensors[name].shape[region.axis]
+    shape = (256,) if region.axis is None else (256, channels)
+    graph = _region_graph(rewriting, region, name, source, out, shape)
+    entries = rewriting.evaluate_table(graph, np.ascontiguousarray(np.broadcast_to(values[:, None], (256, channels))).reshape(shape))
+    label = region.nodes[name].name
+    if region.axis is None:
+        return rewriting.emitter(Table(values=tuple(entries.tolist())), [source.name], out, label)
+    table = np.ascontiguousarray(entries.T)
+    axis = region.axis
+
+    def emit(output: str) -> str:
+        constant = rewriting.new.constant(rewriting.integer_name(f"{name}/table"), table)
+        return rewriting.emitter(ChannelTable(axis=axis), [source.name, constant], out, label)(output)
+
+    return emit
 
 
-def _find_region(rewriting: QdqRewriting, name: str, shape: Shape) -> _Region | None:
-    """Follow operands back to dequantized tensors and single constants."""
-    region = _Region()
+def _find_region(rewriting: QdqRewriting, name: str) -> _Region | None:
+    """Follow operands back to dequantized tensors and constants."""
+    region, shape = _Region(), rewriting.old.tensors[name].shape
     pending = [name]
     while pending:
         name = pending.pop()
@@ -61,8 +101,10 @@ def _find_region(rewriting: QdqRewriting, name: str, shape: Shape) -> _Region | 
         has_shape = rewriting.old.tensors[name].shape == shape
         if rewriting.byte_source(name) is not None and has_shape:
             region.leaves.add(name)
-        elif (numbers := rewriting.constant_numbers(name)) is not None and numbers.size == 1:
-            region.constants.add(name)
+        elif (numbers := rewriting.constant_numbers(name)) is not None and region.add_constant(
+            name, numbers, shape
+        ):
+            continue
         else:
             node = rewriting.old.producers.get(name)
             if node is None or not has_shape:
@@ -74,8 +116,8 @@ def _find_region(rewriting: QdqRewriting, name: str, shape: Shape) -> _Region | 
     return region
 
 
-def _is_closed(rewriting: QdqRewriting, region: _Region, quantize_node: Node) -> bool:
-    inside = {quantize_node.name, *(one.name for one in region.nodes.values())}
+def _is_closed(rewriting: QdqRewriting, region: _Region, reader: Node) -> bool:
+    inside = {reader.name, *(one.name for one in region.nodes.values())}
     return all(
         name not in rewriting.old.outputs and all(one.name in inside for one in rewriting.consumers[name])
         for name in region.nodes
@@ -83,19 +125,17 @@ def _is_closed(rewriting: QdqRewriting, region: _Region, quantize_node: Node) ->
 
 
 def _region_graph(
-    rewriting: QdqRewriting, region: _Region, result: str, source: Tensor, out: Tensor
+    rewriting: QdqRewriting, region: _Region, result: str, source: Tensor, out: Tensor, shape: Shape
 ) -> Graph:
-    """Return the region as a graph from ``x``, the 256 values, to ``y``."""
+    """Return the region as a graph from ``x``, the 256 values for each channel, to ``y``."""
     builder = Builder()
-    x = Tensor(name="x", shape=(256,), dtype=source.dtype, quantization=source.quantization)
+    x = Tensor(name="x", shape=shape, dtype=source.dtype, quantization=source.quantization)
     builder.input(x)
     builder.reserve(region.nodes)
     leaf = builder.emit(Dequantize(), ["x"], builder.fresh("numbers"), dtype="float32")
     names = dict.fromkeys(region.leaves, leaf)
-    for name in region.constants:
-        numbers = rewriting.constant_numbers(name)
-        assert numbers is not None
-        names[name] = builder.constant(builder.fresh(name), np.asarray(numbers, np.float32).reshape(1))
+    for name, numbers in region.constants.items():
+        names[name] = builder.constant(builder.fresh(name), np.asarray(numbers, np.float32).reshape(-1))
     for node in rewriting.old.nodes:
         if node.output in region.nodes:
             inputs = [names[name] for name in node.inputs]

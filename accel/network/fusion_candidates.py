@@ -1,15 +1,15 @@
 """Which nodes of a graph can be fused, and in which ways.
 
-Convolutions can take over padding of zeros. Convolutions, matrix products and global averages can take over
-bounds. The first two can also add a residual, and bound the sum. A fused node is the only reader of its
-operand.
+Convolutions can take over padding of zeros. Convolutions, matrix products, global averages and functions with
+a table for each channel can take over bounds. All of these except global averages can also add a residual,
+and bound the sum. A fused node is the only reader of its operand.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from accel.graph.elementwise_operators import Add, Clip
+from accel.graph.elementwise_operators import Add, ChannelTable, Clip
 from accel.graph.graph import Graph, Node
 from accel.graph.graph_tensor import QUANTIZED
 from accel.graph.movement_operators import Pad
@@ -121,8 +121,8 @@ def _alternatives(
 
 
 def _is_anchor(graph: Graph, node: Node) -> bool:
-    """Whether the machine requantizes the node's sums."""
-    return isinstance(node.operator, Product | GlobalAveragePool) and (
+    """Whether the node's layer can also apply bounds, or add a residual."""
+    return isinstance(node.operator, Product | GlobalAveragePool | ChannelTable) and (
         graph.tensors[node.output].dtype in QUANTIZED
     )
 
@@ -130,7 +130,7 @@ def _is_anchor(graph: Graph, node: Node) -> bool:
 def _anchor(graph: Graph, node: Node, consumers: Mapping[str, Sequence[Node]]) -> _Anchor:
     clips = _clips(graph, node.output, consumers)
     bounded = clips[-1].output if clips else node.output
-    adds = isinstance(node.operator, Product)
+    adds = isinstance(node.operator, Product | ChannelTable)
     return _Anchor(
         main=node,
         pad=_pad(graph, node, consumers),
