@@ -12,6 +12,7 @@ from accel.base.html_summary import Bar, html_summary
 from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
 from accel.formats import onnx_import, tflite_import
+from accel.graph.byte_functions import fold_byte_functions
 from accel.graph.graph import Graph
 from accel.network.chain_builder import build_chain
 from accel.network.chain_grouping import split_into_chains
@@ -82,15 +83,16 @@ class Network:
         target = machine(on)
         measured_plans = None if measure is None else check_integer("measure", measure, error=ScheduleError)
         begin = time.perf_counter()
-        groups = fusion_groups(self.graph) if fusion else unfused_groups(self.graph)
+        graph = fold_byte_functions(self.graph) if fusion and target.config.tab_bytes else self.graph
+        groups = fusion_groups(graph) if fusion else unfused_groups(graph)
 
         def compile_network(measure: int | None) -> NetworkProgram:
-            parts, choices = place(self.graph, groups, target, approximate=approximate, measure=measure)
+            parts, choices = place(graph, groups, target, approximate=approximate, measure=measure)
             if strict:
-                check_strict(self.graph, parts)
-            steps, arrangements = build_steps(self.graph, parts, target.config, keep=keep)
+                check_strict(graph, parts)
+            steps, arrangements = build_steps(graph, parts, target.config, keep=keep)
             return NetworkProgram(
-                graph=self.graph,
+                graph=graph,
                 config=target.config,
                 steps=steps,
                 choices=choices,
