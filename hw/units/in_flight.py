@@ -8,14 +8,15 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
 from accel.hw.datapath.queue import Queue
-from accel.hw.datapath.word_layouts import INDEX_BITS, KIND_BITS, sram_bits
+from accel.hw.datapath.word_layouts import INDEX_BITS, kind_bits, sram_bits
 
 
 class RangeLayout(data.StructLayout):
     """Scratchpad elements ``begin`` to ``end`` - 1 of one memory. ``any`` is 0 if there are none."""
 
     def __init__(self, config: Config) -> None:
-        super().__init__({"any": 1, "kind": KIND_BITS, "begin": sram_bits(config), "end": sram_bits(config)})
+        bits = sram_bits(config)
+        super().__init__({"any": 1, "kind": kind_bits(config), "begin": bits, "end": bits})
 
 
 class RetireLayout(data.StructLayout):

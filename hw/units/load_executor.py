@@ -15,7 +15,7 @@ from accel.hw.datapath.burst_walker import BurstWalker
 from accel.hw.datapath.pads import PadsLayout, PadWalker
 from accel.hw.datapath.queue import BypassQueue, Queue
 from accel.hw.datapath.transfer_memories import Kind, dram_lane
-from accel.hw.datapath.word_layouts import GAP_BITS, INDEX_BITS, KIND_BITS, EntryLayout, sram_bits, view
+from accel.hw.datapath.word_layouts import GAP_BITS, INDEX_BITS, EntryLayout, kind_bits, sram_bits, view
 from accel.hw.units.in_flight import InFlight, RangeLayout, Retirement
 
 
@@ -64,7 +64,7 @@ class LoadExecutor(wiring.Component):
                 "data_beat": Out(BeatLayout(kinds, config)),
                 "data": Out(config.bus_bits),
                 "pad_valid": Out(1),
-                "pad_kind": Out(KIND_BITS),
+                "pad_kind": Out(kind_bits(config)),
                 "pad_index": Out(sram_bits(config)),
                 "retirement": Out(Retirement()),
                 **more,
@@ -88,7 +88,7 @@ class LoadExecutor(wiring.Component):
         # The LOAD that is about to start.
         load = view(Load, config, self.entry.word)
         box = self.entry.box
-        kind = Signal(KIND_BITS)
+        kind = Signal(kind_bits(config))
         gap = Signal(GAP_BITS)
         has_data = Signal()
         m.d.comb += [

@@ -6,9 +6,10 @@ from typing import Any
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 
+from accel.core.config import Config
 from accel.core.fault_causes import Cause
-from accel.core.isa import Finishing, Load, Opcode, OwnMemory, SetOut, SetSum, StoreReq, Unit
-from accel.hw.datapath.instruction_checks import is_finished
+from accel.core.isa import Load, Opcode, OwnMemory, SetOut, SetSum, StoreAdd, StoreReq, Unit
+from accel.hw.datapath.instruction_checks import is_finished, takes_residuals
 from accel.hw.datapath.queue import RegisteredHeadQueue
 from accel.hw.datapath.requantize_lanes import SettingLayout
 from accel.hw.datapath.res_occupancy import ResOccupancy
@@ -19,11 +20,11 @@ from accel.hw.units.load_executor import LoadExecutor
 
 
 class KnownLayout(data.StructLayout):
-    """An instruction's class, its use of PAR, and whether it is free of faults."""
+    """An instruction's class, its use of PAR and RES, and whether it is free of faults."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: Config) -> None:
         names = ("is_load", "is_set", "is_store", "of_res", "finished", "adds", "touches_par", "good")
-        super().__init__(dict.fromkeys(names, 1))
+        super().__init__(dict.fromkeys((*names, *(("holds",) if config.res_mul else ())), 1))
 
 
 class _OrderLayout(data.StructLayout):
@@ -52,7 +53,7 @@ class StoreUnitLoads:
         self.loader = LoadExecutor(self.kinds, config.loads_in_flight, config, shared=True)
         m.submodules.loader = self.loader
         m.submodules.residuals = residuals = ResOccupancy(config)
-        known = Signal(KnownLayout())
+        known = Signal(KnownLayout(config))
         """Facts about the head, decoded while it enters the head of the queue."""
         with m.If(unit.issue.taking):
             m.d.sync += known.eq(self._known(m))
@@ -75,12 +76,12 @@ class StoreUnitLoads:
         self.setting = self._set(m, known.is_set)
 
     def _known(self, m: Module) -> data.View:
-        following = self._unit.issue.following
-        load, store = (view(cls, self._unit.config, following.word) for cls in (Load, StoreReq))
-        known = Signal(KnownLayout(), name="following_known")
+        following, config = self._unit.issue.following, self._unit.config
+        load, store = (view(cls, config, following.word) for cls in (Load, StoreReq))
+        known = Signal(KnownLayout(config), name="following_known")
         is_load, is_set = load.opcode == Opcode.LOAD, load.opcode == Opcode.SET
         is_store = ~is_load & ~is_set
-        finished = is_store & is_finished(store.memory)
+        finished = is_store & is_finished(store.memory, config)
         of_par = is_load & (load.memory == OwnMemory.PAR)
         m.d.comb += [
             known.is_load.eq(is_load),
@@ -88,11 +89,29 @@ class StoreUnitLoads:
             known.is_store.eq(is_store),
             known.of_res.eq(is_load & (load.memory == OwnMemory.RES)),
             known.finished.eq(finished),
-            known.adds.eq(is_store & (store.memory == Finishing.ADD)),
+            known.adds.eq(is_store & takes_residuals(store.memory, config)),
             known.touches_par.eq((of_par | finished) & following.moves.data),
             known.good.eq(following.cause == 0),
         ]
+        if config.res_mul:
+            m.d.comb += known.holds.eq(self._holds(following.word))
         return known
+
+    def _holds(self, word: Value) -> Value:
+        """Return whether an instruction takes one element of RES for all of its elements."""
+        store = view(StoreAdd, self._unit.config, word)
+        takes = (store.opcode == Opcode.STORE) & takes_residuals(store.memory, self._unit.config)
+        return takes & store.hold
+
+    def _residuals(self, known: Any) -> tuple[Value, Value]:
+        """Return the elements of RES that the head loads or takes, and those of the following instruction."""
+        head, following = self._unit.issue.entry, self._unit.issue.following
+        if not self._unit.config.res_mul:
+            return head.box.elements, following.box.elements
+        return (
+            Mux(known.holds, head.moves.data, head.box.elements),
+            Mux(self._holds(following.word), following.moves.data, following.box.elements),
+        )
 
     def _ranges(self, m: Module, flight: InFlight, residuals: ResOccupancy, known: Any) -> None:
         unit, loader = self._unit, self.loader
@@ -103,6 +122,7 @@ class StoreUnitLoads:
         next_load = view(Load, config, issue.following.word)
         next_store = view(StoreReq, config, issue.following.word)
         next_begin = Mux(next_load.opcode == Opcode.LOAD, next_load.sram_base, next_store.par)
+        elements, next_elements = self._residuals(known)
         res_kind = next(number for number, kind in enumerate(self.kinds) if kind.memory == OwnMemory.RES)
         m.d.comb += [
             following.begin.eq(next_begin),
@@ -119,8 +139,8 @@ class StoreUnitLoads:
             loader.sram.eq(Mux(known.of_res, residuals.begin, load.sram_base)),
             residuals.flush.eq(unit.control.flush),
             residuals.valid.eq(issue.valid),
-            residuals.elements.eq(box.elements),
-            residuals.following.eq(issue.following.box.elements),
+            residuals.elements.eq(elements),
+            residuals.following.eq(next_elements),
             residuals.is_load.eq(known.of_res),
             residuals.is_store.eq(known.is_store),
             residuals.is_add.eq(known.adds),

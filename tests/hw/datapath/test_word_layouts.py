@@ -4,19 +4,21 @@ follow from them."""
 from random import Random
 from typing import Any
 
+import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import NAMED, SPECS
 from accel.core.isa import PAD_BITS, SIZE_BITS, TRANSFERS, Load, Memory, Unit, encode
+from accel.hw.datapath.transfer_memories import kinds_of
 from accel.hw.datapath.word_layouts import (
     BEATS_BITS,
-    KIND_BITS,
     LANE_BITS,
     UNIT_BITS,
     BoxLayout,
     add_up,
+    kind_bits,
     multiply_out,
     view,
 )
@@ -84,11 +86,21 @@ def test_products_up_to_the_ends_of_the_fields() -> None:
 def test_widths_hold_what_they_count() -> None:
     """Each width is also minimal."""
     most_beats, bus_bytes = SPECS["max_burst_beats"].high, SPECS["bus_bits"].high // 8
-    kinds = [[r.unit for r in cls.ROUTES.values()].count(unit) for cls in TRANSFERS for unit in Unit]
     for bits, highest in (
         (BEATS_BITS, most_beats),
         (LANE_BITS, bus_bytes - 1),
         (UNIT_BITS, max(Unit)),
-        (KIND_BITS, max(kinds) - 1),
     ):
         assert 1 << (bits - 1) <= highest < 1 << bits
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "bits"), [("tiny", {}, 2), ("tiny-int8", {}, 2), ("tiny-int8", {"res_mul": 1}, 3)]
+)
+def test_a_kind_has_the_bits_for_the_memories_of_a_machine(
+    name: str, changes: dict[str, int], bits: int
+) -> None:
+    """The store unit has STOREs of five kinds where STORE.MUL exists."""
+    config = NAMED[name].override(changes)
+    kinds = [len(kinds_of(cls, unit, config)) for cls in TRANSFERS for unit in Unit]
+    assert kind_bits(config) == bits == (max(kinds) - 1).bit_length()
