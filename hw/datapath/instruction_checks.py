@@ -23,15 +23,16 @@ from accel.core.isa import (
     SetInp,
     SetOut,
     Store,
+    StoreOperand,
     StoreReq,
     Unit,
     exists,
     loops_of,
     routes_of,
+    store_operands_of,
 )
 from accel.core.isa.field_widths import TAPS_BITS
 from accel.core.requantize import MAX_ADD_SHIFT
-from accel.core.scratchpad_specs import PAR
 from accel.hw.datapath.transfer_memories import RESIDUAL_STORES, Kind, choose, kind_number, kinds_of
 from accel.hw.datapath.word_layouts import log2, sram_bits, view
 
@@ -185,11 +186,15 @@ def store_unit_faults(
     store, load, setting = (view(cls, config, word) for cls in (StoreReq, Load, SetOut))
     no = Const(0, 1)
     finished = is_finished(store.memory, config)
+    beyond = (
+        operand_end(store, operand) > operand.scratchpad.depth(config)
+        for operand in store_operands_of(config)
+    )
     of_store = _Special(
         unpadded=finished,
         reserved=finished & store.par_y & store.par_x,
         unbounded=no,
-        beyond=finished & (par_end(store) > PAR.depth(config)),
+        beyond=finished & reduce(or_, beyond),
     )
     of_res = load.memory == OwnMemory.RES
     of_load = _Special(unpadded=no, reserved=of_res & (load.sram_base != 0), unbounded=of_res, beyond=no)
@@ -222,10 +227,26 @@ def _is_one_of(memory: Value, wanted: Iterable[Finishing], config: Config) -> Va
     return reduce(or_, (memory == one for one in wanted if one in present))
 
 
-def par_end(store: Any) -> Value:
-    """Return the end of a requantizing STORE's range in PAR."""
-    extent = Mux(store.par_y, store.y_size, Mux(store.par_x, store.x_size, 1))
-    return store.par + Mux((store.x_size != 0) & (store.y_size != 0), extent, 0)
+def operand_first(store: Any, operand: StoreOperand) -> Value:
+    """Return the first element of an operand that a requantizing STORE uses."""
+    field: Value = getattr(store, operand.field)
+    return field - operand.offset if operand.offset else field
+
+
+def operand_end(store: Any, operand: StoreOperand) -> Value:
+    """Return the end of a requantizing STORE's range of an operand, at most 0 if it does not use any."""
+    extent: Value = Const(1)
+    if operand.per_column:
+        extent = Mux(getattr(store, operand.per_column), store.x_size, extent)
+    if operand.per_row:
+        extent = Mux(getattr(store, operand.per_row), store.y_size, extent)
+    return operand_first(store, operand) + Mux((store.x_size != 0) & (store.y_size != 0), extent, 0)
+
+
+def uses_operand(finished: Value, store: Any, operand: StoreOperand) -> Value:
+    """Return whether a STORE is ``finished``, which means that it requantizes, and selects an element of an
+    operand."""
+    return finished & (getattr(store, operand.field) >= operand.offset) if operand.offset else finished
 
 
 def _only(condition: Value, faults: Sequence[tuple[Value, Cause]]) -> list[tuple[Value, Cause]]:

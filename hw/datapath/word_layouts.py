@@ -50,10 +50,13 @@ def uop_view(config: Config, word: ValueLike) -> Any:
 
 
 def kind_bits(config: Config) -> int:
-    """Return the width of a transfer's kind, the index of its memory in the unit's list. For example, 3 bits
-    on machines with STORE.MUL, where the store unit has STOREs of five kinds."""
-    units = [[route.unit for route in routes_of(cls, config).values()] for cls in TRANSFERS]
-    return (max(one.count(unit) for one in units for unit in Unit) - 1).bit_length()
+    """Return the width of a transfer's kind, the index of its memory in the unit's list."""
+    memories = (
+        sum(route.unit is unit for route in routes_of(cls, config).values())
+        for cls in TRANSFERS
+        for unit in Unit
+    )
+    return (max(memories) - 1).bit_length()
 
 
 def sram_bits(config: Config) -> int:

@@ -7,9 +7,9 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import DRAM_ADDRESS_BITS, Config
-from accel.core.isa import Load, Opcode, Store, StoreReq
+from accel.core.isa import Load, Opcode, Store, StoreReq, store_operands_of
 from accel.core.token_rules import WORKERS
-from accel.hw.datapath.instruction_checks import WordLayout, cause_of, is_finished, known_of, par_end
+from accel.hw.datapath.instruction_checks import WordLayout, cause_of, is_finished, known_of, operand_end
 from accel.hw.datapath.queue import Enqueue
 from accel.hw.datapath.transfer_memories import kind_number, kinds_of
 from accel.hw.datapath.unit_ports import port_of
@@ -124,11 +124,12 @@ class Dispatch(wiring.Component):
         return Value.cast(moving)
 
     def _end(self, transfer: Any, box: data.View) -> Value:
+        """Return the end of the box, for a requantizing STORE that of the range of its first operand."""
         if not self._config.post:
             return Value.cast(box.end)
         store = view(StoreReq, self._config, Value.cast(transfer))
         finished = (store.opcode == Opcode.STORE) & is_finished(store.memory, self._config)
-        return Mux(finished, par_end(store), box.end)
+        return Mux(finished, operand_end(store, store_operands_of(self._config)[0]), box.end)
 
     def _stage(self, m: Module, there: bool, *values: ValueLike) -> tuple[Value, ...]:
         """Return the values one cycle later if the stage exists. The first says that there is an instruction,
