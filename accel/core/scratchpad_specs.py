@@ -144,7 +144,7 @@ TABLE_FIELD_BITS = 5
 """Bits of the field ``table`` of STOREs: those above ``dram_base``, less the flag ``hold``."""
 MAX_TABLES = 1 << (TABLE_FIELD_BITS - 1)
 """Most tables of a machine, a power of two: the field is 0, or a table's index plus 1."""
-TAB = Scratchpad(name="tab", dtype="uint8", axes=(TABLE_BYTES,), filled_by=Unit.STORE, requires="tab_bytes")
+TAB = Scratchpad(name="tab", dtype="uint8", axes=(1, TABLE_BYTES), filled_by=Unit.STORE, requires="tab_bytes")
 """Tables, each of which maps the 256 values of a byte to bytes."""
 
 PAR_INDEX_BITS = 14
