@@ -1,8 +1,8 @@
 """Partition: parts of the machine and of the host in an order of execution with the fewest programs.
 
 Given the placement of all parts, the earliest stages are optimal (:mod:`accel.network.partition_stages`). The
-choice that is left is which Concats and Slices are aliases inside a program. A search with a lower bound makes
-it: exact if it ends within :data:`MAX_EVALUATIONS`, otherwise the best partition so far.
+choice that is left is which Concats and Slices are aliases inside a program. A search with a lower bound
+makes it. It is exact if it ends within :data:`MAX_EVALUATIONS`, otherwise the best partition so far is taken.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
