@@ -28,6 +28,26 @@ def split_into_chains(graph: Graph, parts: Sequence[NetworkPart]) -> list[tuple[
     return [tuple(group) for group in groups if group]
 
 
+def repacked_reads(graph: Graph, parts: Sequence[NetworkPart]) -> set[tuple[str, str]]:
+    """Return the tensors that a layer reads in another packing than a layer has written, with its result.
+
+    The two layers cannot be in one chain. For example, ``{("conv1", "conv2")}``.
+    """
+    written: dict[str, _Written] = {}
+    found: set[tuple[str, str]] = set()
+    for part in parts:
+        found |= {
+            (name, part.fused.output)
+            for name in part.fused.inputs
+            if name in written and not _fits(graph, written[name], part, name)
+        }
+        is_in_chain = part.on_machine or part.moves_nothing or may_alias(graph, part)
+        out = None if not is_in_chain else part.output if part.on_machine else _alias(graph, part, written)
+        if out is not None:
+            written[part.fused.output] = out
+    return found
+
+
 def _alias(graph: Graph, part: NetworkPart, written: Mapping[str, _Written]) -> _Written | None:
     """Return how the result of a part that moves nothing lies in DRAM, or None."""
     sources = [written.get(name) for name in part.fused.main.inputs]

@@ -27,6 +27,7 @@ from accel.network.network_result import (
     host_layer_result,
     machine_layer_results,
 )
+from accel.network.partition import PartitionSummary
 from accel.network.placement import NetworkPart
 from accel.run.result import Result
 from accel.run.session import Session, SessionTensor
@@ -46,6 +47,7 @@ class NetworkProgram:
         steps: chains of the machine and nodes of the host, in the order of execution.
         choices: compared alternatives of fusion and placement.
         arrangements: compared alternatives of layouts.
+        partition: the lower bound of the number of programs, or None if unknown.
         compile_seconds: processor time of the compilation, or None if unknown.
     """
 
@@ -54,6 +56,7 @@ class NetworkProgram:
     steps: tuple[Chain | NetworkPart, ...]
     choices: tuple[FusionChoice, ...] = ()
     arrangements: tuple[LayoutChoice, ...] = ()
+    partition: PartitionSummary | None = None
     compile_seconds: float | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
