@@ -16,6 +16,7 @@ from accel.graph.graph import Graph
 from accel.network.chain_builder import build_chain
 from accel.network.chain_grouping import split_into_chains
 from accel.network.chained_program import Chain
+from accel.network.channel_assignment import assign_channel_maps
 from accel.network.execution_order import order_parts
 from accel.network.fusion_candidates import fusion_groups, unfused_groups
 from accel.network.layout_assignment import assign_layouts
@@ -82,15 +83,16 @@ class Network:
         target = machine(on)
         measured_plans = None if measure is None else check_integer("measure", measure, error=ScheduleError)
         begin = time.perf_counter()
-        groups = fusion_groups(self.graph) if fusion else unfused_groups(self.graph)
+        graph = assign_channel_maps(self.graph, target.config)
+        groups = fusion_groups(graph) if fusion else unfused_groups(graph)
 
         def compile_network(measure: int | None) -> NetworkProgram:
-            parts, choices = place(self.graph, groups, target, approximate=approximate, measure=measure)
+            parts, choices = place(graph, groups, target, approximate=approximate, measure=measure)
             if strict:
-                check_strict(self.graph, parts)
-            steps, arrangements = build_steps(self.graph, parts, target.config, keep=keep)
+                check_strict(graph, parts)
+            steps, arrangements = build_steps(graph, parts, target.config, keep=keep)
             return NetworkProgram(
-                graph=self.graph,
+                graph=graph,
                 config=target.config,
                 steps=steps,
                 choices=choices,
