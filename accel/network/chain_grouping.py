@@ -1,41 +1,43 @@
 """Which layers can be in one chain: those that read tensors as other layers have written them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from accel.core.config import Config
 from accel.graph.graph import Graph
 from accel.image.image_tensor import ImageTensor
+from accel.network.byte_orders import ByteOrder, byte_order
 from accel.network.placement import NetworkPart
 from accel.network.repeated_operands import loads_of_copies
-from accel.network.tensor_aliases import ByteOrder, alias_order, byte_order, may_alias
+from accel.network.tensor_aliases import MovePlanner, may_alias
 from accel.run.session_tensors import same_packing
 
 _Written = ImageTensor | ByteOrder
 """How a tensor lies in DRAM: as a layer has written it, or as an alias."""
 
 
-def split_into_chains(graph: Graph, parts: Sequence[NetworkPart]) -> list[tuple[NetworkPart, ...]]:
+def split_into_chains(
+    graph: Graph, parts: Sequence[NetworkPart], config: Config
+) -> list[tuple[NetworkPart, ...]]:
     """Start a new group before each part that reads a tensor in another packing than it was written."""
     groups: list[list[NetworkPart]] = [[]]
     written: dict[str, _Written] = {}
+    planner = MovePlanner(graph, parts, config)
     for part in parts:
         if any(name in written and not _fits(graph, written[name], part, name) for name in part.fused.inputs):
             groups.append([])
             written = {}
+            planner = MovePlanner(graph, parts, config)
         groups[-1].append(part)
-        out = part.output if part.on_machine else _alias(graph, part, written)
-        if out is not None:
-            written[part.fused.output] = out
+        out = part.fused.output
+        if not part.on_machine and may_alias(graph, part):
+            plan = planner.plan(part)
+            found: _Written | None = None if plan is None else plan.order
+        else:
+            planner.add_layer(part)
+            found = part.output if part.on_machine else written.get(part.fused.main.inputs[0])
+        if found is not None:
+            written[out] = found
     return [tuple(group) for group in groups if group]
-
-
-def _alias(graph: Graph, part: NetworkPart, written: Mapping[str, _Written]) -> _Written | None:
-    """Return how the result of a part that moves nothing lies in DRAM, or None."""
-    sources = [written.get(name) for name in part.fused.main.inputs]
-    if not may_alias(graph, part):
-        return sources[0]
-    orders = [byte_order(one) if isinstance(one, ImageTensor) else one for one in sources]
-    alias = alias_order(graph, part, orders)
-    return None if alias is None else alias[0]
 
 
 def _fits(graph: Graph, written: _Written, part: NetworkPart, name: str) -> bool:

@@ -121,7 +121,8 @@ def build_steps(
             steps += group
             continue
         explained = [_as_alias(part) if part.fused.output in aliases else part for part in group]
-        compiled, group_choices = assign_layouts(graph, explained, needed_outside, config)
+        copied = find_aliases(graph, explained, needed_outside, config).copied
+        compiled, group_choices = assign_layouts(graph, explained, needed_outside, config, copied=copied)
         choices += group_choices
         steps.append(build_chain(graph, compiled, needed_outside, config))
     return tuple(steps), tuple(choices)
@@ -142,7 +143,7 @@ def _group_parts(
         groups: list[tuple[NetworkPart, ...]] = []
         for group in order_parts(graph, parts, aliases):
             on_machine = any(part.on_machine for part in group)
-            groups += split_into_chains(graph, group) if on_machine else [group]
+            groups += split_into_chains(graph, group, config) if on_machine else [group]
         needed = [_needed_outside(graph, groups, at, keep=keep) for at in range(len(groups))]
         failed: set[str] = set()
         for group, needed_outside in zip(groups, needed, strict=True):
