@@ -20,9 +20,9 @@ from accel.graph.graph import Graph, Node
 from accel.graph.graph_builder import Builder
 from accel.graph.graph_operator import Operator
 from accel.graph.graph_tensor import Quantization, Tensor
-from accel.graph.movement_operators import Concat, Pad, Slice, Take
+from accel.graph.movement_operators import Concat, DepthToSpace, Pad, Slice, SpaceToDepth, Take
 from accel.graph.product_operators import Conv, ConvTranspose, MatMul
-from accel.graph.window_geometry import Windows
+from accel.network.channel_costs import POINT, ConvolutionCosts, MoveChoice
 from accel.network.channel_groups import (
     CHANNEL_AXIS,
     POOLS,
@@ -31,24 +31,24 @@ from accel.network.channel_groups import (
     has_constant_weights,
     tied_tensors,
 )
-from accel.network.channel_maps import ZERO, ChannelMap, common, concatenated
+from accel.network.channel_maps import UNUSED, ZERO, ChannelMap, common, concatenated
 from accel.network.lane_constants import LaneConstants
 
-_POINT = Windows(kernel=(1, 1), strides=(1, 1), dilations=(1, 1), begin=(0, 0), end=(0, 0))
 
-
-def assign_channel_maps(graph: Graph, config: Config) -> Graph:
+def assign_channel_maps(graph: Graph, config: Config) -> tuple[Graph, tuple[MoveChoice, ...]]:
     """Rewrite a graph so that moves between channels keep lanes.
 
     Returns:
-        The same graph if no move splits a block, or if the machine's blocks of inputs and outputs differ.
+        The graph, and the compared forms of moves. It is the same graph if no move splits a block, or if the
+        machine's blocks of inputs and outputs differ.
     """
     if config.block_in != config.block_out:
-        return graph
+        return graph, ()
     groups = ChannelGroups(graph, config.block_out)
     if not groups.moves:
-        return graph
-    return _Rewriting(graph, groups, config.block_out).graph()
+        return graph, ()
+    rewriting = _Rewriting(graph, groups, config)
+    return rewriting.graph(), tuple(rewriting.choices)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +62,12 @@ class _LaneTensor:
 class _Rewriting:
     """Builds the new graph node by node."""
 
-    def __init__(self, graph: Graph, groups: ChannelGroups, block: int) -> None:
+    def __init__(self, graph: Graph, groups: ChannelGroups, config: Config) -> None:
+        self.choices: list[MoveChoice] = []
         self._old = graph
         self._groups = groups
-        self._block = block
+        self._block = config.block_out
+        self._costs = ConvolutionCosts(graph, config)
         self._new = Builder.like(graph)
         self._constants = LaneConstants(graph, self._new)
         self._consumers = graph.consumers()
@@ -92,13 +94,90 @@ class _Rewriting:
         group = self._groups.of(name)
         if group not in self._targets:
             channels = self._old.tensors[name].shape[CHANNEL_AXIS]
-            self._targets[group] = ChannelMap.plain(channels, self._block)  # for a group that leads to itself
+            plain = ChannelMap.plain(channels, self._block)
+            self._targets[group] = plain  # for a group that leads to itself
             for move in self._groups.moves_into(group):
-                found = self._moved_map([self._target(one) for one in move.node.inputs], move)
+                found = self._moved_target(move)
                 if found is not None:
-                    self._targets[group] = found[0]
+                    self._targets[group] = self._faster(group, move, found, plain)
+                    return self._targets[group]
+            for node in self._groups.reads_by(group, DepthToSpace):
+                squares = self._squares(node)
+                if self._takes_squares(group, node, squares, plain):
+                    self._targets[group] = squares
                     break
         return self._targets[group]
+
+    def _moved_target(self, move: ChannelMove) -> ChannelMap | None:
+        if isinstance(move.node.operator, DepthToSpace):
+            return None
+        found = self._moved_map([self._target(one) for one in move.node.inputs], move)
+        return None if found is None else found[0]
+
+    def _faster(self, group: str, move: ChannelMove, holes: ChannelMap, plain: ChannelMap) -> ChannelMap:
+        """Return lanes with holes, or those after a 1x1 convolution that removes them, which is faster."""
+        name = move.node.output
+        if len(holes.lanes) <= len(plain.lanes):
+            return holes
+        cycles = [self._cycles_of_group(group, len(one.lanes)) for one in (holes, plain)]
+        product = self._costs.of_product(name, len(holes.lanes), len(plain.lanes))
+        if cycles[0] is None or cycles[1] is None or product is None:
+            return holes
+        forms = [
+            (f"{holes}", cycles[0], holes),
+            (f"{plain} after a 1x1 convolution", cycles[1] + product, plain),
+        ]
+        return self._choose(move.node, forms)
+
+    def _choose(self, node: Node, forms: list[tuple[str, int, ChannelMap]]) -> ChannelMap:
+        ranked = sorted(forms, key=lambda one: one[1])
+        alternatives = tuple((form, cycles) for form, cycles, _ in ranked)
+        self.choices.append(MoveChoice(name=node.name, alternatives=alternatives))
+        return ranked[0][2]
+
+    def _cycles_of_group(self, group: str, lanes: int) -> int | None:
+        """Predict the layers that compute or read lanes of a group."""
+        total = 0
+        tensors = set(self._groups.tensors_of(group))
+        for node in self._old.nodes:
+            if tensors.isdisjoint((*node.inputs, node.output)) or node.output in self._groups.moves:
+                continue
+            cycles: int | None = 0
+            if isinstance(node.operator, Conv):
+                is_read = node.inputs[0] in tensors
+                is_written = node.output in tensors
+                cycles = self._costs.of_node(node, lanes if is_read else None, lanes if is_written else None)
+            elif node.output in tensors:
+                cycles = self._costs.of_lanes(node.output, lanes)
+            if cycles is None:
+                return None
+            total += cycles
+        return total
+
+    def _squares(self, node: Node) -> ChannelMap:
+        """Return the lanes that DepthToSpace needs: those of its result for each pixel of a square."""
+        assert isinstance(node.operator, DepthToSpace)
+        out = self._target(node.output)
+        channels = node.operator.source_channels(len(out.positions))
+        return ChannelMap(
+            tuple(
+                int(square[lane]) if lane >= 0 else ZERO
+                for square in channels.reshape(-1, channels.shape[-1])
+                for lane in out.lanes
+            )
+        )
+
+    def _takes_squares(self, group: str, node: Node, squares: ChannelMap, plain: ChannelMap) -> bool:
+        """Whether a group has the lanes of DepthToSpace, not a 1x1 convolution before it."""
+        wide, narrow = (self._cycles_of_group(group, len(one.lanes)) for one in (squares, plain))
+        product = self._costs.of_product(node.inputs[0], len(plain.lanes), len(squares.lanes))
+        if wide is None or narrow is None or product is None:
+            return narrow is None
+        forms = [
+            (f"{squares}", wide, squares),
+            (f"{squares} by a 1x1 convolution", narrow + product, plain),
+        ]
+        return self._choose(node, forms) is squares
 
     def _moved_map(self, maps: list[ChannelMap], move: ChannelMove) -> tuple[ChannelMap, int] | None:
         """Return the map of a move's result, and the lane of the operand in which it begins."""
@@ -107,6 +186,8 @@ class _Rewriting:
             return concatenated(maps), 0
         if move.indices is not None:
             return maps[0].taken(move.indices, self._block)
+        if isinstance(operator, SpaceToDepth):
+            return maps[0].gathered_squares(operator.block**2), 0
         assert isinstance(operator, Pad)
         quantization = self._old.tensors[move.node.output].required_quantization
         if operator.value != quantization.zero[0]:
@@ -233,18 +314,22 @@ class _Rewriting:
     def _rewrite_move(self, move: ChannelMove) -> None:
         node = move.node
         sources = [self._in_lanes[name] for name in node.inputs]
+        if isinstance(node.operator, DepthToSpace):
+            self._rewrite_depth_to_space(node, node.operator, sources[0])
+            return
         found = self._moved_map([one.map for one in sources], move)
         target = self._target(node.output)
         if found is None or not found[0].agrees(target):
             self._move_by_product(move, sources, target)
             return
         moved, first = found
-        is_whole = len(sources) == 1 and len(moved.lanes) == len(sources[0].map.lanes)
+        is_slice = move.indices is not None or isinstance(node.operator, Pad)
+        is_whole = is_slice and len(moved.lanes) == len(sources[0].map.lanes)
         if is_whole:
             self._in_lanes[node.output] = _LaneTensor(name=sources[0].name, map=moved)
             return
         operator = node.operator
-        if not isinstance(operator, Concat):
+        if is_slice:
             shape = self._new.tensors[sources[0].name].shape
             operator = Slice(
                 starts=(0, first, 0, 0), sizes=_with_channels(shape, len(moved.lanes)), steps=(1, 1, 1, 1)
@@ -254,14 +339,34 @@ class _Rewriting:
         out = self._old.tensors[node.output]
         self._emit(node, operator, [one.name for one in sources], output, out)
 
+    def _rewrite_depth_to_space(self, node: Node, operator: DepthToSpace, source: _LaneTensor) -> None:
+        squares = self._squares(node)
+        if not source.map.agrees(squares):
+            source = self._product(node.inputs[0], source, None, 0, squares)
+        count = operator.block**2
+        lanes = len(source.map.lanes) // count
+        pixels = [source.map.lanes[at * lanes : (at + 1) * lanes] for at in range(count)]
+        out = self._target(node.output)
+        found = ChannelMap(
+            tuple(
+                channel if channel >= 0 else ZERO if all(one[lane] == ZERO for one in pixels) else UNUSED
+                for lane, channel in enumerate(out.lanes)
+            )
+        )
+        output = self._new_name(node.output, found)
+        self._in_lanes[node.output] = _LaneTensor(name=output, map=found)
+        tensor = self._old.tensors[node.output]
+        self._emit(node, replace(operator, columns_first=True), [source.name], output, tensor)
+
     def _move_by_product(self, move: ChannelMove, sources: list[_LaneTensor], target: ChannelMap) -> None:
         """Move channels by a 1x1 convolution. Channels of padding have a bias and no weight."""
         node = move.node
-        assert len(sources) == 1 or isinstance(node.operator, Concat)
         source = sources[0]
-        if len(sources) > 1:
+        if isinstance(node.operator, Concat | SpaceToDepth):
             name = self._new.fresh(f"{node.output}/lanes")
-            joined = concatenated([one.map for one in sources])
+            found = self._moved_map([one.map for one in sources], move)
+            assert found is not None
+            joined = found[0]
             self._emit(
                 node, node.operator, [one.name for one in sources], name, self._old.tensors[node.output]
             )
@@ -340,7 +445,7 @@ class _Rewriting:
         tensor = self._old.tensors[name]
         moved = output or self._new_name(name, zeros)
         self._new.emit(
-            Conv(windows=_POINT, groups=1),
+            Conv(windows=POINT, groups=1),
             operands,
             moved,
             dtype=tensor.dtype,

@@ -10,8 +10,17 @@ from dataclasses import dataclass
 
 from accel.graph.elementwise_operators import Add, Clip, Function, Mul, Reinterpret, Requantize, Table
 from accel.graph.graph import Graph, Node
+from accel.graph.graph_operator import Operator
 from accel.graph.graph_tensor import QUANTIZED, Tensor
-from accel.graph.movement_operators import Concat, Identity, Pad, Slice, Take
+from accel.graph.movement_operators import (
+    Concat,
+    DepthToSpace,
+    Identity,
+    Pad,
+    Slice,
+    SpaceToDepth,
+    Take,
+)
 from accel.graph.pooling_operators import AveragePool, GlobalAveragePool, MaxPool
 from accel.graph.product_operators import Conv, ConvTranspose, MatMul
 
@@ -34,10 +43,10 @@ def has_channels(tensor: Tensor) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelMove:
-    """A node that moves channels, and nothing else.
+    """A node that moves channels: a Slice, Take, Concat or Pad along channels, SpaceToDepth or DepthToSpace.
 
     Attributes:
-        indices: the operand's channel for each channel of the result, or None for Concat and Pad.
+        indices: the operand's channel for each channel of the result, of a Slice or Take.
     """
 
     node: Node
@@ -51,6 +60,8 @@ def channel_move(graph: Graph, node: Node) -> ChannelMove | None:
     if not all(map(has_channels, (*operands, out))) or any(name in graph.constants for name in node.inputs):
         return None
     others = [axis for axis in range(4) if axis != CHANNEL_AXIS]
+    if isinstance(operator, DepthToSpace | SpaceToDepth):
+        return ChannelMove(node=node)
     if isinstance(operator, Concat) and operator.axis == CHANNEL_AXIS:
         return ChannelMove(node=node)
     if isinstance(operator, Pad) and operator.mode == "constant":
@@ -162,6 +173,15 @@ class ChannelGroups:
         """Yield the moves with results in a group, in graph order."""
         return (one for name, one in self.moves.items() if self.of(name) == group)
 
+    def reads_by(self, group: str, kind: type[Operator]) -> Iterator[Node]:
+        """Yield the nodes of a kind that read a group."""
+        for node in self._graph.nodes:
+            if isinstance(node.operator, kind) and any(self.of(name) == group for name in node.inputs):
+                yield node
+
+    def tensors_of(self, group: str) -> Iterator[str]:
+        return (name for name in self._graph.tensors if self.of(name) == group)
+
     def _find_active(self) -> set[str]:
         """Return the groups around moves that split blocks and whose result the machine reads."""
         read = set(self._read_on_machine())
@@ -192,8 +212,13 @@ class ChannelGroups:
 
     def _splits_block(self, move: ChannelMove) -> bool:
         sizes = [one.shape[CHANNEL_AXIS] for one in self._graph.operands(move.node)]
-        if isinstance(move.node.operator, Concat):
+        operator = move.node.operator
+        if isinstance(operator, Concat):
             return any(size % self._block for size in sizes[:-1])
+        if isinstance(operator, SpaceToDepth):
+            return sizes[0] % self._block > 0
+        if isinstance(operator, DepthToSpace):
+            return not operator.columns_first or sizes[0] // operator.block**2 % self._block > 0
         if move.indices is None:
             return True
         first, stop = move.indices[0], move.indices[-1] + 1

@@ -75,12 +75,23 @@ class ChannelMap:
             lanes[lane] = channel
         return ChannelMap(tuple(lanes))
 
+    def gathered_squares(self, count: int) -> "ChannelMap":
+        """Return the map after SpaceToDepth, whose lanes are those of ``count`` pixels one after another."""
+        channels = len(self.positions)
+        return ChannelMap(
+            tuple(
+                channel + pixel * channels if channel >= 0 else channel
+                for pixel in range(count)
+                for channel in self.lanes
+            )
+        )
+
     def unused_instead_of_zero(self) -> "ChannelMap":
         """Return the map after an operator that changes zeros."""
         return ChannelMap(tuple(UNUSED if channel == ZERO else channel for channel in self.lanes))
 
     def __str__(self) -> str:
-        """For example ``20 channels in 2 blocks' worth of 32 lanes``."""
+        """For example ``20 channels in 32 lanes``."""
         return f"{len(self.positions)} channels in {len(self.lanes)} lanes"
 
 

@@ -83,7 +83,7 @@ class Network:
         target = machine(on)
         measured_plans = None if measure is None else check_integer("measure", measure, error=ScheduleError)
         begin = time.perf_counter()
-        graph = assign_channel_maps(self.graph, target.config)
+        graph, moves = assign_channel_maps(self.graph, target.config)
         groups = fusion_groups(graph) if fusion else unfused_groups(graph)
 
         def compile_network(measure: int | None) -> NetworkProgram:
@@ -97,6 +97,7 @@ class Network:
                 steps=steps,
                 choices=choices,
                 arrangements=arrangements,
+                moves=moves,
             )
 
         program = compile_network(measured_plans)
