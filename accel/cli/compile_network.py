@@ -161,6 +161,7 @@ def _compiled(program: NetworkProgram, output: Path | None) -> dict[str, Any]:
         "cuts": [asdict(cut) for cut in network_cuts(program)],
         "choices": [choice.to_dict() for choice in program.choices],
         "arrangements": [one.to_dict() for one in program.arrangements],
+        "moves": [one.to_dict() for one in program.moves],
         "layers": [
             {
                 "name": part.fused.name,

@@ -20,7 +20,17 @@ from accel.graph.float_regions import bounds_nothing, ends_in_float32
 from accel.graph.graph import Graph, Node
 from accel.graph.graph_operator import Operator
 from accel.graph.graph_tensor import Tensor
-from accel.graph.movement_operators import Concat, Identity, Movement, Reshape, Slice, Transpose
+from accel.graph.movement_operators import (
+    Concat,
+    DepthToSpace,
+    Identity,
+    Movement,
+    Reshape,
+    Slice,
+    SpaceToDepth,
+    Take,
+    Transpose,
+)
 from accel.graph.pooling_operators import AveragePool, GlobalAveragePool, MaxPool
 from accel.graph.product_operators import Product
 from accel.graph.qdq_moves import integer_form, move_integers
@@ -28,7 +38,9 @@ from accel.graph.qdq_products import product_and_bias_emitter, product_emitter
 from accel.graph.qdq_rewriting import Emitter, QdqRewriting, TableEvaluator
 from accel.graph.qdq_tables import evaluate_table, table_emitter
 
-_COMMUTES_WITH_ROUNDING = Clip | MaxPool | Identity | Reshape | Transpose | Slice
+_COMMUTES_WITH_ROUNDING = (
+    Clip | MaxPool | Identity | Reshape | Transpose | Slice | Take | DepthToSpace | SpaceToDepth
+)
 
 
 def match_regions(

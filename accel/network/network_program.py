@@ -17,6 +17,7 @@ from accel.graph.graph_evaluation import check_inputs, evaluate_node
 from accel.graph.graph_state import first_states
 from accel.graph.graph_tensor import Array, random_values
 from accel.network.chained_program import Chain
+from accel.network.channel_costs import MoveChoice
 from accel.network.fusion_choice import FusionChoice
 from accel.network.host_regions import HostRegion, host_regions
 from accel.network.layout_choice import LayoutChoice
@@ -48,6 +49,7 @@ class NetworkProgram:
         choices: compared alternatives of fusion and placement.
         arrangements: compared alternatives of layouts.
         partition: the lower bound of the number of programs, or None if unknown.
+        moves: compared forms of moves between channels.
         compile_seconds: processor time of the compilation, or None if unknown.
     """
 
@@ -57,6 +59,7 @@ class NetworkProgram:
     choices: tuple[FusionChoice, ...] = ()
     arrangements: tuple[LayoutChoice, ...] = ()
     partition: PartitionSummary | None = None
+    moves: tuple[MoveChoice, ...] = ()
     compile_seconds: float | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
