@@ -39,6 +39,7 @@ from accel.core.isa import (
     SetWgt,
     Store,
     StoreAdd,
+    StoreMul,
     StoreReq,
     Transfer,
     Unknown,
@@ -167,8 +168,8 @@ def timings(base: Config) -> SearchStrategy[Config]:
 # --- instructions --------------------------------------------------------------------------------
 
 
-FINISHING = (LoadPar, LoadRes, StoreReq, StoreAdd, SetOut, SetSum)
-"""Instructions for outputs that the store unit requantizes."""
+FINISHING = (LoadPar, LoadRes, StoreReq, StoreAdd, StoreMul, SetOut, SetSum)
+"""Instructions for outputs that the store unit requantizes, some of them on a part of the machines."""
 
 
 def any_instruction(rng: Random, config: Config, *, finishing: bool = True) -> Instruction:
@@ -312,7 +313,8 @@ def random_finishing(
     """One of :data:`FINISHING`, mostly without a fault of its own. The content of RES is ignored. Without
     ``sets`` there is no SET. Sizes are those of :func:`random_transfer`, up to the usual size of
     outputs."""
-    cls: type[Instruction] = rng.choice([one for one in FINISHING if sets or not issubclass(one, Set)])
+    present = [one for one in FINISHING if exists(one, config)]
+    cls: type[Instruction] = rng.choice([one for one in present if sets or not issubclass(one, Set)])
     if issubclass(cls, Set):
         return _random_output(rng, cls, config)
     small = rng.randint(1, min(x_size, rng.choice((3, 9)))), rng.randint(1, min(y_size, 2))
@@ -329,6 +331,8 @@ def random_finishing(
         values["sram_base"] = rng.randint(0, max(0, config.acc_depth - x_size * y_size))
         values |= rng.choice(({}, {"par_y": True}, {"par_x": True}))
         values["par"] = rng.randint(0, max(0, config.par_depth - max(x_size, y_size)))
+    if issubclass(cls, StoreAdd) and config.res_mul:
+        values["hold"] = rng.choice((False, True))
     stride = rng.randint(0, 2 * x_size)
     span = (y_size - 1) * stride + x_size
     return cls(x_stride=stride, dram_base=rng.randint(0, max(0, dram_bytes // size - span)), **values)

@@ -18,7 +18,8 @@ class RequantizedBeats:
     Args:
         unit: the store unit, whose ``wdata``, ``wstrb`` and ``wlast`` this drives.
         beats: the walker over the accumulators of each beat.
-        par: the range of PAR of the STORE whose first beat enters the walker.
+        store: the STORE whose first beat enters the walker: its range of PAR, and whether it holds a
+            residual.
         asking: a beat, or one of its slots, is requested from the accumulators.
 
     Attributes:
@@ -33,7 +34,7 @@ class RequantizedBeats:
         own: StoreUnitLoads,
         beats: BeatWalker,
         *,
-        par: Value,
+        store: Any,
         asking: Signal,
         last: Signal,
     ) -> None:
@@ -45,7 +46,7 @@ class RequantizedBeats:
         m.d.comb += [
             walker.flush.eq(unit.control.flush),
             walker.start.eq(beats.free),
-            walker.par.eq(par),
+            walker.par.eq(store.par),
             walker.beat.eq(beats.beat),
             walker.row_last.eq(beats.row_last),
             walker.step.eq(asking),
@@ -62,6 +63,12 @@ class RequantizedBeats:
             _fill(m, own, number, pad)
             m.d.comb += [pad.advance.eq(unit.out.advance), pad.read_0.index.eq(index)]
             connect_access(m, unit, pad)
+        if config.res_mul:
+            m.d.comb += [
+                walker.hold.eq(store.hold),
+                walker.store_last.eq(beats.last),
+                lanes.multiplies.eq(walker.multiplies),
+            ]
         self.next: Signal = walker.finished
         self.full = self._write(m, unit, walker, lanes, asking, last)
 

@@ -200,6 +200,15 @@ BUILDS: dict[str, Config] = {
         post_lanes=1,
         stores_in_flight=3,
     ),
+    "int8, products with residuals": _build(
+        SECOND,
+        res_mul=1,
+        res_bytes=32,
+        post_stages=5,
+        post_lanes=2,
+        stores_in_flight=4,
+        loads_in_flight=2,
+    ),
 }
 """Builds, named after their special values. Those with ``post=1`` come last."""
 
