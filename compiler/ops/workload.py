@@ -252,8 +252,9 @@ def input_of(epilogue: Epilogue | Quantized, shape: tuple[int, ...], name: str) 
 
 def weights_of(epilogue: Epilogue | Quantized, shape: tuple[int, ...], name: str) -> Tensor:
     """Return a layer's weights, minus their zero point if they have one."""
-    is_quantized = isinstance(epilogue, Quantized)
-    return epilogue.weights(shape, name) if is_quantized else placeholder(shape, name=name)
+    if isinstance(epilogue, Quantized):
+        return epilogue.weights(shape, name)
+    return placeholder(shape, name=name)
 
 
 def parameters_of(epilogue: Epilogue | Quantized, bias: bool) -> dict[str, Any]:
