@@ -16,12 +16,17 @@ from accel.core.requantize import (
     SATURATED,
 )
 from accel.hw.datapath.gemm import ACC_BITS
-from accel.hw.datapath.retimed_pipeline import Pipeline
+from accel.hw.datapath.retimed_pipeline import Pipeline, divide
 from accel.hw.datapath.word_layouts import log2
 
 STEPS = (8, 3, 3, 4, 6, 4, 8, 5, 6, 9, 8, 5, 3, 10, 4, 8, 10)
 """Approximate delay of each step of logic on an ECP5 in nanoseconds, from the memories' outputs to the bus
 register. Registers can lie between steps."""
+_BEFORE_LOOK_UP = STEPS[:12]
+"""The steps up to the clamp of the requantized value, which a table may follow."""
+_AFTER_LOOK_UP = (9, *STEPS[12:])
+"""A table's block RAM with the choice of a byte, and the steps after it."""
+_BYTE_BITS = 8
 _LENGTH_BITS = ACC_BITS.bit_length()
 _SHIFT_BITS = EXPONENT_BITS + 2
 _PRODUCT_BITS = 2 * MULTIPLIER_BITS
@@ -52,16 +57,33 @@ class AddLayout(data.StructLayout):
         )
 
 
+def stages_before_look_up(stages: int) -> int:
+    """Return how many of a lane's stages come before the address of a table."""
+    return divide(stages, _BEFORE_LOOK_UP, _AFTER_LOOK_UP)
+
+
 class RequantizeLane(wiring.Component):
     """Computes ``result`` from ``acc``, ``bias``, ``multiplier``, ``exponent`` and ``residual``, ``stages``
     cycles with ``advance`` later.
 
     ``range`` and ``addition`` are constant while values are in the lane. ``adds``, in the cycle of the
     result, adds the residual.
+
+    With ``word_bits``, the value passes through a table, and the result is ``TABLE_STAGES`` later. ``byte``
+    is the requantized value, ``stages_before_look_up(stages)`` cycles after its operands. In the next cycle
+    ``looks_up`` shows that a table replaces it, ``word`` is the word of the table with its entry, and
+    ``table_unsigned`` the type of entries.
     """
 
-    def __init__(self, stages: int) -> None:
+    def __init__(self, stages: int, *, word_bits: int = 0) -> None:
         self._stages = stages
+        self._word_bits = word_bits
+        table = {
+            "byte": Out(_BYTE_BITS),
+            "looks_up": In(1),
+            "word": In(word_bits),
+            "table_unsigned": In(1),
+        }
         super().__init__(
             {
                 "advance": In(1),
@@ -74,12 +96,16 @@ class RequantizeLane(wiring.Component):
                 "exponent": In(EXPONENT_BITS),
                 "residual": In(signed(RESULT_BITS)),
                 "result": Out(signed(RESULT_BITS)),
+                **(table if word_bits else {}),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        pipe = Pipeline(m, steps=STEPS, stages=self._stages, advance=self.advance)
+        steps, stages = STEPS, self._stages
+        if self._word_bits:
+            steps, stages = _BEFORE_LOOK_UP, stages_before_look_up(stages)
+        pipe = Pipeline(m, steps=steps, stages=stages, advance=self.advance)
         scale = {"multiplier": self.multiplier, "exponent": self.exponent}
         carried = {"residual": self.residual}
 
@@ -140,7 +166,12 @@ class RequantizeLane(wiring.Component):
             value=Mux(s.negative, -magnitude, magnitude) + self.range.zero,
             **_of(s, "residual"),
         )
-        s = pipe.step(value=_clamp(m, s.value, self.range), **_of(s, "residual"))
+        clamped = _clamp(m, s.value, self.range)
+        if self._word_bits:
+            pipe = Pipeline(m, steps=_AFTER_LOOK_UP, stages=self._stages - stages, advance=self.advance)
+            s = pipe.step(**self._look_up(m, clamped, s.residual))
+        else:
+            s = pipe.step(value=clamped, **_of(s, "residual"))
 
         # Addition of the residual.
         add = self.addition
@@ -151,6 +182,19 @@ class RequantizeLane(wiring.Component):
         total = _round_sticky(s.quotient) + add.range.zero
         m.d.comb += self.result.eq(Mux(self.adds, _clamp(m, total, add.range), s.value))
         return m
+
+    def _look_up(self, m: Module, clamped: Value, residual: Value) -> dict[str, Value]:
+        """Return the value and its residual in the cycle in which the table's word arrives."""
+        value = Signal(signed(RESULT_BITS), name="clamped", reset_less=True)
+        held = Signal.like(residual, name="clamped_residual", reset_less=True)
+        with m.If(self.advance):
+            m.d.sync += [value.eq(clamped), held.eq(residual)]
+        position = value[: log2(self._word_bits // _BYTE_BITS)]
+        entry = self.word.word_select(position, _BYTE_BITS)
+        found = Cat(entry, entry[-1] & ~self.table_unsigned).as_signed()
+        looked_up = Signal(signed(RESULT_BITS))
+        m.d.comb += [self.byte.eq(clamped), looked_up.eq(Mux(self.looks_up, found, value))]
+        return {"value": looked_up, "residual": held}
 
 
 def _of(values: Any, *names: str) -> dict[str, Value]:
