@@ -91,7 +91,8 @@ def _check_dtypes(stage: Stage, source: Buffer, target: Buffer, zero: int | None
             f"{stage.name} copies {source.name} less {zero} to {scope.name}; LOAD subtracts zero points on "
             f"the way to inp_buffer only"
         )
-    taken = {"wgt_buffer": ("int8",), "inp_buffer": BYTES, "par_buffer": ("int32",)}.get(scope.name)
+    by_scope = {"wgt_buffer": ("int8",), "inp_buffer": BYTES, "par_buffer": ("int32",)}
+    taken = (by_scope | {"tab_buffer": ("uint8",)}).get(scope.name)
     if taken is not None and source.dtype not in taken:
         raise TensorizeError(
             f"{stage.name} copies {source.name}, which is {source.dtype}; {scope.name} holds {taken[0]}"

@@ -2,6 +2,7 @@
 
 from accel.compiler.expr.scalar_expressions import IterVar
 from accel.compiler.expr.tensor_expressions import Tensor
+from accel.compiler.ops.quantized_layers import Quantized
 from accel.compiler.ops.workload import Workload
 from accel.compiler.plans.epilogue_cost import has_store_epilogue, shared_parameter_block
 from accel.compiler.schedule.schedule import Schedule, Stage
@@ -40,6 +41,8 @@ def requantize_in_store(
         parameters.compute_root()
     else:
         parameters.compute_at(output, outer)
+    if isinstance(workload.epilogue, Quantized) and workload.epilogue.table is not None:
+        s[s.cache_read(output.pack_table(), machine.tab_buffer)].compute_root()
     output.tensorize(tile, machine.post)
 
 

@@ -1,6 +1,6 @@
 """Faults of a single instruction, as in :func:`accel.core.fault_causes.instruction_fault`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
@@ -20,7 +20,7 @@ from accel.core.isa import (
     Opcode,
     OwnMemory,
     SetAcc,
-    SetInp,
+    SetBytes,
     SetOut,
     Store,
     StoreOperand,
@@ -28,11 +28,12 @@ from accel.core.isa import (
     Unit,
     exists,
     loops_of,
+    routes_of,
     store_operands_of,
 )
 from accel.core.isa.field_widths import TAPS_BITS
 from accel.core.requantize import MAX_ADD_SHIFT
-from accel.hw.datapath.transfer_memories import Kind, choose, kind_number, kinds_of
+from accel.hw.datapath.transfer_memories import RESIDUAL_STORES, Kind, choose, kind_number, kinds_of
 from accel.hw.datapath.word_layouts import log2, sram_bits, view
 
 
@@ -145,7 +146,7 @@ def known_of(m: Module, unit: Unit, word: Value, mem_size: Value, config: Config
         found, bounds = _only(moving, of_transfer), _bounded(moving, bounds)
     faults += found
     if unit is Unit.LOAD and config.post:
-        faults += inp_set_faults(view(SetInp, config, word))
+        faults += byte_set_faults(view(SetBytes, config, word))
     if unit is Unit.COMPUTE:
         loops = reduce(or_, (transfer.opcode == cls.OPCODE for cls in loops_of(config)))
         faults += _only(loops, loops_faults(alu, config))
@@ -169,8 +170,8 @@ def cause_of(m: Module, known: data.View, box: Any) -> Signal:
     return first_fault(m, [(known.cause != 0, known.cause), *beyond])
 
 
-def inp_set_faults(setting: Any) -> list[tuple[Value, Cause]]:
-    """Return the faults of the load unit's SET."""
+def byte_set_faults(setting: Any) -> list[tuple[Value, Cause]]:
+    """Return the faults of the load unit's SETs."""
     low, high = (Mux(setting.unsigned, *ends) for ends in ((0, -128), (255, 127)))
     beyond = (setting.zero < low) | (setting.zero > high)
     return [((setting.opcode == Opcode.SET) & beyond, Cause.ZERO_POINT)]
@@ -184,7 +185,7 @@ def store_unit_faults(
     stores, loads = kinds_of(Store, Unit.STORE, config), kinds_of(Load, Unit.STORE, config)
     store, load, setting = (view(cls, config, word) for cls in (StoreReq, Load, SetOut))
     no = Const(0, 1)
-    finished = is_finished(store.memory)
+    finished = is_finished(store.memory, config)
     beyond = (
         operand_end(store, operand) > operand.scratchpad.depth(config)
         for operand in store_operands_of(config)
@@ -211,9 +212,19 @@ def store_unit_faults(
     return faults, _bounded(~is_set, bounds)
 
 
-def is_finished(memory: Value) -> Value:
+def is_finished(memory: Value, config: Config) -> Value:
     """Return whether a STORE's memory id requantizes."""
-    return reduce(or_, (memory == one for one in Finishing))
+    return _is_one_of(memory, Finishing, config)
+
+
+def takes_residuals(memory: Value, config: Config) -> Value:
+    """Return whether a STORE's memory id selects STORE.ADD or STORE.MUL."""
+    return _is_one_of(memory, RESIDUAL_STORES, config)
+
+
+def _is_one_of(memory: Value, wanted: Iterable[Finishing], config: Config) -> Value:
+    present = routes_of(Store, config)
+    return reduce(or_, (memory == one for one in wanted if one in present))
 
 
 def operand_first(store: Any, operand: StoreOperand) -> Value:

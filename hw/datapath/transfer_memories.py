@@ -14,6 +14,9 @@ from accel.core.isa import Finishing, Transfer, Unit, routes_of
 from accel.core.scratchpad_specs import Route
 from accel.hw.datapath.word_layouts import kind_bits, log2
 
+RESIDUAL_STORES = (Finishing.ADD, Finishing.MUL)
+"""Memory ids of the STOREs that take residuals."""
+
 
 @dataclass(frozen=True)
 class Kind:

@@ -128,7 +128,7 @@ class Dispatch(wiring.Component):
         if not self._config.post:
             return Value.cast(box.end)
         store = view(StoreReq, self._config, Value.cast(transfer))
-        finished = (store.opcode == Opcode.STORE) & is_finished(store.memory)
+        finished = (store.opcode == Opcode.STORE) & is_finished(store.memory, self._config)
         return Mux(finished, operand_end(store, store_operands_of(self._config)[0]), box.end)
 
     def _stage(self, m: Module, there: bool, *values: ValueLike) -> tuple[Value, ...]:

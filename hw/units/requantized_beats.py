@@ -20,8 +20,8 @@ class RequantizedBeats:
     Args:
         unit: the store unit, whose ``wdata``, ``wstrb`` and ``wlast`` this drives.
         beats: the walker over the accumulators of each beat.
-        operands: the fields for PAR, and for TAB if there are tables, of the STORE whose first beat enters
-            the walker.
+        store: the STORE whose first beat enters the walker: its range of PAR, its table, and whether it holds
+            a residual.
         asking: a beat, or one of its slots, is requested from the accumulators.
 
     Attributes:
@@ -36,7 +36,7 @@ class RequantizedBeats:
         own: StoreUnitLoads,
         beats: BeatWalker,
         *,
-        operands: Any,
+        store: Any,
         asking: Signal,
         last: Signal,
     ) -> None:
@@ -48,7 +48,7 @@ class RequantizedBeats:
         m.d.comb += [
             walker.flush.eq(unit.control.flush),
             walker.start.eq(beats.free),
-            walker.par.eq(operands.par),
+            walker.par.eq(store.par),
             walker.beat.eq(beats.beat),
             walker.row_last.eq(beats.row_last),
             walker.step.eq(asking),
@@ -66,7 +66,13 @@ class RequantizedBeats:
             m.d.comb += [pad.advance.eq(unit.out.advance), pad.read_0.index.eq(index)]
             connect_access(m, unit, pad)
         if TAB.exists(config):
-            self._look_up(m, unit, own, walker, lanes, operands.table)
+            self._look_up(m, unit, own, walker, lanes, store.table)
+        if config.res_mul:
+            m.d.comb += [
+                walker.hold.eq(store.hold),
+                walker.store_last.eq(beats.last),
+                lanes.multiplies.eq(walker.multiplies),
+            ]
         self.next: Signal = walker.finished
         self.full = self._write(m, unit, walker, lanes, asking, last)
 

@@ -13,7 +13,7 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
 from accel.core.isa import Store as StoreInstruction
-from accel.core.isa import StoreReq, Unit
+from accel.core.isa import StoreAdd, Unit
 from accel.core.scratchpad_specs import TAB, TABLE_FIELD_BITS
 from accel.hw.bus.abandoned_bursts import AbandonedBursts
 from accel.hw.bus.axi import Axi4Write, every_burst, pins
@@ -158,11 +158,11 @@ class Store(wiring.Component):
             m.d.sync += [left.eq(total - 1), more_left.eq(total != 1)]
         with m.Elif(asking):
             m.d.sync += [left.eq(left - 1), more_left.eq(left != 1)]
-        beats, operands = self._places(m, begins & moves, asking)
+        beats, next_store = self._places(m, begins & moves, asking)
         if own is None:
             full = self._write(m, asking, last)
         else:
-            finished = RequantizedBeats(m, self, own, beats, operands=operands, asking=asking, last=last)
+            finished = RequantizedBeats(m, self, own, beats, store=next_store, asking=asking, last=last)
             full = finished.full
             m.d.comb += [
                 self.busy.eq(written | own.loader.data_valid),
@@ -251,24 +251,24 @@ class Store(wiring.Component):
             ]
         return read
 
-    def _places(self, m: Module, begins: Value, asking: Signal) -> tuple[BeatWalker, Any]:
-        """Return the walker over each beat's accumulators, and the next STORE's operands."""
-        kinds, kind = self.kinds, self._kind
-        store = view(StoreInstruction, self.config, self.issue.entry.word)
-        post = bool(self.config.post)
-        m.submodules.beats = beats = BeatWalker(kinds, self.config, rows=post)
-        behind: dict[str, Any] = {"places": PlacesLayout(self.config)}
-        if post:
-            behind["par"] = ParLayout()
-        if TAB.exists(self.config):
-            behind["table"] = TABLE_FIELD_BITS
+    def _places(self, m: Module, begins: Value, asking: Signal) -> tuple[BeatWalker, data.View]:
+        """Return the walker over each beat's accumulators, and the next STORE: its places, and with
+        ``post=1`` its elements of PAR, its table and whether it holds a residual."""
+        kinds, kind, config = self.kinds, self._kind, self.config
+        store = view(StoreInstruction, config, self.issue.entry.word)
+        post = bool(config.post)
+        m.submodules.beats = beats = BeatWalker(kinds, config, rows=post)
+        behind = {"places": PlacesLayout(config), **({"par": ParLayout()} if post else {})}
+        behind |= {"hold": 1} if config.res_mul else {}
+        behind |= {"table": TABLE_FIELD_BITS} if TAB.exists(config) else {}
         m.submodules.queue = queue = BypassQueue(data.StructLayout(behind), 2)
         places = queue.data.places
         if post:
-            fields = view(StoreReq, self.config, self.issue.entry.word)
-            m.d.comb += [getattr(queue.data.par, name).eq(getattr(fields, name)) for name, _ in ParLayout()]
-            if TAB.exists(self.config):
-                m.d.comb += queue.data.table.eq(fields.table)
+            given = view(StoreAdd, config, self.issue.entry.word)
+            m.d.comb += [getattr(queue.data.par, name).eq(getattr(given, name)) for name, _ in ParLayout()]
+        for name in ("hold", "table"):
+            if name in behind:
+                m.d.comb += getattr(queue.data, name).eq(getattr(given, name))
         m.d.comb += [
             beats.flush.eq(self.control.flush),
             queue.flush.eq(self.control.flush),

@@ -9,19 +9,25 @@ from amaranth.lib import data, wiring
 from accel.core.config import Config
 from accel.core.fault_causes import Cause
 from accel.core.isa import (
-    Finishing,
     Load,
     Opcode,
     OwnMemory,
     SetOut,
     SetSum,
+    StoreAdd,
     StoreOperand,
     StoreReq,
     Unit,
     store_operands_of,
 )
 from accel.core.scratchpad_specs import TAB
-from accel.hw.datapath.instruction_checks import is_finished, operand_end, operand_first, uses_operand
+from accel.hw.datapath.instruction_checks import (
+    is_finished,
+    operand_end,
+    operand_first,
+    takes_residuals,
+    uses_operand,
+)
 from accel.hw.datapath.queue import RegisteredHeadQueue
 from accel.hw.datapath.requantize_lanes import SettingLayout
 from accel.hw.datapath.res_occupancy import ResOccupancy
@@ -32,12 +38,13 @@ from accel.hw.units.load_executor import LoadExecutor
 
 
 class KnownLayout(data.StructLayout):
-    """An instruction's class, its use of each operand, and whether it is free of faults."""
+    """An instruction's class, its use of each operand, and whether it is free of faults. On machines with the
+    flag, ``holds`` shows that it takes one element of RES for all of its elements."""
 
     def __init__(self, config: Config) -> None:
         touches = (_touches(operand) for operand in store_operands_of(config))
         names = ("is_load", "is_set", "is_store", "of_res", "finished", "adds", *touches, "good")
-        super().__init__(dict.fromkeys(names, 1))
+        super().__init__(dict.fromkeys((*names, *(("holds",) if config.res_mul else ())), 1))
 
 
 def _touches(operand: StoreOperand) -> str:
@@ -102,12 +109,12 @@ class StoreUnitLoads:
         self.setting = self._set(m, known.is_set)
 
     def _known(self, m: Module) -> data.View:
-        following = self._unit.issue.following
-        load, store = (view(cls, self._unit.config, following.word) for cls in (Load, StoreReq))
-        known = Signal(KnownLayout(self._unit.config), name="following_known")
+        following, config = self._unit.issue.following, self._unit.config
+        load, store = (view(cls, config, following.word) for cls in (Load, StoreReq))
+        known = Signal(KnownLayout(config), name="following_known")
         is_load, is_set = load.opcode == Opcode.LOAD, load.opcode == Opcode.SET
         is_store = ~is_load & ~is_set
-        finished = is_store & is_finished(store.memory)
+        finished = is_store & is_finished(store.memory, config)
         touches = [
             (operand, is_load & (load.memory == memory), uses_operand(finished, store, operand))
             for operand in self._operands.values()
@@ -119,24 +126,42 @@ class StoreUnitLoads:
             known.is_store.eq(is_store),
             known.of_res.eq(is_load & (load.memory == OwnMemory.RES)),
             known.finished.eq(finished),
-            known.adds.eq(is_store & (store.memory == Finishing.ADD)),
+            known.adds.eq(is_store & takes_residuals(store.memory, config)),
             *(
                 getattr(known, _touches(operand)).eq((fills | used) & following.moves.data)
                 for operand, fills, used in touches
             ),
             known.good.eq(following.cause == 0),
         ]
+        if config.res_mul:
+            m.d.comb += known.holds.eq(self._holds(following.word))
         return known
 
     def _memory_of(self, operand: StoreOperand) -> int:
         """Return the memory id of the LOADs that fill an operand's scratchpad."""
         return next(kind.memory for kind in self.kinds if kind.route.scratchpad is operand.scratchpad)
 
+    def _holds(self, word: Value) -> Value:
+        """Return whether an instruction takes one element of RES for all of its elements."""
+        store = view(StoreAdd, self._unit.config, word)
+        takes = (store.opcode == Opcode.STORE) & takes_residuals(store.memory, self._unit.config)
+        return takes & store.hold
+
+    def _residuals(self, known: Any) -> tuple[Value, Value]:
+        """Return the elements of RES that the head loads or takes, and those of the following instruction."""
+        head, following = self._unit.issue.entry, self._unit.issue.following
+        if not self._unit.config.res_mul:
+            return head.box.elements, following.box.elements
+        return (
+            Mux(known.holds, head.moves.data, head.box.elements),
+            Mux(self._holds(following.word), following.moves.data, following.box.elements),
+        )
+
     def _ranges(self, m: Module, flight: InFlight, residuals: ResOccupancy, known: Any) -> None:
         unit, loader = self._unit, self.loader
         issue, config = unit.issue, unit.config
         load = view(Load, config, issue.entry.word)
-        box = issue.entry.box
+        elements, next_elements = self._residuals(known)
         res_kind = next(number for number, kind in enumerate(self.kinds) if kind.memory == OwnMemory.RES)
         ranges = {suffix: self._range(m, known, suffix) for suffix in self._operands}
         for part, name in ((flight, "following"), (loader, "following_range")):
@@ -149,8 +174,8 @@ class StoreUnitLoads:
             loader.sram.eq(Mux(known.of_res, residuals.begin, load.sram_base)),
             residuals.flush.eq(unit.control.flush),
             residuals.valid.eq(issue.valid),
-            residuals.elements.eq(box.elements),
-            residuals.following.eq(issue.following.box.elements),
+            residuals.elements.eq(elements),
+            residuals.following.eq(next_elements),
             residuals.is_load.eq(known.of_res),
             residuals.is_store.eq(known.is_store),
             residuals.is_add.eq(known.adds),

@@ -196,7 +196,7 @@ def _requantized(
         return result
     assert pads.tab is not None
     kind = np.uint8 if setting.table_unsigned else np.int8
-    table: npt.NDArray[np.int32] = pads.tab[instruction.table - 1].view(kind).astype(np.int32)
+    table: npt.NDArray[np.int32] = pads.tab[instruction.table - 1, 0].view(kind).astype(np.int32)
     return np.take(table, result & (TABLE_BYTES - 1))
 
 

@@ -23,7 +23,7 @@ class Scratchpads:
         acc: int32[depth, batch, block_out]. The scratchpad out is the low byte of these values.
         par: with ``post=1``, bias and scale of each channel, int32[depth, block_out, 2]; otherwise None.
         res: with ``post=1``, residuals, int8[depth, batch, block_out]; otherwise None.
-        tab: on machines with tables, uint8[depth, 256]; otherwise None.
+        tab: on machines with tables, uint8[depth, 1, 256]; otherwise None.
     """
 
     uop: npt.NDArray[np.uint32]

@@ -47,7 +47,7 @@ def product_layer(
         operands.append(Operand(name="residual", tensor=other.name, shape=shape))
         before_sum = graph.tensors[fused.result]
         residual = residual_addition(graph, fused.addition, before_sum, other, fused.sum_clips)
-    quantized = quantized_epilogue(tensors[0], result, scales, fused, residual)
+    quantized = quantized_epilogue(graph, tensors[0], result, scales, fused, residual)
     quantized, differences = require_exact_sum(quantized, approximate=approximate)
     return LoweredLayer(
         operator=operator,
@@ -63,7 +63,7 @@ def _sums(
 ) -> LoweredLayer:
     """Complete a product that returns its int32 sums."""
     data, _, *bias = graph.operands(fused.main)
-    if bias or fused.clips or fused.addition is not None:
+    if bias or fused.clips or fused.lookup or fused.addition is not None:
         raise NotOnMachine("its result is int32 sums; the machine adds a bias only if it also requantizes")
     quantized = Quantized(
         scale=1.0, input_zero=int(data.scale_and_zero[1]), input_dtype=data.dtype, output_dtype="int32"
