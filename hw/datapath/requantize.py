@@ -207,7 +207,7 @@ class RequantizeLane(wiring.Component):
         return m
 
     def _look_up(self, m: Module, **values: Value) -> dict[str, Value]:
-        """Return the values in the cycle in which the word arrives, with what the table makes of ``value``."""
+        """Return the values in the cycle of the word. ``value`` has passed through the table."""
         m.d.comb += self.byte.eq(values["value"])
         held = {
             name: Signal(value.shape(), name=f"held_{name}", reset_less=True)
