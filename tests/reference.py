@@ -19,7 +19,7 @@ from accel.core.isa import (
     Mac,
     Set,
     SetAcc,
-    SetInp,
+    SetBytes,
     SetOut,
     SetSum,
     Store,
@@ -98,8 +98,9 @@ class Reference:
             if byte
         }
         self.seen: set[Access] = set()
-        self.inp_unsigned = self.acc_unsigned = False
-        self.inp_zero = 0
+        self.acc_unsigned = False
+        self.bytes_read = {INP: (False, 0), WGT: (False, 0)}
+        """By memory, whether LOADs read uint8, and the zero point that they subtract."""
         self.out, self.sum = SetOut(), SetSum()
         self.loaded = self.taken = 0
         self.taps = self.step_of_taps = 0
@@ -114,8 +115,8 @@ class Reference:
             for pad in (self.inp, self.wgt, self.acc, self.par, self.res)
         )
         twin.dram = dict(self.dram)
-        twin.inp_unsigned, twin.acc_unsigned = self.inp_unsigned, self.acc_unsigned
-        twin.inp_zero = self.inp_zero
+        twin.acc_unsigned = self.acc_unsigned
+        twin.bytes_read = dict(self.bytes_read)
         twin.out, twin.sum = self.out, self.sum
         twin.loaded, twin.taken = self.loaded, self.taken
         twin.taps, twin.step_of_taps = self.taps, self.step_of_taps
@@ -131,7 +132,7 @@ class Reference:
         return Scratchpads(
             uop=np.array(self.uop, dtype=np.uint32),
             inp=np.array(self.inp, dtype=np.int16 if self.config.post else np.int8),
-            wgt=np.array(self.wgt, dtype=np.int8),
+            wgt=np.array(self.wgt, dtype=np.int16 if self.config.wgt_zero else np.int8),
             acc=np.array(self.acc, dtype=np.int32),
             par=np.array(self.par, dtype=np.int32) if self.config.post else None,
             res=np.array(self.res, dtype=np.int8) if self.config.post else None,
@@ -153,8 +154,8 @@ class Reference:
             self.load(instruction)
         elif isinstance(instruction, Store) and instruction.x_size:
             self.store(instruction)
-        elif isinstance(instruction, SetInp):
-            self.inp_unsigned, self.inp_zero = instruction.unsigned, instruction.zero
+        elif isinstance(instruction, SetBytes):
+            self.bytes_read[instruction.memory] = instruction.unsigned, instruction.zero
         elif isinstance(instruction, SetAcc):
             self.acc_unsigned = instruction.unsigned
             self.taps, self.step_of_taps = instruction.taps, instruction.step
@@ -173,7 +174,9 @@ class Reference:
 
     def fault(self, i: Instruction) -> str | None:
         """Return the fault of an instruction before it starts."""
-        loads = (isinstance(i, Load) and i.memory in (INP, WGT)) or (isinstance(i, Set) and i.memory == INP)
+        set_by_load = (INP, WGT) if self.config.wgt_zero else (INP,)
+        loads = isinstance(i, Load) and i.memory in (INP, WGT)
+        loads = loads or (isinstance(i, Set) and i.memory in set_by_load)
         stores = isinstance(i, Store) or (isinstance(i, Set) and i.memory == OUT)
         stores = stores or (self.config.post == 1 and isinstance(i, Load) and i.memory in (PAR, RES))
         if (loads and (i.pop_prev or i.push_prev)) or (stores and (i.pop_next or i.push_next)):
@@ -184,9 +187,9 @@ class Reference:
             return "alu-op"
         if isinstance(i, Mac) and i.depthwise and self.config.block_in != self.config.block_out:
             return "reserved"
-        if isinstance(i, Set) and i.memory not in (INP, ACC, OUT):
+        if isinstance(i, Set) and i.memory not in (*set_by_load, ACC, OUT):
             return "memory-id"
-        if isinstance(i, SetInp) and not (0 <= i.zero < 256 if i.unsigned else -128 <= i.zero < 128):
+        if isinstance(i, SetBytes) and not (0 <= i.zero < 256 if i.unsigned else -128 <= i.zero < 128):
             return "zero-point"
         if isinstance(i, SetOut) and i.shift > 41:
             return "reserved"
@@ -300,8 +303,8 @@ class Reference:
             self.uop[element] = int.from_bytes(bytes(data), "little")
             return
         width = 4 if memory in (ACC, PAR) else 1
-        unsigned = {INP: self.inp_unsigned, ACC_8BIT: self.acc_unsigned}.get(memory, False)
-        zero = self.inp_zero if memory == INP else 0
+        settings = {**self.bytes_read, ACC_8BIT: (self.acc_unsigned, 0)}
+        unsigned, zero = settings.get(memory, (False, 0))
         values = [
             int.from_bytes(bytes(data[n : n + width]), "little", signed=not unsigned) - zero
             for n in range(0, len(data), width)

@@ -32,9 +32,11 @@ from accel.core.isa import (
     Products,
     Set,
     SetAcc,
+    SetBytes,
     SetInp,
     SetOut,
     SetSum,
+    SetWgt,
     Store,
     StoreAdd,
     StoreMul,
@@ -73,7 +75,7 @@ def seeded(build: Callable[..., T], *args: Any, **options: Any) -> SearchStrateg
 # --- machines ------------------------------------------------------------------------------------
 
 
-FEATURES = {"res_mul": (0, 1)}
+FEATURES = {"res_mul": (0, 1), "wgt_zero": (0, 1)}
 """Values of the fields of features that random machines with ``post=1`` have."""
 
 
@@ -356,12 +358,13 @@ def _random_output(rng: Random, cls: type[Set], config: Config) -> Set:
 
 
 def random_set(rng: Random, config: Config) -> Set:
-    """A SET of a machine of the second generation that is not at fault."""
+    """A SET of the load or the compute unit that is not at fault."""
     if rng.randint(0, 2) == 0:
         return random_taps(rng, config)
     unsigned = rng.choice((False, True))
-    low, high = SetInp(unsigned=unsigned).byte_range
-    return SetInp(unsigned=unsigned, zero=rng.choice((low, high, 0, rng.randint(low, high))))
+    cls: type[SetBytes] = rng.choice([one for one in (SetInp, SetWgt) if exists(one, config)])
+    low, high = cls(unsigned=unsigned).byte_range
+    return cls(unsigned=unsigned, zero=rng.choice((low, high, 0, rng.randint(low, high))))
 
 
 def random_taps(rng: Random, config: Config) -> SetAcc:

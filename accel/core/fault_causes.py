@@ -93,7 +93,7 @@ class Cause(IntEnum):
         "MAC without taps, or on a machine whose block_in and block_out differ",
         True,
     )
-    ZERO_POINT = 19, "the zero point of SET.INP is not a value of the byte type", True
+    ZERO_POINT = 19, "the zero point of SET.INP or SET.WGT is not a value of the byte type", True
     RESIDUAL_FULL = (
         20,
         "with this LOAD of RES, RES would hold more elements than its depth, in program order",

@@ -20,7 +20,7 @@ from accel.core.isa import (
     Opcode,
     OwnMemory,
     SetAcc,
-    SetInp,
+    SetBytes,
     SetOut,
     Store,
     StoreOperand,
@@ -146,7 +146,7 @@ def known_of(m: Module, unit: Unit, word: Value, mem_size: Value, config: Config
         found, bounds = _only(moving, of_transfer), _bounded(moving, bounds)
     faults += found
     if unit is Unit.LOAD and config.post:
-        faults += inp_set_faults(view(SetInp, config, word))
+        faults += byte_set_faults(view(SetBytes, config, word))
     if unit is Unit.COMPUTE:
         loops = reduce(or_, (transfer.opcode == cls.OPCODE for cls in loops_of(config)))
         faults += _only(loops, loops_faults(alu, config))
@@ -170,8 +170,8 @@ def cause_of(m: Module, known: data.View, box: Any) -> Signal:
     return first_fault(m, [(known.cause != 0, known.cause), *beyond])
 
 
-def inp_set_faults(setting: Any) -> list[tuple[Value, Cause]]:
-    """Return the faults of the load unit's SET."""
+def byte_set_faults(setting: Any) -> list[tuple[Value, Cause]]:
+    """Return the faults of the load unit's SETs."""
     low, high = (Mux(setting.unsigned, *ends) for ends in ((0, -128), (255, 127)))
     beyond = (setting.zero < low) | (setting.zero > high)
     return [((setting.opcode == Opcode.SET) & beyond, Cause.ZERO_POINT)]

@@ -185,6 +185,7 @@ BUILDS: dict[str, Config] = {
         mul_slots=3,
         tree_stages=2,
     ),
+    "int8, wgt_zero": _build(SECOND, wgt_zero=1, loads_in_flight=3, post_stages=0, post_lanes=4),
     "int8, 1x32x4": _build(
         SECOND,
         block_in=32,
