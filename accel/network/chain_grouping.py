@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from accel.core.config import Config
 from accel.graph.graph import Graph
+from accel.graph.product_operators import MatMul
 from accel.image.image_tensor import ImageTensor
 from accel.network.byte_orders import ByteOrder, byte_order
 from accel.network.placement import NetworkPart
@@ -75,6 +76,8 @@ def repacked_reads(graph: Graph, parts: Sequence[NetworkPart], config: Config) -
 def _fits(graph: Graph, written: _Written, part: NetworkPart, name: str) -> bool:
     if part.layer is None or part.program is None:
         return True
+    if _sums_incomplete_blocks(graph, part, part.program.config.block_in):
+        return False
     operands = [one for one in part.layer.operands if one.tensor == name and not one.generated]
     order = byte_order(written) if isinstance(written, ImageTensor) else written
     for operand in operands:
@@ -93,3 +96,15 @@ def _fits(graph: Graph, written: _Written, part: NetworkPart, name: str) -> bool
         and same_packing(one, written)
         for one in tensors
     )
+
+
+def _sums_incomplete_blocks(graph: Graph, part: NetworkPart, block: int) -> bool:
+    """Whether a product of two tensors ends inside a block, so that the host must pad both of them.
+
+    A layer may leave any values in the lanes after the last channel. Constant weights are zero there.
+    """
+    operator = part.fused.main.operator
+    if not isinstance(operator, MatMul):
+        return False
+    weights = graph.operands(part.fused.main)[1]
+    return weights.name not in graph.constants and operator.depth(weights) % block != 0

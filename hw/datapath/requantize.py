@@ -23,10 +23,10 @@ from accel.hw.datapath.word_layouts import log2
 STEPS = (8, 3, 3, 4, 6, 4, 8, 5, 6, 9, 8, 5, 3, 10, 4, 8, 10)
 """Approximate delay of each step of logic on an ECP5 in nanoseconds, from the memories' outputs to the bus
 register. Registers can lie between steps."""
-_LOOK_UP_STEP = 12
-"""The first step after the requantized value, which a table may replace."""
+_BEFORE_LOOK_UP = STEPS[:12]
+"""The steps up to the clamp of the requantized value, which a table may follow."""
 _LOOK_UP_DELAY = 9
-"""Delay of a table's block RAM and of the choice of a byte in its word."""
+"""Delay of a table's block RAM with the choice of a byte."""
 _MULTIPLIER_STEP = 13
 """The step that multiplies by the factors of an addition."""
 _DIFFERENCES_DELAY = 6
@@ -69,15 +69,13 @@ class AddLayout(data.StructLayout):
         )
 
 
-def steps_around_look_up(*, multiplies: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the delays of the steps before and after the look-up in a table."""
-    steps = lane_steps(multiplies=multiplies)
-    return steps[:_LOOK_UP_STEP], (_LOOK_UP_DELAY, *steps[_LOOK_UP_STEP:])
+def _after_look_up(*, multiplies: bool) -> tuple[int, ...]:
+    return _LOOK_UP_DELAY, *lane_steps(multiplies=multiplies)[len(_BEFORE_LOOK_UP) :]
 
 
-def stages_before_look_up(stages: int, *, multiplies: bool) -> int:
+def stages_before_look_up(stages: int, *, multiplies: bool = False) -> int:
     """Return how many of a lane's stages come before the address of a table."""
-    return divide(stages, *steps_around_look_up(multiplies=multiplies))
+    return divide(stages, _BEFORE_LOOK_UP, _after_look_up(multiplies=multiplies))
 
 
 class RequantizeLane(wiring.Component):
@@ -89,7 +87,7 @@ class RequantizeLane(wiring.Component):
     the result with ``adds`` is the product with the residual.
 
     With ``word_bits``, the value passes through a table, and the result is ``TABLE_STAGES`` later. ``byte``
-    is the requantized value, ``stages_before_look_up`` cycles after its operands. In the next cycle
+    is the requantized value, :func:`stages_before_look_up` cycles after its operands. In the next cycle
     ``looks_up`` shows that a table replaces it, ``word`` is the word of the table with its entry, and
     ``table_unsigned`` the type of entries.
     """
@@ -124,9 +122,8 @@ class RequantizeLane(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         steps, stages = lane_steps(multiplies=self._multiplies), self._stages
-        before, after = steps_around_look_up(multiplies=self._multiplies)
         if self._word_bits:
-            steps, stages = before, stages_before_look_up(stages, multiplies=self._multiplies)
+            steps, stages = _BEFORE_LOOK_UP, stages_before_look_up(stages, multiplies=self._multiplies)
         pipe = Pipeline(m, steps=steps, stages=stages, advance=self.advance)
         scale = {"multiplier": self.multiplier, "exponent": self.exponent}
         residual = ("residual", "multiplies") if self._multiplies else ("residual",)
@@ -191,8 +188,9 @@ class RequantizeLane(wiring.Component):
         )
         clamped = _clamp(m, s.value, self.range)
         if self._word_bits:
+            after = _after_look_up(multiplies=self._multiplies)
             pipe = Pipeline(m, steps=after, stages=self._stages - stages, advance=self.advance)
-            s = pipe.step(**self._look_up(m, value=clamped, **_of(s, *residual)))
+            s = pipe.step(**self._look_up(m, clamped, _of(s, *residual)))
         else:
             s = pipe.step(value=clamped, **_of(s, *residual))
 
@@ -205,22 +203,6 @@ class RequantizeLane(wiring.Component):
         total = _round_sticky(s.quotient) + add.range.zero
         m.d.comb += self.result.eq(Mux(self.adds, _clamp(m, total, add.range), s.value))
         return m
-
-    def _look_up(self, m: Module, **values: Value) -> dict[str, Value]:
-        """Return the values in the cycle of the word. ``value`` has passed through the table."""
-        m.d.comb += self.byte.eq(values["value"])
-        held = {
-            name: Signal(value.shape(), name=f"held_{name}", reset_less=True)
-            for name, value in values.items()
-        }
-        with m.If(self.advance):
-            m.d.sync += [held[name].eq(value) for name, value in values.items()]
-        value = held["value"]
-        entry = self.word.word_select(value[: log2(self._word_bits // _BYTE_BITS)], _BYTE_BITS)
-        found = Cat(entry, entry[-1] & ~self.table_unsigned).as_signed()
-        looked_up = Signal(signed(RESULT_BITS))
-        m.d.comb += looked_up.eq(Mux(self.looks_up, found, value))
-        return held | {"value": looked_up}
 
     def _factors(self, pipe: Pipeline, s: Any) -> Any:
         """Return the values that the multipliers of an addition multiply.
@@ -243,6 +225,21 @@ class RequantizeLane(wiring.Component):
             value=s.left_value,
         )
         return SimpleNamespace(left=s.left_factor, right=s.right_factor, value=s.value)
+
+    def _look_up(self, m: Module, clamped: Value, carried: dict[str, Value]) -> dict[str, Value]:
+        """Return the value, and what it carries, in the cycle in which the table's word arrives."""
+        value = Signal(signed(RESULT_BITS), name="clamped", reset_less=True)
+        held = {
+            name: Signal.like(one, name=f"clamped_{name}", reset_less=True) for name, one in carried.items()
+        }
+        with m.If(self.advance):
+            m.d.sync += [value.eq(clamped), *(held[name].eq(one) for name, one in carried.items())]
+        position = value[: log2(self._word_bits // _BYTE_BITS)]
+        entry = self.word.word_select(position, _BYTE_BITS)
+        found = Cat(entry, entry[-1] & ~self.table_unsigned).as_signed()
+        looked_up = Signal(signed(RESULT_BITS))
+        m.d.comb += [self.byte.eq(clamped), looked_up.eq(Mux(self.looks_up, found, value))]
+        return {"value": looked_up, **held}
 
 
 def _of(values: Any, *names: str) -> dict[str, Value]:

@@ -53,18 +53,18 @@ class SlotWalker(wiring.Component):
 
     ``start`` loads the range of PAR in the cycle in which the STORE's first beat enters the beat walker.
     ``step`` advances to the next slot. ``last`` marks the last slot of a beat. ``par_index`` and
-    ``res_index`` are the slot's operands. A beat of a plain STORE is one slot.
+    ``res_index`` are the slot's operands. A beat of a plain STORE is one slot. On machines with tables,
+    ``table`` is the field of the STORE, and ``slot_table`` that of the slot.
 
     ``adds`` shows that the slot's result depends on the residual, and ``multiplies`` that it is a product.
     On machines with STORE.MUL, ``start`` also loads ``hold``, and ``store_last`` marks a STORE's last beat.
-    On machines with tables, ``start`` also loads ``table``, and ``slot_table`` is that of the slot.
     """
 
     def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
         self._kinds = kinds
         self._config = config
-        table = {"table": In(TABLE_FIELD_BITS), "slot_table": Out(TABLE_FIELD_BITS)}
         products = {"hold": In(1), "store_last": In(1), "multiplies": Out(1)} if config.res_mul else {}
+        table = {"table": In(TABLE_FIELD_BITS), "slot_table": Out(TABLE_FIELD_BITS)}
         super().__init__(
             {
                 "flush": In(1),
@@ -207,12 +207,11 @@ class RequantizeLanes(wiring.Component):
         ]
         lanes = []
         for number in range(config.lanes):
-            lane = RequantizeLane(
+            m.submodules[f"lane_{number}"] = lane = RequantizeLane(
                 config.post_stages,
                 multiplies=bool(config.res_mul),
                 word_bits=config.bus_bits if self._tables else 0,
             )
-            m.submodules[f"lane_{number}"] = lane
             lanes.append(lane)
             if config.res_mul:
                 m.d.comb += lane.multiplies.eq(multiplies)

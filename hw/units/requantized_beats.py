@@ -20,8 +20,8 @@ class RequantizedBeats:
     Args:
         unit: the store unit, whose ``wdata``, ``wstrb`` and ``wlast`` this drives.
         beats: the walker over the accumulators of each beat.
-        store: the STORE whose first beat enters the walker: its range of PAR, its table, and whether it holds
-            a residual.
+        operands: of the STORE whose first beat enters the walker, the fields for PAR, for TAB if there are
+            tables, and ``hold`` if there is STORE.MUL.
         asking: a beat, or one of its slots, is requested from the accumulators.
 
     Attributes:
@@ -36,7 +36,7 @@ class RequantizedBeats:
         own: StoreUnitLoads,
         beats: BeatWalker,
         *,
-        store: Any,
+        operands: Any,
         asking: Signal,
         last: Signal,
     ) -> None:
@@ -48,7 +48,7 @@ class RequantizedBeats:
         m.d.comb += [
             walker.flush.eq(unit.control.flush),
             walker.start.eq(beats.free),
-            walker.par.eq(store.par),
+            walker.par.eq(operands.par),
             walker.beat.eq(beats.beat),
             walker.row_last.eq(beats.row_last),
             walker.step.eq(asking),
@@ -65,14 +65,14 @@ class RequantizedBeats:
             _fill(m, own, number, pad)
             m.d.comb += [pad.advance.eq(unit.out.advance), pad.read_0.index.eq(index)]
             connect_access(m, unit, pad)
-        if TAB.exists(config):
-            self._look_up(m, unit, own, walker, lanes, store.table)
         if config.res_mul:
             m.d.comb += [
-                walker.hold.eq(store.hold),
+                walker.hold.eq(operands.hold),
                 walker.store_last.eq(beats.last),
                 lanes.multiplies.eq(walker.multiplies),
             ]
+        if TAB.exists(config):
+            self._look_up(m, unit, own, walker, lanes, operands.table)
         self.next: Signal = walker.finished
         self.full = self._write(m, unit, walker, lanes, asking, last)
 

@@ -158,11 +158,11 @@ class Store(wiring.Component):
             m.d.sync += [left.eq(total - 1), more_left.eq(total != 1)]
         with m.Elif(asking):
             m.d.sync += [left.eq(left - 1), more_left.eq(left != 1)]
-        beats, next_store = self._places(m, begins & moves, asking)
+        beats, operands = self._places(m, begins & moves, asking)
         if own is None:
             full = self._write(m, asking, last)
         else:
-            finished = RequantizedBeats(m, self, own, beats, store=next_store, asking=asking, last=last)
+            finished = RequantizedBeats(m, self, own, beats, operands=operands, asking=asking, last=last)
             full = finished.full
             m.d.comb += [
                 self.busy.eq(written | own.loader.data_valid),
@@ -251,24 +251,26 @@ class Store(wiring.Component):
             ]
         return read
 
-    def _places(self, m: Module, begins: Value, asking: Signal) -> tuple[BeatWalker, data.View]:
-        """Return the walker over each beat's accumulators, and the next STORE: its places, and with
-        ``post=1`` its elements of PAR, its table and whether it holds a residual."""
+    def _places(self, m: Module, begins: Value, asking: Signal) -> tuple[BeatWalker, Any]:
+        """Return the walker over each beat's accumulators, and the next STORE's operands."""
         kinds, kind, config = self.kinds, self._kind, self.config
         store = view(StoreInstruction, config, self.issue.entry.word)
         post = bool(config.post)
         m.submodules.beats = beats = BeatWalker(kinds, config, rows=post)
-        behind = {"places": PlacesLayout(config), **({"par": ParLayout()} if post else {})}
-        behind |= {"hold": 1} if config.res_mul else {}
-        behind |= {"table": TABLE_FIELD_BITS} if TAB.exists(config) else {}
+        behind: dict[str, Any] = {"places": PlacesLayout(config)}
+        if post:
+            behind["par"] = ParLayout()
+        if TAB.exists(config):
+            behind["table"] = TABLE_FIELD_BITS
+        if config.res_mul:
+            behind["hold"] = 1
         m.submodules.queue = queue = BypassQueue(data.StructLayout(behind), 2)
         places = queue.data.places
         if post:
-            given = view(StoreAdd, config, self.issue.entry.word)
-            m.d.comb += [getattr(queue.data.par, name).eq(getattr(given, name)) for name, _ in ParLayout()]
-        for name in ("hold", "table"):
-            if name in behind:
-                m.d.comb += getattr(queue.data, name).eq(getattr(given, name))
+            fields = view(StoreAdd, config, self.issue.entry.word)
+            m.d.comb += [getattr(queue.data.par, name).eq(getattr(fields, name)) for name, _ in ParLayout()]
+            others = [name for name in ("table", "hold") if name in behind]
+            m.d.comb += [getattr(queue.data, name).eq(getattr(fields, name)) for name in others]
         m.d.comb += [
             beats.flush.eq(self.control.flush),
             queue.flush.eq(self.control.flush),

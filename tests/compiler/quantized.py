@@ -33,7 +33,8 @@ def finished(sums: Array, inputs: Mapping[str, Array], quantized: accel.Quantize
 
 
 def products(a: Array, b: Array, quantized: accel.Quantized) -> Array:
-    found: Array = (a.astype(np.int64) - quantized.input_zero) @ b.astype(np.int64)
+    left, right = a.astype(np.int64) - quantized.input_zero, b.astype(np.int64) - quantized.weight_zero
+    found: Array = left @ right
     return found
 
 
@@ -85,9 +86,12 @@ def _table(draw: st.DrawFn, dtype: str) -> accel.QuantizedTable:
 
 @st.composite
 def epilogues(
-    draw: st.DrawFn, channels: int, *, residual: bool = True, table: bool = False
+    draw: st.DrawFn, channels: int, *, residual: bool = True, table: bool = False, weights: bool = False
 ) -> accel.Quantized:
-    """Draw scales, types, zero points and bounds, with or without a residual, and perhaps with a table."""
+    """Draw scales, types, zero points and bounds, with or without a residual, and perhaps with a table.
+
+    With ``weights``, they also have a type and a zero point.
+    """
     types = st.sampled_from(["int8", "uint8"])
     count = draw(st.sampled_from([1, channels]))
     exponents = st.floats(-4, 1) | st.floats(-11, 3)
@@ -104,6 +108,9 @@ def epilogues(
         "clip": clip,
         "table": _table(draw, draw(types)) if table else None,
     }
+    if weights:
+        values["weight_dtype"] = draw(types)
+        values["weight_zero"] = _zero(draw, values["weight_dtype"])
     if not residual or not draw(st.booleans()):
         return accel.Quantized(**values)
     dtype, sum_dtype = draw(types), draw(types)
