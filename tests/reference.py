@@ -23,6 +23,7 @@ from accel.core.isa import (
     SetOut,
     SetSum,
     Store,
+    StoreAdd,
     StoreReq,
     Transfer,
 )
@@ -32,6 +33,7 @@ from accel.sim.functional.scratchpads import Scratchpads
 
 UOP, WGT, INP, ACC, OUT, ACC_8BIT, SIX, SEVEN = range(8)
 PAR, RES = REQ, ADDED = SIX, SEVEN
+MULTIPLIED = 5
 MIN, MAX, ADD, SHR, MUL = range(5)
 NAMES = {UOP: "uop", WGT: "wgt", INP: "inp", ACC: "acc", OUT: "acc", ACC_8BIT: "acc"}
 
@@ -206,7 +208,7 @@ class Reference:
 
     def transfer_fault(self, i: Transfer) -> str | None:
         post = self.config.post == 1
-        stored = (ACC, OUT, REQ, ADDED) if post else (OUT,)
+        stored = (ACC, OUT, REQ, ADDED, *((MULTIPLIED,) if self.config.res_mul else ())) if post else (OUT,)
         loaded = (UOP, WGT, INP, ACC, ACC_8BIT, *((PAR, RES) if post else ()))
         if i.memory not in (loaded if isinstance(i, Load) else stored):
             return "memory-id"
@@ -233,7 +235,7 @@ class Reference:
         held = self.loaded - self.taken
         if isinstance(i, Load) and i.memory == RES and moved and held + moved > len(self.res):
             return "residual-full"
-        if isinstance(i, Store) and i.memory == ADDED and moved > held:
+        if isinstance(i, StoreAdd) and (min(moved, 1) if i.hold else moved) > held:
             return "residual-empty"
         return None
 
@@ -324,9 +326,11 @@ class Reference:
                         for n in range(width):
                             self.write_byte(next(addresses), value >> 8 * n & 255)
                 element += 1
+        if isinstance(i, StoreAdd) and i.hold and i.y_size:
+            self.taken += 1
 
     def finish(self, i: StoreReq, y: int, x: int, acc: list[list[int]]) -> list[list[int]]:
-        """An element of accumulators as STORE.REQ or STORE.ADD has them."""
+        """An element of accumulators as STORE.REQ, STORE.ADD or STORE.MUL has them."""
         place = i.par + (y if i.par_y else x if i.par_x else 0)
         self.seen.add(("par", False, place))
         rows = [
@@ -336,18 +340,25 @@ class Reference:
             ]
             for row in acc
         ]
-        if i.memory == REQ:
+        if not isinstance(i, StoreAdd):
             return rows
         oldest = self.res[self.taken % len(self.res)]
-        self.taken += 1
+        self.taken += not i.hold
+        combine = self.multiply if i.memory == MULTIPLIED else self.add
         return [
-            [self.add(*pair) for pair in zip(*both, strict=True)] for both in zip(rows, oldest, strict=True)
+            [combine(*pair) for pair in zip(*both, strict=True)] for both in zip(rows, oldest, strict=True)
         ]
 
     def add(self, left: int, right: int) -> int:
         s, t = self.out, self.sum
         right = right % 256 if s.unsigned else right
         total = (left - s.left_zero) * t.left_multiplier + (right - s.right_zero) * t.right_multiplier
+        return clamped(round(Fraction(total + s.offset, 1 << s.shift)), t)
+
+    def multiply(self, left: int, right: int) -> int:
+        s, t = self.out, self.sum
+        right = right % 256 if s.unsigned else right
+        total = signed(left - s.left_zero, 9) * signed(right - s.right_zero, 9) * t.left_multiplier
         return clamped(round(Fraction(total + s.offset, 1 << s.shift)), t)
 
     def read_byte(self, address: int) -> int:

@@ -75,6 +75,10 @@ def seeded(build: Callable[..., T], *args: Any, **options: Any) -> SearchStrateg
 # --- machines ------------------------------------------------------------------------------------
 
 
+FEATURES = {"res_mul": (0, 1), "wgt_zero": (0, 1)}
+"""Values of the fields of features that random machines with ``post=1`` have."""
+
+
 @st.composite
 def geometries(draw: DrawFn, *, blocks: int = 256, depth_bits: int = 11) -> Config:
     """A machine of either generation whose instructions fit their words: elements of up to ``blocks`` rows
@@ -84,6 +88,8 @@ def geometries(draw: DrawFn, *, blocks: int = 256, depth_bits: int = 11) -> Conf
     if draw(st.booleans()):
         block_out = block_in
     depth = st.integers(1, depth_bits).map(lambda bits: 1 << bits)
+    post = draw(st.integers(0, 1))
+    features = {name: draw(st.sampled_from(values)) for name, values in FEATURES.items()} if post else {}
     try:
         config = Config(
             batch=batch,
@@ -93,8 +99,8 @@ def geometries(draw: DrawFn, *, blocks: int = 256, depth_bits: int = 11) -> Conf
             inp_bytes=batch * block_in * draw(depth),
             wgt_bytes=block_out * block_in * draw(depth),
             acc_bytes=4 * batch * block_out * draw(depth),
-            post=(post := draw(st.integers(0, 1))),
-            wgt_zero=draw(st.integers(0, post)),
+            post=post,
+            **features,
         )
         check_encodable(config)
     except ConfigError:

@@ -13,7 +13,6 @@ from accel.compiler.codegen.token_insertion import CARRIER, Ordered
 from accel.core.config import Config
 from accel.core.isa import (
     Finish,
-    Finishing,
     Instruction,
     Load,
     Loops,
@@ -25,6 +24,8 @@ from accel.core.isa import (
     SetSum,
     SetWgt,
     Store,
+    StoreAdd,
+    StoreReq,
     Transfer,
     encode,
     without_tokens,
@@ -291,10 +292,9 @@ def _resets(at: int, linked: Sequence[Image]) -> list[Instruction]:
     body = linked[at].instructions
     own = {type(one) for one in body if isinstance(one, Set)}
     used: list[type[Set]] = [SetInp, SetWgt, SetAcc]
-    stores = {one.memory for one in body if isinstance(one, Store)}
-    if stores & {Finishing.REQ, Finishing.ADD}:
+    if any(isinstance(one, StoreReq) for one in body):
         used.append(SetOut)
-    if Finishing.ADD in stores:
+    if any(isinstance(one, StoreAdd) for one in body):  # STORE.MUL is one, too
         used.append(SetSum)
     return [kind() for kind in used if kind in changed - own]
 
