@@ -152,6 +152,9 @@ class Quantized:
         scale: float32, positive: ``x_scale * w_scale / y_scale``, as one number or one for each
             output channel.
         input_zero, input_dtype: zero point and type of the input, ``int8`` or ``uint8``.
+        weight_zero, weight_dtype: those of the second operand of :func:`accel.gemm`, which may be another
+            layer's result. Other operators have int8 weights without a zero point. Values other than 0 and
+            ``int8`` need a machine with ``wgt_zero``.
         output_zero, output_dtype: those of the result. ``int32`` keeps the sums themselves, for a host that
             scales them. Then scale is 1, and there is no bias.
         clip: bounds of the result, in values of its type. None means the bounds of the type.
@@ -166,6 +169,8 @@ class Quantized:
     scale: float | Sequence[float] | npt.NDArray[np.float32]
     input_zero: int = 0
     input_dtype: str = "int8"
+    weight_zero: int = 0
+    weight_dtype: str = "int8"
     output_zero: int = 0
     output_dtype: str = "int8"
     clip: Bounds | None = None
@@ -176,6 +181,7 @@ class Quantized:
         found = check_scales(self.scale)
         _set_field(self, "scale", found[0] if len(found) == 1 else found)
         _set_field(self, "input_zero", _check_zero("input_zero", self.input_zero, self.input_dtype))
+        _set_field(self, "weight_zero", _check_zero("weight_zero", self.weight_zero, self.weight_dtype))
         if self.output_dtype == "int32":
             self._check_sums()
             return
@@ -295,13 +301,18 @@ class Quantized:
     def apply(self, sums: Expr, channel: Expr, bias: Expr | None, residual: Expr | None) -> Expr:
         return Finished(sums, self.operators(channel, bias, residual))
 
+    @property
+    def has_centered_weights(self) -> bool:
+        """Whether the weights are uint8 or have a zero point."""
+        return self.weight_dtype != "int8" or self.weight_zero != 0
+
     def input(self, shape: Sequence[int], name: str) -> tuple[Tensor, Tensor]:
         """Return an input of this shape, and its values minus the zero point."""
-        data = placeholder(shape, self.input_dtype, name=name)
-        if self.input_dtype == "int8" and not self.input_zero:
-            return data, data
-        zero = self.input_zero
-        return data, compute(shape, lambda *at: cast(data[at] - zero, "int16"), name=f"{name}_centered")
+        return _centered(shape, name, self.input_dtype, self.input_zero)
+
+    def weights(self, shape: Sequence[int], name: str) -> Tensor:
+        """Return weights of this shape, minus their zero point."""
+        return _centered(shape, name, self.weight_dtype, self.weight_zero)[1]
 
     def check_channels(self, channels: int) -> None:
         if len(self.scales) not in (1, channels):
@@ -323,7 +334,9 @@ class Quantized:
         """Return the parameters as plain data, one level deep. :meth:`from_dict` reads them back."""
         scale = self.scales[0] if len(self.scales) == 1 else list(self.scales)
         found: dict[str, Any] = {"scale": scale}
-        found |= {name: getattr(self, name) for name in _LAYER_FIELDS[1:]}
+        found |= {name: getattr(self, name) for name in _LAYER_FIELDS[1:] if name not in _WEIGHT_FIELDS}
+        if self.has_centered_weights:
+            found |= {name: getattr(self, name) for name in _WEIGHT_FIELDS}
         found["clip"] = None if self.clip is None else list(self.clip)
         if self.table is not None:
             found |= {flat: getattr(self.table, name) for flat, name in _TABLE_FIELDS.items()}
@@ -367,6 +380,8 @@ class Quantized:
 
 
 _LAYER_FIELDS = tuple(one.name for one in fields(Quantized) if one.name not in ("table", "residual"))
+_WEIGHT_FIELDS = ("weight_zero", "weight_dtype")
+"""Parameters that plain data leaves out where they have their defaults."""
 _TABLE_FIELDS = {
     "table" if one.name == "entries" else f"table_{one.name}": one.name for one in fields(QuantizedTable)
 }
@@ -400,6 +415,14 @@ def _multiplication(
     order: Order,
 ) -> Multiplication:
     return find_multiplication(left, right, out, low=low, high=high, left_bounds=left_bounds, order=order)
+
+
+def _centered(shape: Sequence[int], name: str, dtype: str, zero: int) -> tuple[Tensor, Tensor]:
+    """Return a tensor of bytes, and its values minus a zero point."""
+    data = placeholder(shape, dtype, name=name)
+    if dtype == "int8" and not zero:
+        return data, data
+    return data, compute(shape, lambda *at: cast(data[at] - zero, "int16"), name=f"{name}_centered")
 
 
 def _set_field(one: object, name: str, value: object) -> None:

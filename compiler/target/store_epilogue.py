@@ -49,7 +49,7 @@ class StorePath:
 
     Attributes:
         bias: an element of an int32 tensor with one value for each channel, or None without a bias.
-        channel: index into ``words``, or None if there is only one.
+        channel: index of the channel, which selects one of several ``words``, or None if unknown.
         words: scales as :func:`accel.compiler.expr.quantized_expressions.scale_words` returns them, one
             for each channel or one for all.
         preparation: how the host changes the bias, or None.
@@ -108,7 +108,7 @@ def _requantized(bias: Read | None, op: Requantize, rest: Sequence[PostOp]) -> S
             return None
     return StorePath(
         bias=bias,
-        channel=op.channel if len(op.scales) > 1 else None,
+        channel=op.channel,
         words=scale_words(op.scales),
         preparation=None,
         zero=op.zero,

@@ -36,7 +36,8 @@ def finished(sums: Array, inputs: Mapping[str, Array], quantized: accel.Quantize
 
 
 def products(a: Array, b: Array, quantized: accel.Quantized) -> Array:
-    found: Array = (a.astype(np.int64) - quantized.input_zero) @ b.astype(np.int64)
+    left, right = a.astype(np.int64) - quantized.input_zero, b.astype(np.int64) - quantized.weight_zero
+    found: Array = left @ right
     return found
 
 
@@ -93,12 +94,14 @@ def epilogues(
     *,
     residual: bool = True,
     table: bool = False,
+    weights: bool = False,
     operations: Sequence[ResidualOperation] = ("add",),
     per_channel: bool = False,
 ) -> accel.Quantized:
     """Draw scales, types, zero points and bounds, with or without a residual, and perhaps with a table.
 
     Args:
+        weights: whether the weights also have a type and a zero point.
         operations: of the residual.
         per_channel: whether the residual may have one value for each channel.
     """
@@ -118,6 +121,9 @@ def epilogues(
         "clip": clip,
         "table": _table(draw, draw(types)) if table else None,
     }
+    if weights:
+        values["weight_dtype"] = draw(types)
+        values["weight_zero"] = _zero(draw, values["weight_dtype"])
     if not residual or not draw(st.booleans()):
         return accel.Quantized(**values)
     dtype, sum_dtype = draw(types), draw(types)
