@@ -48,7 +48,7 @@ from accel.core.isa import (
     routes_of,
 )
 from accel.core.requantize import MAX_ADD_SHIFT
-from accel.core.scratchpad_specs import PAR, RES, TAB, UOP, Scratchpad
+from accel.core.scratchpad_specs import RES, UOP, Scratchpad
 
 
 class Cause(IntEnum):
@@ -93,13 +93,13 @@ class Cause(IntEnum):
         "MAC without taps, or on a machine whose block_in and block_out differ",
         True,
     )
-    ZERO_POINT = 19, "the zero point of SET.INP is not a value of the byte type", True
+    ZERO_POINT = 19, "the zero point of SET.INP or SET.WGT is not a value of the byte type", True
     RESIDUAL_FULL = (
         20,
         "with this LOAD of RES, RES would hold more elements than its depth, in program order",
         True,
     )
-    RESIDUAL_EMPTY = 21, "a STORE.ADD takes more elements than RES holds, in program order", True
+    RESIDUAL_EMPTY = 21, "a STORE takes more elements than RES holds, in program order", True
     STOPPED = 22, "software has written `stop`"
     TIMEOUT = 23, "the memory owes an answer and has done nothing for bus_timeout cycles"
 
@@ -348,17 +348,13 @@ def sram_ranges(instruction: Transfer) -> tuple[tuple[Scratchpad, int, int], ...
     if route is None or isinstance(instruction, LoadRes):
         return ()
     own = (route.scratchpad, instruction.sram_base, instruction.sram_elements)
-    if not isinstance(instruction, StoreReq):
-        return (own,)
-    operands = own, (PAR, instruction.par, instruction.par_elements)
-    if not instruction.table:
-        return operands
-    return *operands, (TAB, instruction.table - 1, 1 if instruction.sram_elements else 0)
+    operands = (one for one in instruction.OPERANDS if one.used_by(instruction))
+    return own, *((one.scratchpad, one.first(instruction), one.count(instruction)) for one in operands)
 
 
 def operand_ranges(instruction: Instruction) -> tuple[tuple[Scratchpad, int, int], ...]:
     """Return scratchpad, first element and end of the store unit's operands that an instruction fills or
-    reads: the elements of PAR and TAB. The store unit orders instructions whose ranges overlap."""
+    reads. The store unit orders instructions whose ranges overlap."""
     if not isinstance(instruction, Transfer) or instruction.unit is not Unit.STORE:
         return ()
     return tuple(

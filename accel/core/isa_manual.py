@@ -13,9 +13,12 @@ from accel.core.isa import (
     Instruction,
     Loops,
     MicroOp,
+    SetInp,
+    SetWgt,
     alu_of,
     class_slots,
     classes_of,
+    exists,
     routes_of,
     variants_of,
 )
@@ -68,11 +71,12 @@ The Python API raises these errors as [exceptions](../api/errors.rst). Hardware 
 
 def isa_manual(config: Config) -> str:
     """Return the instruction set of a machine as Markdown."""
+    load_sets = [cls for cls in (SetInp, SetWgt) if exists(cls, config)]
     sections = [
         "# The instruction set",
         _INTRODUCTION.format(
             config=f"`{config.label}`",
-            load="LOAD of INP and WGT" + (", SET.INP" if config.post else ""),
+            load=", ".join(("LOAD of INP and WGT", *(one().mnemonic for one in load_sets))),
             store="STORE" + (", LOAD of PAR and RES, SET.OUT, SET.SUM" if config.post else ""),
         ),
         "## Memories",

@@ -166,14 +166,18 @@ def sum_of_products(left: Lane, right: Lane) -> Lane:
 
 
 def product_of_differences(left: Lane, right: Lane) -> Lane:
-    """Return the product of two values less their zero points, times a multiplier, plus the offset. Each
-    difference wraps at 9 bits."""
+    """Return the product of two values less their zero points. Each difference wraps at 9 bits."""
     differences = [
         wrapped(value - lane_input(f"{side}_zero", RESULT_BITS), RESULT_BITS)
         for side, value in (("left", left), ("right", right))
     ]
+    return differences[0] * differences[1]
+
+
+def scaled_product(product: Lane) -> Lane:
+    """Return a product of differences times the left multiplier, plus the offset."""
     multiplier = lane_input("left_multiplier", ADD_MULTIPLIER_BITS, signed=False)
-    return differences[0] * differences[1] * multiplier + lane_input("offset", ADD_OFFSET_BITS)
+    return product * multiplier + lane_input("offset", ADD_OFFSET_BITS)
 
 
 def divided(total: Lane, bounds: Bounds) -> Lane:
@@ -194,7 +198,8 @@ REQUANTIZED = requantized(
 ADDED = divided(sum_of_products(lane_input("left", RESULT_BITS), lane_input("right", RESULT_BITS)), BOUNDS)
 """The result of STORE.ADD in a lane, of the requantized value and the residual."""
 MULTIPLIED = divided(
-    product_of_differences(lane_input("left", RESULT_BITS), lane_input("right", RESULT_BITS)), BOUNDS
+    scaled_product(product_of_differences(lane_input("left", RESULT_BITS), lane_input("right", RESULT_BITS))),
+    BOUNDS,
 )
 """The result of STORE.MUL in a lane, of the requantized value and the residual."""
 

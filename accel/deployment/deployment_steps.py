@@ -217,7 +217,21 @@ class Prepare:
     kind = "prepare"
 
 
-Detail = Pack | Run | Unpack | Scaled | Show | Move | Fill | Lookup | ChannelLookup | Softmax | Binary | Means | Prepare
+Detail = (
+    Pack
+    | Run
+    | Unpack
+    | Scaled
+    | Show
+    | Move
+    | Fill
+    | Lookup
+    | ChannelLookup
+    | Softmax
+    | Binary
+    | Means
+    | Prepare
+)
 
 
 @dataclass(frozen=True, kw_only=True)

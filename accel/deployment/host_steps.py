@@ -147,9 +147,7 @@ def _channel_table(graph: Graph, node: Node, found: HostSteps) -> None:
     by_bits[:, all_values(data.dtype).view(np.uint8)] = entries
     axis, channels = node.operator.axis, len(entries)
     outer, inner = (1, out.size) if channels == 1 else (prod(out.shape[:axis]), prod(out.shape[axis + 1 :]))
-    detail = ChannelLookup(
-        tables=copied(by_bits, out.dtype), outer=outer, channels=channels, inner=inner
-    )
+    detail = ChannelLookup(tables=copied(by_bits, out.dtype), outer=outer, channels=channels, inner=inner)
     found.add(detail, node.inputs[0], node.output)
 
 

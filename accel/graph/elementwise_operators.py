@@ -208,7 +208,9 @@ class ChannelTable(_Unary):
         require_dtype(self, out, *QUANTIZED)
         require_dtype(self, entries, out.dtype)
         axis_is_valid = 0 <= self.axis < len(data.shape)
-        if entries.shape != (1, 256) and not (axis_is_valid and entries.shape == (data.shape[self.axis], 256)):
+        if entries.shape != (1, 256) and not (
+            axis_is_valid and entries.shape == (data.shape[self.axis], 256)
+        ):
             raise operator_error(
                 self,
                 f"the shape of its results is {entries.shape}; "

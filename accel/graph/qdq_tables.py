@@ -1,5 +1,6 @@
 """Regions of functions of one 8-bit tensor as tables: one for all channels, or one for each."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -52,31 +53,28 @@ class _Region:
         return True
 
 
-def table_emitter(
-    rewriting: QdqRewriting, name: str, reader: Node, out: Tensor
-) -> Emitter | None:
-    """Return an emitter of the region that computes a tensor, as a table, or None.
+def table_emitter(rewriting: QdqRewriting, name: str, after: Collection[Node], out: Tensor) -> Emitter | None:
+    """Return an emitter of a table for the region that ends at a float tensor, if possible.
 
     For example, ``x * HardSigmoid(x)`` is a table of all values of x. Batch normalization and PRelu, whose
     constants differ by channel, are a table for each channel.
 
     Args:
-        name: the float tensor that is quantized.
-        reader: the only node that may read it.
-        out: type and quantization of the results.
+        name: the region's result.
+        after: the nodes from the region to the Quantize, which no other node may bypass.
+        out: dtype and quantization of the table's result.
     """
     region = _find_region(rewriting, name)
-    if region is None or not region.nodes or not _is_closed(rewriting, region, reader):
+    if region is None or not region.nodes or not _is_closed(rewriting, region, after):
         return None
     sources = {rewriting.integers[leaf] for leaf in region.leaves}
     if len(sources) != 1:
         return None
     source = rewriting.new.tensors[sources.pop()]
-    values = all_values(source.dtype)
     channels = 1 if region.axis is None else rewriting.old.tensors[name].shape[region.axis]
     shape = (256,) if region.axis is None else (256, channels)
     graph = _region_graph(rewriting, region, name, source, out, shape)
-    entries = rewriting.evaluate_table(graph, np.ascontiguousarray(np.broadcast_to(values[:, None], (256, channels))).reshape(shape))
+    entries = rewriting.evaluate_table(graph, all_values(source.dtype).repeat(channels).reshape(shape))
     label = region.nodes[name].name
     if region.axis is None:
         return rewriting.emitter(Table(values=tuple(entries.tolist())), [source.name], out, label)
@@ -84,7 +82,7 @@ def table_emitter(
     axis = region.axis
 
     def emit(output: str) -> str:
-        constant = rewriting.new.constant(rewriting.integer_name(f"{name}/table"), table)
+        constant = rewriting.new.constant(rewriting.integer_name(f"{name}/table"), table, out.quantization)
         return rewriting.emitter(ChannelTable(axis=axis), [source.name, constant], out, label)(output)
 
     return emit
@@ -116,8 +114,8 @@ def _find_region(rewriting: QdqRewriting, name: str) -> _Region | None:
     return region
 
 
-def _is_closed(rewriting: QdqRewriting, region: _Region, reader: Node) -> bool:
-    inside = {reader.name, *(one.name for one in region.nodes.values())}
+def _is_closed(rewriting: QdqRewriting, region: _Region, after: Collection[Node]) -> bool:
+    inside = {one.name for one in (*after, *region.nodes.values())}
     return all(
         name not in rewriting.old.outputs and all(one.name in inside for one in rewriting.consumers[name])
         for name in region.nodes

@@ -113,7 +113,7 @@ def _find_parts(graph: Graph, node: Node) -> _Parts | None:
         return None
     axis = node.operator.axis if isinstance(node.operator, ChannelTable) else 0
     for split in _split_values(table, zero):
-        tables = _divide(table, split)
+        tables = _divide(table, split, zero)
         if tables is None:
             continue
         parts = _Parts(axis=axis, split=split, tables=tables)
@@ -139,10 +139,14 @@ def _split_values(table: Array, zero: int) -> Iterator[int]:
             yield split
 
 
-def _divide(table: Array, split: int) -> tuple[Array, ...] | None:
-    """Return monotone parts, or None if there are more than the machine should execute, or only one."""
+def _divide(table: Array, split: int, zero: int) -> tuple[Array, ...] | None:
+    """Return monotone parts, or None if there are more than the machine should execute, or only one.
+
+    The bounds of the last part include the zero point, which lanes without a channel have.
+    """
     parts: list[Array] = []
-    for half in (np.maximum(table, split), np.minimum(table, split)):
+    halves = [np.maximum(table, split), np.minimum(table, split)]
+    for half in halves if zero <= split else reversed(halves):
         first, second = _monotone_parts(half, split)
         parts += [one for one in (first, second) if (one != split).any()]
     return tuple(parts) if 1 < len(parts) <= _MAX_PARTS else None
@@ -186,7 +190,9 @@ class _Division:
             quantization = Quantization.of(scale, parts.zero(at, out))
             name = self._tensor(f"{node.output}/part{at + 1}", replace(out, quantization=quantization))
             entries = np.ascontiguousarray(table.T.astype(out.dtype))
-            constant = self._tensor(f"{name}/table", Tensor(name="", shape=entries.shape, dtype=out.dtype))
+            constant = self._tensor(
+                f"{name}/table", replace(out, shape=entries.shape, quantization=quantization)
+            )
             self._constants[constant] = entries
             label = self._names.fresh(f"{node.name}/part{at + 1}")
             operator = ChannelTable(axis=parts.axis)

@@ -22,18 +22,20 @@ class FusedNodes:
     Attributes:
         main: a convolution or another product, or any node that is not fused.
         pad: a Pad before it, with the value that stands for the number zero.
+        lookup: a function of each byte of their result, which the machine looks up in a table.
         addition: the sum of their result and another tensor.
     """
 
     main: Node
     pad: Node | None = None
     clips: tuple[Node, ...] = ()
+    lookup: Node | None = None
     addition: Node | None = None
     sum_clips: tuple[Node, ...] = ()
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        candidates = (self.pad, self.main, *self.clips, self.addition, *self.sum_clips)
+        candidates = (self.pad, self.main, *self.clips, self.lookup, self.addition, *self.sum_clips)
         return tuple(node for node in candidates if node is not None)
 
     @property
@@ -45,9 +47,14 @@ class FusedNodes:
         return self.nodes[-1].output
 
     @property
+    def bounded(self) -> str:
+        """The result before the look-up."""
+        return (self.main, *self.clips)[-1].output
+
+    @property
     def result(self) -> str:
         """The result before the addition."""
-        return (self.main, *self.clips)[-1].output
+        return self.bounded if self.lookup is None else self.lookup.output
 
     @property
     def inputs(self) -> tuple[str, ...]:

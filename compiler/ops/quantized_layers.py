@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from accel.compiler.expr.epilogue_operators import (
     Bias,
     Finished,
     LookUp,
+    MultiplyQuantized,
     PostOp,
     Requantize,
 )
@@ -28,33 +29,45 @@ from accel.compiler.expr.quantized_expressions import (
     check_order,
     check_scales,
 )
+from accel.compiler.expr.quantized_products import Multiplication, QuantizedProduct
 from accel.compiler.expr.scalar_expressions import Dtype, Expr, cast, check_dtype
 from accel.compiler.expr.tensor_expressions import Tensor, compute, placeholder
 from accel.compiler.ops.quantized_addition import find_addition
+from accel.compiler.ops.quantized_multiplication import find_multiplication
 
 Bounds = tuple[int, int]
+ResidualOperation = Literal["add", "multiply"]
+RESIDUAL_OPERATIONS: tuple[ResidualOperation, ...] = get_args(ResidualOperation)
+"""What a layer does with a residual."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuantizedResidual:
-    """Another layer's result to add, as in ONNX's QLinearAdd.
+    """Another layer's result to add, as in ONNX's QLinearAdd, or to multiply by, as in QLinearMul.
 
     The layer's result y stands for ``(y - output_zero) * result_scale``, and the residual r for ``(r - zero)
     * scale``. Their sum is returned as ``value / sum_scale + sum_zero``, rounded half to even and saturated.
     For example, without zero points 10 with scale 0.5 plus 4 with scale 0.25 is 12 with ``sum_scale=0.5``.
     The store unit adds in integers. The compiler searches for them and compares them with float32 for all
     65,536 pairs of values.
-    ``Quantized.sum.addition.differences`` is the number of pairs that differ.
+    ``Quantized.differences`` is the number of pairs that differ.
+
+    With ``operation="multiply"`` the product of the two numbers is returned in the same way, on machines with
+    ``res_mul=1``. With ``per_channel`` the residual has one value for each channel of each picture, as in a
+    squeeze-and-excite block: its shape is ``(N, channels, 1, 1)``.
 
     Attributes:
         result_scale: float32 scale of the layer's own result.
         scale, zero, dtype: those of the residual.
-        sum_scale, sum_zero, sum_dtype: those of the sum.
-        sum_clip: bounds of the sum. None means the bounds of its type.
+        sum_scale, sum_zero, sum_dtype: those of the sum or product.
+        sum_clip: bounds of the sum or product. None means the bounds of its type.
         approximate: whether pairs of values may differ from float32.
         order: the order of float32 operations: the multiply-add of the layer's own result last
             (``left``), that of the residual last (``right``), or ``apart``, see
-            :data:`~accel.compiler.expr.quantized_expressions.ORDERS`.
+            :data:`~accel.compiler.expr.quantized_expressions.ORDERS`. For products, ``left``
+            and ``right`` are the same.
+        operation: ``add`` or ``multiply``.
+        per_channel: whether all pixels of a channel have the same residual.
 
     Raises:
         ShapeError: a scale is not positive, a zero point or bounds are out of range, or the type or
@@ -71,6 +84,8 @@ class QuantizedResidual:
     sum_clip: Bounds | None = None
     approximate: bool = False
     order: Order = "left"
+    operation: ResidualOperation = "add"
+    per_channel: bool = False
 
     def __post_init__(self) -> None:
         for name in ("result_scale", "scale", "sum_scale"):
@@ -80,6 +95,15 @@ class QuantizedResidual:
         _set_field(self, "sum_clip", _check_clip("sum_clip", self.sum_clip, self.sum_dtype))
         _set_field(self, "approximate", check_flag("approximate", self.approximate))
         _set_field(self, "order", check_order(self.order))
+        _set_field(self, "per_channel", check_flag("residual_per_channel", self.per_channel))
+        if self.operation not in RESIDUAL_OPERATIONS:
+            known = ", ".join(RESIDUAL_OPERATIONS)
+            raise ShapeError(f"residual_operation is {self.operation!r}; it must be one of {known}")
+
+    @property
+    def requires_res_mul(self) -> bool:
+        """Whether only machines with ``res_mul=1`` have it."""
+        return self.operation == "multiply" or self.per_channel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +152,9 @@ class Quantized:
         scale: float32, positive: ``x_scale * w_scale / y_scale``, as one number or one for each
             output channel.
         input_zero, input_dtype: zero point and type of the input, ``int8`` or ``uint8``.
+        weight_zero, weight_dtype: those of the second operand of :func:`accel.gemm`, which may be another
+            layer's result. Other operators have int8 weights without a zero point. Values other than 0 and
+            ``int8`` need a machine with ``wgt_zero``.
         output_zero, output_dtype: those of the result. ``int32`` keeps the sums themselves, for a host that
             scales them. Then scale is 1, and there is no bias.
         clip: bounds of the result, in values of its type. None means the bounds of the type.
@@ -142,6 +169,8 @@ class Quantized:
     scale: float | Sequence[float] | npt.NDArray[np.float32]
     input_zero: int = 0
     input_dtype: str = "int8"
+    weight_zero: int = 0
+    weight_dtype: str = "int8"
     output_zero: int = 0
     output_dtype: str = "int8"
     clip: Bounds | None = None
@@ -152,6 +181,7 @@ class Quantized:
         found = check_scales(self.scale)
         _set_field(self, "scale", found[0] if len(found) == 1 else found)
         _set_field(self, "input_zero", _check_zero("input_zero", self.input_zero, self.input_dtype))
+        _set_field(self, "weight_zero", _check_zero("weight_zero", self.weight_zero, self.weight_dtype))
         if self.output_dtype == "int32":
             self._check_sums()
             return
@@ -161,13 +191,12 @@ class Quantized:
             raise ShapeError(f"the table is {self.table!r}; it must be a QuantizedTable")
         if self.residual is not None and not isinstance(self.residual, QuantizedResidual):
             raise ShapeError(f"the residual is {self.residual!r}; it must be a QuantizedResidual")
-        if self.residual is not None and self.sum is not None and not self.residual.approximate:
-            differences = self.sum.addition.differences
-            if differences:
-                raise ShapeError(
-                    f"the sum with the residual differs from float32 for {differences} of 65536 pairs of "
-                    f"values, with the best integers that were found; approximate=True allows that"
-                )
+        if self.residual is not None and not self.residual.approximate and self.differences:
+            name = "sum with" if self.product is None else "product with"
+            raise ShapeError(
+                f"the {name} the residual differs from float32 for {self.differences} of 65536 pairs of "
+                f"values, with the best integers that were found; approximate=True allows that"
+            )
 
     def _check_sums(self) -> None:
         others = (self.scale, self.output_zero, self.clip, self.table, self.residual)
@@ -203,17 +232,52 @@ class Quantized:
     def sum(self) -> QuantizedSum | None:
         """The addition of the residual, or None."""
         one = self.residual
-        if one is None:
+        if one is None or one.operation != "add":
             return None
-        dtype, zero = self._result
-        left = Quantization(scale=one.result_scale, zero=zero, unsigned=dtype == "uint8")
-        right = Quantization(scale=one.scale, zero=one.zero, unsigned=one.dtype == "uint8")
-        out = Quantization(scale=one.sum_scale, zero=one.sum_zero, unsigned=one.sum_dtype == "uint8")
-        low, high = one.sum_clip or (out.low, out.high)
+        left, right, out, low, high = self._residual_quantizations(one)
         addition = _addition(left, right, out, low, high, one.order)
         return QuantizedSum(
             left=left, right=right, out=out, low=low, high=high, addition=addition, order=one.order
         )
+
+    @cached_property
+    def product(self) -> QuantizedProduct | None:
+        """The multiplication by the residual, or None."""
+        one = self.residual
+        if one is None or one.operation != "multiply":
+            return None
+        left, right, out, low, high = self._residual_quantizations(one)
+        found = _multiplication(left, right, out, low, high, self._result_bounds, one.order)
+        return QuantizedProduct(
+            left=left, right=right, out=out, low=low, high=high, multiplication=found, order=one.order
+        )
+
+    @property
+    def _result_bounds(self) -> Bounds:
+        """Bounds of the result before a residual is added or multiplied."""
+        if self.table is None:
+            return self.bounds
+        low, high = self.bounds
+        entries = [self.table.entries[value & 0xFF] for value in range(low, high + 1)]
+        return min(entries), max(entries)
+
+    def _residual_quantizations(
+        self, one: QuantizedResidual
+    ) -> tuple[Quantization, Quantization, Quantization, int, int]:
+        """Return the quantizations of the layer's result, of the residual and of the sum or product, and the
+        bounds of the latter."""
+        dtype, zero = self._result
+        left = Quantization(scale=one.result_scale, zero=zero, unsigned=dtype == "uint8")
+        right = Quantization(scale=one.scale, zero=one.zero, unsigned=one.dtype == "uint8")
+        out = Quantization(scale=one.sum_scale, zero=one.sum_zero, unsigned=one.sum_dtype == "uint8")
+        return left, right, out, *(one.sum_clip or (out.low, out.high))
+
+    @property
+    def differences(self) -> int:
+        """Pairs of values, of 65,536, whose sum or product with the residual differs from float32."""
+        if self.product is not None:
+            return self.product.differences
+        return 0 if self.sum is None else self.sum.addition.differences
 
     @property
     def is_empty(self) -> bool:
@@ -227,20 +291,28 @@ class Quantized:
         if self.table is not None:
             found.append(self.table.operator)
         if residual is not None:
-            assert self.sum is not None
-            found.append(AddQuantized(residual, self.sum))
+            if self.product is not None:
+                found.append(MultiplyQuantized(residual, self.product))
+            else:
+                assert self.sum is not None
+                found.append(AddQuantized(residual, self.sum))
         return tuple(found)
 
     def apply(self, sums: Expr, channel: Expr, bias: Expr | None, residual: Expr | None) -> Expr:
         return Finished(sums, self.operators(channel, bias, residual))
 
+    @property
+    def has_centered_weights(self) -> bool:
+        """Whether the weights are uint8 or have a zero point."""
+        return self.weight_dtype != "int8" or self.weight_zero != 0
+
     def input(self, shape: Sequence[int], name: str) -> tuple[Tensor, Tensor]:
         """Return an input of this shape, and its values minus the zero point."""
-        data = placeholder(shape, self.input_dtype, name=name)
-        if self.input_dtype == "int8" and not self.input_zero:
-            return data, data
-        zero = self.input_zero
-        return data, compute(shape, lambda *at: cast(data[at] - zero, "int16"), name=f"{name}_centered")
+        return _centered(shape, name, self.input_dtype, self.input_zero)
+
+    def weights(self, shape: Sequence[int], name: str) -> Tensor:
+        """Return weights of this shape, minus their zero point."""
+        return _centered(shape, name, self.weight_dtype, self.weight_zero)[1]
 
     def check_channels(self, channels: int) -> None:
         if len(self.scales) not in (1, channels):
@@ -262,13 +334,16 @@ class Quantized:
         """Return the parameters as plain data, one level deep. :meth:`from_dict` reads them back."""
         scale = self.scales[0] if len(self.scales) == 1 else list(self.scales)
         found: dict[str, Any] = {"scale": scale}
-        found |= {name: getattr(self, name) for name in _LAYER_FIELDS[1:]}
+        found |= {name: getattr(self, name) for name in _LAYER_FIELDS[1:] if name not in _WEIGHT_FIELDS}
+        if self.has_centered_weights:
+            found |= {name: getattr(self, name) for name in _WEIGHT_FIELDS}
         found["clip"] = None if self.clip is None else list(self.clip)
         if self.table is not None:
             found |= {flat: getattr(self.table, name) for flat, name in _TABLE_FIELDS.items()}
             found["table"] = list(self.table.entries)
         if self.residual is not None:
-            found |= {flat: getattr(self.residual, name) for flat, name in _RESIDUAL_FIELDS.items()}
+            given = {flat: getattr(self.residual, name) for flat, name in _RESIDUAL_FIELDS.items()}
+            found |= {name: value for name, value in given.items() if value != _OMITTED.get(name)}
             clip = self.residual.sum_clip
             found["sum_clip"] = None if clip is None else list(clip)
         return found
@@ -295,7 +370,7 @@ class Quantized:
         if table:
             own["table"] = QuantizedTable(**table)
         added = {_RESIDUAL_FIELDS[name]: value for name, value in given.items() if name in _RESIDUAL_FIELDS}
-        if not added or added == {"approximate": False}:
+        if all(value is False for value in added.values()):
             return cls(**own)
         for name in ("result_scale", "scale", "sum_scale"):
             if name not in added:
@@ -305,6 +380,8 @@ class Quantized:
 
 
 _LAYER_FIELDS = tuple(one.name for one in fields(Quantized) if one.name not in ("table", "residual"))
+_WEIGHT_FIELDS = ("weight_zero", "weight_dtype")
+"""Parameters that plain data leaves out where they have their defaults."""
 _TABLE_FIELDS = {
     "table" if one.name == "entries" else f"table_{one.name}": one.name for one in fields(QuantizedTable)
 }
@@ -314,6 +391,8 @@ _RESIDUAL_FIELDS = {
     for one in fields(QuantizedResidual)
 }
 """Names of the residual's parameters among those of the layer, and their fields."""
+_OMITTED = {"residual_operation": "add", "residual_per_channel": False}
+"""Values that :meth:`Quantized.to_dict` leaves out."""
 QUANTIZED_PARAMETERS = (*_LAYER_FIELDS, *_TABLE_FIELDS, *_RESIDUAL_FIELDS)
 """The names of :meth:`Quantized.to_dict`."""
 
@@ -323,6 +402,27 @@ def _addition(
     left: Quantization, right: Quantization, out: Quantization, low: int, high: int, order: Order
 ) -> Addition:
     return find_addition(left, right, out, low=low, high=high, order=order)
+
+
+@lru_cache(maxsize=256)
+def _multiplication(
+    left: Quantization,
+    right: Quantization,
+    out: Quantization,
+    low: int,
+    high: int,
+    left_bounds: Bounds,
+    order: Order,
+) -> Multiplication:
+    return find_multiplication(left, right, out, low=low, high=high, left_bounds=left_bounds, order=order)
+
+
+def _centered(shape: Sequence[int], name: str, dtype: str, zero: int) -> tuple[Tensor, Tensor]:
+    """Return a tensor of bytes, and its values minus a zero point."""
+    data = placeholder(shape, dtype, name=name)
+    if dtype == "int8" and not zero:
+        return data, data
+    return data, compute(shape, lambda *at: cast(data[at] - zero, "int16"), name=f"{name}_centered")
 
 
 def _set_field(one: object, name: str, value: object) -> None:

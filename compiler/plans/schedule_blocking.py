@@ -66,12 +66,13 @@ def load_residual(
 
 
 def split_blocks(stage: Stage, config: Config) -> tuple[tuple[IterVar, IterVar], tuple[IterVar, IterVar]]:
-    """Split the first two axes by the shape of an accumulator element.
+    """Split the first two axes by the shape of an accumulator element, or the last two of three.
 
     Returns:
         The two loops over blocks, and the two loops inside a block.
     """
-    (y, x), (batch, outputs) = stage.axis[:2], (config.batch, config.block_out)
+    y, x = stage.axis[-2:] if len(stage.axis) == 3 else stage.axis[:2]
+    batch, outputs = config.batch, config.block_out
     ym, yi = stage.split(y, batch, names=(f"{y.name}m", f"{y.name}i"))
     xm, xi = stage.split(x, outputs, names=(f"{x.name}m", f"{x.name}i"))
     return (ym, xm), (yi, xi)

@@ -30,13 +30,14 @@ from accel.core.isa.instruction_set import (
     memory_names,
     routes_of,
     setting_of,
+    store_operands_of,
     variants_of,
 )
 from accel.core.isa.instruction_text import format_instruction, mnemonics, parse_instruction
 from accel.core.isa.loop_instructions import Alu, AluHigh, Gemm, Loops, Mac, Products, alu_of
 from accel.core.isa.micro_op import MicroOp
 from accel.core.isa.opcodes import Finishing, Memory, Opcode, OwnMemory
-from accel.core.isa.operands import Operand
+from accel.core.isa.operands import Operand, StoreOperand
 from accel.core.isa.set_instructions import Set, SetAcc, SetBytes, SetInp, SetOut, SetSum, SetWgt
 from accel.core.isa.transfer_instructions import (
     Load,
@@ -94,6 +95,7 @@ __all__ = [
     "StoreAcc",
     "StoreAdd",
     "StoreMul",
+    "StoreOperand",
     "StoreReq",
     "Transfer",
     "Unit",
@@ -118,6 +120,7 @@ __all__ = [
     "parse_instruction",
     "routes_of",
     "setting_of",
+    "store_operands_of",
     "variants_of",
     "without_tokens",
 ]

@@ -5,6 +5,7 @@ from accel.core.isa.field_widths import FIRST_HIGH_OP
 from accel.core.isa.instruction_base import Finish, Instruction
 from accel.core.isa.loop_instructions import Alu, AluHigh, Gemm, Loops, Mac
 from accel.core.isa.opcodes import MEMORY_NAMES
+from accel.core.isa.operands import StoreOperand
 from accel.core.isa.set_instructions import Set, SetAcc, SetInp, SetOut, SetSum, SetWgt
 from accel.core.isa.transfer_instructions import (
     Load,
@@ -114,6 +115,11 @@ def setting_of(route: Route, config: Config) -> type[Set] | None:
     """Return the SET that determines how bytes of a route are read on a machine, or None."""
     cls = None if route.set_by is None else class_of(Set.OPCODE, route.set_by, config)
     return cls if cls is not None and cls is not Set and issubclass(cls, Set) else None
+
+
+def store_operands_of(config: Config) -> tuple[StoreOperand, ...]:
+    """Return the operands of STOREs in scratchpads of the store unit that a machine has."""
+    return tuple(one for one in StoreReq.OPERANDS if one.scratchpad.exists(config))
 
 
 def loops_of(config: Config) -> tuple[type[Loops], ...]:

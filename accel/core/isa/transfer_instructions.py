@@ -18,6 +18,7 @@ from accel.core.isa.field_widths import (
 from accel.core.isa.instruction_base import Instruction
 from accel.core.isa.instruction_fields import absent, field
 from accel.core.isa.opcodes import MEMORY_NAMES, Finishing, Memory, Opcode, OwnMemory
+from accel.core.isa.operands import StoreOperand
 from accel.core.scratchpad_specs import (
     ACC,
     INP,
@@ -45,6 +46,8 @@ class Transfer(Instruction):
     """Whether the instruction writes the scratchpad. Otherwise it reads it."""
     OTHERWISE: ClassVar[Unit]
     """The unit that reports an unknown memory id."""
+    OPERANDS: ClassVar[tuple[StoreOperand, ...]] = ()
+    """Elements of other scratchpads of its unit that it reads."""
 
     memory: int = field(MEMORY_ID_BITS, "scratchpad", enum=Memory)
     sram_base: int = field(SRAM_BASE_BITS, "first scratchpad element", "elements")
@@ -246,6 +249,10 @@ class StoreReq(Store):
             doc=": acc, requantized",
         )
     )
+    OPERANDS: ClassVar[tuple[StoreOperand, ...]] = (
+        StoreOperand(scratchpad=PAR, field="par", per_row="par_y", per_column="par_x"),
+        StoreOperand(scratchpad=TAB, field="table", offset=1),
+    )
     memory: int = field(MEMORY_ID_BITS, "scratchpad", enum=Memory, default=Finishing.REQ)
     y_pad_0: int = absent(0)
     y_pad_1: int = absent(0)
@@ -266,9 +273,7 @@ class StoreReq(Store):
     @property
     def par_elements(self) -> int:
         """Used elements of PAR, from ``par`` on."""
-        if not self.sram_elements:
-            return 0
-        return self.y_size if self.par_y else self.x_size if self.par_x else 1
+        return self.OPERANDS[0].count(self)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,30 +1,31 @@
-"""Functions of one quantized operand as a scale and a bias, one for all channels or one for each."""
+"""Functions of one quantized operand as scales and biases, or as a table."""
 
 from dataclasses import replace
 
 import numpy as np
 
 from accel.compiler.ops.quantized_layers import Quantized
+from accel.graph.byte_functions import byte_function
 from accel.graph.elementwise_operators import ChannelTable
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import QUANTIZED, Array, Tensor
 from accel.graph.quantize_values import all_values
-from accel.network.clamped_linear import fit_channels
+from accel.network.clamped_linear import ClampedLinear, fit_channels
 from accel.network.fused_nodes import FusedNodes, bounds
 from accel.network.lowering.diagonal_layer import diagonal_layer, is_matrix
 from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine, Operand
-from accel.network.lowering.quantized_epilogue import require_exact_sum, residual_addition
+from accel.network.lowering.quantized_epilogue import lookup_table, require_exact_sum, residual_addition
 from accel.network.lowering.unsupported_reasons import unsupported_reason
 
 _OTHER_CONSTANTS = "its constants are more than a number for each channel"
 
 
 def lower_elementwise(graph: Graph, fused: FusedNodes, approximate: bool) -> LoweredLayer:
-    """Lower a function if a clamped linear one for each channel has the same 256 results.
+    """Lower a function to a clamped linear one for each channel with the same 256 results, otherwise to a table.
 
-    For example, Clip, Requantize and batch normalization, but not Sigmoid.
+    For example, Clip, Requantize and batch normalization are clamped linear, and Sigmoid is a table.
     """
-    out = graph.tensors[fused.result]
+    out = graph.tensors[fused.bounded]
     data, table = table_of_results(graph, fused)
     if data.shape != out.shape:
         raise NotOnMachine(unsupported_reason(graph, fused))
@@ -36,7 +37,7 @@ def lower_elementwise(graph: Graph, fused: FusedNodes, approximate: bool) -> Low
     fits = fit_channels(values, table, out_zero)
     functions = [one for one in fits if one is not None]
     if len(functions) < len(fits):
-        raise NotOnMachine(_inexact_reason(len(fits) - len(functions), len(fits)))
+        return _table_layer(graph, fused, data, _inexact_reason(fits))
     scales = [one.scale for one in functions]
     quantized = Quantized(
         scale=scales[0] if len(scales) == 1 else scales,
@@ -45,27 +46,42 @@ def lower_elementwise(graph: Graph, fused: FusedNodes, approximate: bool) -> Low
         output_zero=out_zero,
         output_dtype=out.dtype,
         clip=(functions[0].low, functions[0].high),
+        table=None if fused.lookup is None else lookup_table(graph, fused.lookup),
     )
-    differences = 0
-    if fused.addition is not None:
-        other = graph.tensors[fused.residual]
-        if other.name in graph.constants:
-            raise NotOnMachine("its residual is a constant")
-        residual = residual_addition(graph, fused.addition, out, other, fused.sum_clips)
-        quantized = replace(quantized, residual=residual)
-        quantized, differences = require_exact_sum(quantized, approximate=approximate)
     weights, biases = [one.weight for one in functions], [one.bias for one in functions]
-    layer = diagonal_layer(graph, data, weights, biases, quantized)
     if fused.addition is None:
-        return layer
-    added = Operand(name="residual", tensor=fused.residual, shape=layer.operands[0].shape)
+        return diagonal_layer(graph, data, weights, biases, quantized)
+    other = graph.tensors[fused.residual]
+    if other.name in graph.constants:
+        raise NotOnMachine("its residual is a constant")
+    before_sum = graph.tensors[fused.result]
+    residual = residual_addition(graph, fused.addition, before_sum, other, fused.sum_clips)
+    quantized, differences = require_exact_sum(replace(quantized, residual=residual), approximate=approximate)
+    layer = diagonal_layer(graph, data, weights, biases, quantized)
+    added = Operand(name="residual", tensor=other.name, shape=layer.operands[0].shape)
     return replace(layer, operands=(*layer.operands, added), differences=differences)
 
 
-def _inexact_reason(inexact: int, channels: int) -> str:
-    if channels == 1:
+def _inexact_reason(fits: tuple[ClampedLinear | None, ...]) -> str:
+    if len(fits) == 1:
         return "no scale and bias reproduce all of its values"
-    return f"no scale and bias reproduce all values of {inexact} of its {channels} channels"
+    return f"no scale and bias reproduce all values of {fits.count(None)} of its {len(fits)} channels"
+
+
+def _table_layer(graph: Graph, fused: FusedNodes, data: Tensor, inexact_reason: str) -> LoweredLayer:
+    """Return a layer that copies the operand and looks each value up."""
+    if byte_function(graph, fused.main) is None or len(fused.nodes) > 1:
+        raise NotOnMachine(inexact_reason)
+    zero = 0 if data.quantization is None else int(data.scale_and_zero[1])
+    quantized = Quantized(
+        scale=1.0,
+        input_zero=zero,
+        input_dtype=data.dtype,
+        output_zero=zero,
+        output_dtype=data.dtype,
+        table=lookup_table(graph, fused.main),
+    )
+    return diagonal_layer(graph, data, [1], [0], quantized)
 
 
 def table_of_results(graph: Graph, fused: FusedNodes) -> tuple[Tensor, Array]:
@@ -74,7 +90,7 @@ def table_of_results(graph: Graph, fused: FusedNodes) -> tuple[Tensor, Array]:
     Returns:
         The operand, and int64[256, channels], or int64[256, 1] if channels agree.
     """
-    operands, out = graph.operands(fused.main), graph.tensors[fused.result]
+    operands, out = graph.operands(fused.main), graph.tensors[fused.bounded]
     variable = [one for one in operands if one.name not in graph.constants]
     if len(variable) != 1 or variable[0].dtype not in QUANTIZED or out.dtype not in QUANTIZED:
         raise NotOnMachine(unsupported_reason(graph, fused))
