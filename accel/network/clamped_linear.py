@@ -21,7 +21,7 @@ _BISECTION_STEPS = 60
 _BIAS_DISTANCES = np.arange(-1, 2)
 """Biases that the thorough search tries for each weight, relative to the nearest integer."""
 _TRIED_PAIRS = 16
-"""Pairs of weight and bias of the thorough search whose results are computed: those that allow most scales."""
+"""Pairs of weight and bias whose results the thorough search computes: those that allow most scales."""
 _CONSTANT_SHIFT = 15
 """A constant c is the bias ``c << 15`` with the scale ``2**-15``: the operand's 9 bits round to zero."""
 _MAX_BIAS = 1 << 30

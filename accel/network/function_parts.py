@@ -84,8 +84,10 @@ def divide_functions(graph: Graph, config: Config) -> tuple[Graph, tuple[FusionC
         for output, parts in found.items()
         if output in choices and len(choices[output].alternatives[0].stages) > 1
     }
-    result = divided if chosen.keys() == found.keys() else _Division(graph, chosen)
-    return result.graph, tuple(choices.values())
+    result = divided.graph
+    if chosen.keys() != found.keys():
+        result = _Division(graph, chosen).graph if chosen else graph
+    return result, tuple(choices.values())
 
 
 def _may_divide(graph: Graph, node: Node, config: Config) -> bool:

@@ -39,7 +39,7 @@ def all_integers(channels: int, dtype: Any, rank: int) -> Array:
 def region(
     nodes: list[Any], constants: dict[str, Any], pairs: tuple[Pair, Pair], shape: tuple[int, ...]
 ) -> bytes:
-    """Return a model from the integers ``x`` to the integers ``y``, with float operators from ``f`` to ``g``."""
+    """Return a model of integers from ``x`` to ``y``, with float operators from ``f`` to ``g``."""
     source, target = pairs
     return model(
         [
