@@ -69,7 +69,7 @@ def test_a_store_that_holds_a_residual_takes_one() -> None:
 
 
 def test_loads_for_stores_that_hold_a_residual_are_merged() -> None:
-    """Four STOREs of each of three channels, then one of each: one LOAD repeats an element, or reads a row."""
+    """One LOAD repeats an element for STOREs of one channel, or reads the elements of several channels."""
     config = machine("tiny-int8", read_latency=10, res_mul=1).config
     channels = [0, 0, 0, 0, 1, 1, 1, 1, 2, 3, 4]
     first = [Emitted(LoadPar(y_size=1, x_size=1, x_stride=1), part=3), Emitted(SetOut())]
