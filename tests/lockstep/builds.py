@@ -200,10 +200,11 @@ BUILDS: dict[str, Config] = {
         post_lanes=1,
         stores_in_flight=3,
     ),
-    "int8, products with residuals": _build(
+    "int8, all features": _build(
         SECOND,
+        tab_bytes=512,
         res_mul=1,
-        res_bytes=32,
+        wgt_zero=1,
         post_stages=5,
         post_lanes=2,
         stores_in_flight=4,
