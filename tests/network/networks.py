@@ -96,10 +96,10 @@ class Small:
 
 
 def divided_network() -> Graph:
-    """Two programs with a Transpose on the host between them."""
+    """Two programs with a Transpose of channels and rows on the host between them."""
     small = Small((1, 32, 9, 9))
     first = small.conv("x", "a", 64, pad=1)
-    turned = small.builder.emit(Transpose(permutation=(0, 1, 3, 2)), [first], "t")
+    turned = small.builder.emit(Transpose(permutation=(0, 2, 1, 3)), [first], "t")
     small.conv(turned, "b", 16, 1)
     return small.graph("b")
 
