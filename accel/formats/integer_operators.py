@@ -7,6 +7,7 @@ from accel.graph.constant_folding import fold_constants
 from accel.graph.graph import Graph
 from accel.graph.integer_sums import sum_integers
 from accel.graph.qdq_regions import match_regions
+from accel.graph.sunk_moves import sink_moves
 from accel.graph.transpose_cancellation import cancel_transposes
 
 
@@ -17,4 +18,4 @@ def with_integer_operators(graph: Graph, opaque: Collection[str] = ()) -> Graph:
         opaque: results of nodes that ONNX Runtime does not treat as their operators of the graph.
     """
     matched = match_regions(graph, opaque, runtime_table)
-    return cancel_transposes(fold_constants(sum_integers(matched)))
+    return sink_moves(cancel_transposes(fold_constants(sum_integers(matched))))
