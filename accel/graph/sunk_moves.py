@@ -1,8 +1,8 @@
 """Elementwise operators before Transposes and Reshapes, where a product of two tensors reads the result.
 
-In attention, a Reshape and a Transpose separate the heads, and a Mul scales them. Scaling first gives the same
-values. Then the layer that scales reads its operand as the layer before has written it, and it stores its
-result where the product reads it.
+In attention, a Reshape and a Transpose separate the heads, and a Mul scales them. Scaling first gives the
+same values. Then the layer that scales reads its operand as the layer before has written it, and it stores
+its result where the product reads it.
 """
 
 from collections import Counter
@@ -59,9 +59,9 @@ def _read_by_products(graph: Graph) -> Collection[str]:
     for node in reversed(graph.nodes):
         varying = [name for name in node.inputs if name not in graph.constants]
         is_product = isinstance(node.operator, MatMul) and graph.tensors[node.output].dtype in QUANTIZED
-        if is_product and node.inputs[1] in varying:
-            found.update(varying)
-        elif node.output in found and isinstance(node.operator, _MOVES | _UNIFORM):
+        if (is_product and node.inputs[1] in varying) or (
+            node.output in found and isinstance(node.operator, _MOVES | _UNIFORM)
+        ):
             found.update(varying)
     return found
 
