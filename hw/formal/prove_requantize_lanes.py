@@ -222,8 +222,6 @@ def of_look_up() -> Claims:
         held = claims.inside.signal(f"clamped_{name}")
         waits = held == claims.before(getattr(lane, name))
         claims.claim(f"{name} waits for the entry", ~claims.begun | waits)
-            f"{name} waits for the entry", ~claims.begun | (held == claims.before(getattr(lane, name)))
-        )
     return claims
 
 
