@@ -1,5 +1,5 @@
 # A STORE with hold takes one residual, one without any elements takes none, and the third one finds none.
-.config tiny-int8 tab_bytes=512 res_mul=1 wgt_zero=1
+.config tiny-npu
 .dram
 p:      .int32 0 0x17800000  0 0x17800000  0 0x17800000  0 0x17800000
 r:      .int8 3*4

@@ -1,5 +1,5 @@
 # A STORE.MUL takes what was loaded before it; nothing of it is written if that is not enough.
-.config tiny-int8 tab_bytes=512 res_mul=1 wgt_zero=1
+.config tiny-npu
 .dram
 p:      .int32 0 0x17800000  0 0x17800000  0 0x17800000  0 0x17800000
 r:      .int8 3*12

@@ -1,5 +1,5 @@
 # A STORE with hold makes room for one residual, however many elements it stores. res has 16 elements.
-.config tiny-int8 tab_bytes=512 res_mul=1 wgt_zero=1 read_latency=40
+.config tiny-npu read_latency=40
 .dram
 p:      .int32 0 0x17800000  0 0x17800000  0 0x17800000  0 0x17800000
 r:      .int8 2*4 3*60 5*8

@@ -1,5 +1,5 @@
 # A value is multiplied by a residual: zero points on both sides, a factor, an offset, ties to even.
-.config tiny-int8 tab_bytes=512 res_mul=1 wgt_zero=1
+.config tiny-npu
 .dram
 p:      .int32 0 0x17800000  0 0x17800000  0 0x17800000  0 0x17800000
 r:      .int8 4 -2 -3 100  -1 -4 1 -128

@@ -1,5 +1,5 @@
 # With hold, a STORE uses one residual for all of its elements, in every row. The next STORE takes the next one.
-.config tiny-int8 tab_bytes=512 res_mul=1 wgt_zero=1
+.config tiny-npu
 .dram
 p:      .int32 0 0x17800000  0 0x17800000  0 0x17800000  0 0x17800000
 p2:     .int32 1 0x17800000  1 0x17800000  1 0x17800000  1 0x17800000

@@ -1,5 +1,5 @@
 # The largest factor, offsets of 41 bits, the largest shift, and differences that wrap at 9 bits.
-.config tiny-int8 tab_bytes=512 res_mul=1 wgt_zero=1
+.config tiny-npu
 .dram
 p:      .int32 0 0x17800000  0 0x17800000  0 0x17800000  0 0x17800000
 r:      .int8 127 -128 0 1

@@ -1,5 +1,5 @@
 # The byte of a table is multiplied by a residual, or a residual is added to it: an int8, or a uint8.
-.config tiny-int8 tab_bytes=512 res_mul=1 wgt_zero=1
+.config tiny-npu
 .dram
 t:      .int8 10 -1 -128 127 8*252
         .int8 2 3 4 5 6*252

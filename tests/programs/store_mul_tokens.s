@@ -1,5 +1,5 @@
 # Products in a pipeline: STORE.MULs wait for sums, and give their accumulators back.
-.config tiny-int8 tab_bytes=512 res_mul=1 wgt_zero=1
+.config tiny-npu
 .dram
 p:      .int32 0 0x17800000  0 0x17800000  0 0x17800000  0 0x17800000
 a:      .int32 1 2 3 4  5 6 7 8
