@@ -206,7 +206,8 @@ def quantize(name: str, target: Path, cache: Path) -> str:
         shapes = {one: values.shape[1:] for one, values in samples.items() if is_open[one]}
         found = quantize_onnx(path, samples, shapes=shapes)
     target.write_bytes(found.content)
-    return f"{name}: {found.macs:,} MACs, {found.float_macs:,} of them in float32"
+    snr = min(one.snr for one in found.errors)
+    return f"{name}: {found.macs:,} MACs, {found.float_macs:,} of them in float32, SNR {snr:.1f} dB"
 
 
 def main() -> None:

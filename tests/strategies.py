@@ -27,6 +27,7 @@ from accel.core.isa import (
     Load,
     LoadPar,
     LoadRes,
+    LoadTab,
     Loops,
     Mac,
     Products,
@@ -75,6 +76,10 @@ def seeded(build: Callable[..., T], *args: Any, **options: Any) -> SearchStrateg
 # --- machines ------------------------------------------------------------------------------------
 
 
+FEATURES = {"tab_bytes": (0, 512, 4096), "res_mul": (0, 1), "wgt_zero": (0, 1)}
+"""Values of the fields of features that random machines with ``post=1`` have."""
+
+
 @st.composite
 def geometries(draw: DrawFn, *, blocks: int = 256, depth_bits: int = 11) -> Config:
     """A machine of either generation whose instructions fit their words: elements of up to ``blocks`` rows
@@ -84,6 +89,8 @@ def geometries(draw: DrawFn, *, blocks: int = 256, depth_bits: int = 11) -> Conf
     if draw(st.booleans()):
         block_out = block_in
     depth = st.integers(1, depth_bits).map(lambda bits: 1 << bits)
+    post = draw(st.integers(0, 1))
+    features = {name: draw(st.sampled_from(values)) for name, values in FEATURES.items()} if post else {}
     try:
         config = Config(
             batch=batch,
@@ -93,8 +100,8 @@ def geometries(draw: DrawFn, *, blocks: int = 256, depth_bits: int = 11) -> Conf
             inp_bytes=batch * block_in * draw(depth),
             wgt_bytes=block_out * block_in * draw(depth),
             acc_bytes=4 * batch * block_out * draw(depth),
-            post=(post := draw(st.integers(0, 1))),
-            wgt_zero=draw(st.integers(0, post)),
+            post=post,
+            **features,
         )
         check_encodable(config)
     except ConfigError:
@@ -168,7 +175,7 @@ def timings(base: Config) -> SearchStrategy[Config]:
 # --- instructions --------------------------------------------------------------------------------
 
 
-FINISHING = (LoadPar, LoadRes, StoreReq, StoreAdd, StoreMul, SetOut, SetSum)
+FINISHING = (LoadPar, LoadRes, LoadTab, StoreReq, StoreAdd, StoreMul, SetOut, SetSum)
 """Instructions for outputs that the store unit requantizes, some of them on a part of the machines."""
 
 
@@ -324,13 +331,16 @@ def random_finishing(
         "y_size": _seldom(rng, 0, y_size, y_size),
     }
     size = config.out_element_bytes
-    if cls is LoadPar:
-        size = config.par_element_bytes
-        values["sram_base"] = rng.randint(0, max(0, config.par_depth - x_size * y_size))
+    if issubclass(cls, LoadPar | LoadTab):
+        (route,) = cls.ROUTES.values()
+        size, depth = route.element_bytes(config), route.scratchpad.depth(config)
+        x_size = values["x_size"] = min(values["x_size"], depth)
+        values["sram_base"] = rng.randint(0, max(0, depth - x_size * y_size))
     if issubclass(cls, StoreReq):
         values["sram_base"] = rng.randint(0, max(0, config.acc_depth - x_size * y_size))
         values |= rng.choice(({}, {"par_y": True}, {"par_x": True}))
         values["par"] = rng.randint(0, max(0, config.par_depth - max(x_size, y_size)))
+        values["table"] = rng.choice((0, rng.randint(0, config.table_count)))
     if issubclass(cls, StoreAdd) and config.res_mul:
         values["hold"] = rng.choice((False, True))
     stride = rng.randint(0, 2 * x_size)

@@ -99,7 +99,7 @@ class Cause(IntEnum):
         "with this LOAD of RES, RES would hold more elements than its depth, in program order",
         True,
     )
-    RESIDUAL_EMPTY = 21, "a STORE.ADD takes more elements than RES holds, in program order", True
+    RESIDUAL_EMPTY = 21, "a STORE takes more elements than RES holds, in program order", True
     STOPPED = 22, "software has written `stop`"
     TIMEOUT = 23, "the memory owes an answer and has done nothing for bus_timeout cycles"
 

@@ -40,6 +40,7 @@ class Scratchpad:
         requires: the configuration field that is not 0 on machines with the scratchpad, or empty.
         wide_bits: bits of a value where the field ``wide_if`` is not 0.
         is_queue: whether instructions append and take elements, first in, first out, without an address.
+        is_table: whether lanes read single bytes of an element. The hardware then holds words of one beat.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Scratchpad:
     wide_bits: int = 0
     wide_if: str = ""
     is_queue: bool = False
+    is_table: bool = False
 
     def shape(self, config: Geometry) -> tuple[int, ...]:
         """For example ``(1, 16)`` for inp on ``vta``."""
@@ -144,7 +146,14 @@ TABLE_FIELD_BITS = 5
 """Bits of the field ``table`` of STOREs: those above ``dram_base``, less the flag ``hold``."""
 MAX_TABLES = 1 << (TABLE_FIELD_BITS - 1)
 """Most tables of a machine, a power of two: the field is 0, or a table's index plus 1."""
-TAB = Scratchpad(name="tab", dtype="uint8", axes=(1, TABLE_BYTES), filled_by=Unit.STORE, requires="tab_bytes")
+TAB = Scratchpad(
+    name="tab",
+    dtype="uint8",
+    axes=(1, TABLE_BYTES),
+    filled_by=Unit.STORE,
+    requires="tab_bytes",
+    is_table=True,
+)
 """Tables, each of which maps the 256 values of a byte to bytes."""
 
 PAR_INDEX_BITS = 14

@@ -17,16 +17,21 @@ from accel.core.requantize import (
     SATURATED,
 )
 from accel.hw.datapath.gemm import ACC_BITS
-from accel.hw.datapath.retimed_pipeline import Pipeline
+from accel.hw.datapath.retimed_pipeline import Pipeline, divide
 from accel.hw.datapath.word_layouts import log2
 
 STEPS = (8, 3, 3, 4, 6, 4, 8, 5, 6, 9, 8, 5, 3, 10, 4, 8, 10)
 """Approximate delay of each step of logic on an ECP5 in nanoseconds, from the memories' outputs to the bus
 register. Registers can lie between steps."""
+_BEFORE_LOOK_UP = STEPS[:12]
+"""The steps up to the clamp of the requantized value, which a table may follow."""
+_LOOK_UP_DELAY = 9
+"""Delay of a table's block RAM with the choice of a byte."""
 _MULTIPLIER_STEP = 13
 """The step that multiplies by the factors of an addition."""
 _DIFFERENCES_DELAY = 6
 """Delay of the step before it, which multiplies two differences on machines with STORE.MUL."""
+_BYTE_BITS = 8
 _LENGTH_BITS = ACC_BITS.bit_length()
 _SHIFT_BITS = EXPONENT_BITS + 2
 _PRODUCT_BITS = 2 * MULTIPLIER_BITS
@@ -64,6 +69,15 @@ class AddLayout(data.StructLayout):
         )
 
 
+def _after_look_up(*, multiplies: bool) -> tuple[int, ...]:
+    return _LOOK_UP_DELAY, *lane_steps(multiplies=multiplies)[len(_BEFORE_LOOK_UP) :]
+
+
+def stages_before_look_up(stages: int, *, multiplies: bool = False) -> int:
+    """Return how many of a lane's stages come before the address of a table."""
+    return divide(stages, _BEFORE_LOOK_UP, _after_look_up(multiplies=multiplies))
+
+
 class RequantizeLane(wiring.Component):
     """Computes ``result`` from ``acc``, ``bias``, ``multiplier``, ``exponent`` and ``residual``, ``stages``
     cycles with ``advance`` later.
@@ -71,11 +85,23 @@ class RequantizeLane(wiring.Component):
     ``range`` and ``addition`` are constant while values are in the lane. ``adds``, in the cycle of the
     result, adds the residual. On machines with STORE.MUL, ``multiplies`` comes together with ``acc``. Then
     the result with ``adds`` is the product with the residual.
+
+    With ``word_bits``, the value passes through a table, and the result is ``TABLE_STAGES`` later. ``byte``
+    is the requantized value, :func:`stages_before_look_up` cycles after its operands. In the next cycle
+    ``looks_up`` shows that a table replaces it, ``word`` is the word of the table with its entry, and
+    ``table_unsigned`` the type of entries.
     """
 
-    def __init__(self, stages: int, *, multiplies: bool = False) -> None:
+    def __init__(self, stages: int, *, multiplies: bool = False, word_bits: int = 0) -> None:
         self._stages = stages
         self._multiplies = multiplies
+        self._word_bits = word_bits
+        table = {
+            "byte": Out(_BYTE_BITS),
+            "looks_up": In(1),
+            "word": In(word_bits),
+            "table_unsigned": In(1),
+        }
         super().__init__(
             {
                 "advance": In(1),
@@ -89,13 +115,16 @@ class RequantizeLane(wiring.Component):
                 "residual": In(signed(RESULT_BITS)),
                 **({"multiplies": In(1)} if multiplies else {}),
                 "result": Out(signed(RESULT_BITS)),
+                **(table if word_bits else {}),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        steps = lane_steps(multiplies=self._multiplies)
-        pipe = Pipeline(m, steps=steps, stages=self._stages, advance=self.advance)
+        steps, stages = lane_steps(multiplies=self._multiplies), self._stages
+        if self._word_bits:
+            steps, stages = _BEFORE_LOOK_UP, stages_before_look_up(stages, multiplies=self._multiplies)
+        pipe = Pipeline(m, steps=steps, stages=stages, advance=self.advance)
         scale = {"multiplier": self.multiplier, "exponent": self.exponent}
         residual = ("residual", "multiplies") if self._multiplies else ("residual",)
         carried = _of(self, *residual)
@@ -157,7 +186,13 @@ class RequantizeLane(wiring.Component):
             value=Mux(s.negative, -magnitude, magnitude) + self.range.zero,
             **_of(s, *residual),
         )
-        s = pipe.step(value=_clamp(m, s.value, self.range), **_of(s, *residual))
+        clamped = _clamp(m, s.value, self.range)
+        if self._word_bits:
+            after = _after_look_up(multiplies=self._multiplies)
+            pipe = Pipeline(m, steps=after, stages=self._stages - stages, advance=self.advance)
+            s = pipe.step(**self._look_up(m, clamped, _of(s, *residual)))
+        else:
+            s = pipe.step(value=clamped, **_of(s, *residual))
 
         # Addition of the residual, or multiplication by it.
         add = self.addition
@@ -190,6 +225,21 @@ class RequantizeLane(wiring.Component):
             value=s.left_value,
         )
         return SimpleNamespace(left=s.left_factor, right=s.right_factor, value=s.value)
+
+    def _look_up(self, m: Module, clamped: Value, carried: dict[str, Value]) -> dict[str, Value]:
+        """Return the value, and what it carries, in the cycle in which the table's word arrives."""
+        value = Signal(signed(RESULT_BITS), name="clamped", reset_less=True)
+        held = {
+            name: Signal.like(one, name=f"clamped_{name}", reset_less=True) for name, one in carried.items()
+        }
+        with m.If(self.advance):
+            m.d.sync += [value.eq(clamped), *(held[name].eq(one) for name, one in carried.items())]
+        position = value[: log2(self._word_bits // _BYTE_BITS)]
+        entry = self.word.word_select(position, _BYTE_BITS)
+        found = Cat(entry, entry[-1] & ~self.table_unsigned).as_signed()
+        looked_up = Signal(signed(RESULT_BITS))
+        m.d.comb += [self.byte.eq(clamped), looked_up.eq(Mux(self.looks_up, found, value))]
+        return {"value": looked_up, **held}
 
 
 def _of(values: Any, *names: str) -> dict[str, Value]:

@@ -20,6 +20,7 @@ from accel.core.isa import (
     Unit,
     store_operands_of,
 )
+from accel.core.scratchpad_specs import TAB
 from accel.hw.datapath.instruction_checks import (
     is_finished,
     operand_end,
@@ -241,7 +242,7 @@ class StoreUnitLoads:
     def _set(self, m: Module, is_set: Value) -> data.View:
         issue = self._unit.issue
         out, total = (view(cls, self._unit.config, issue.entry.word) for cls in (SetOut, SetSum))
-        setting = Signal(SettingLayout())
+        setting = Signal(SettingLayout(self._unit.config))
         addition = setting.addition
         taken = issue.start & is_set
         with m.If(taken & (out.part == SetOut.PART)):
@@ -252,6 +253,7 @@ class StoreUnitLoads:
                     for name in ("left_zero", "right_zero", "offset", "shift")
                 ),
                 setting.unsigned.eq(out.unsigned),
+                *([setting.table_unsigned.eq(out.table_unsigned)] if TAB.exists(self._unit.config) else []),
             ]
         with m.If(taken & (out.part == SetSum.PART)):
             m.d.sync += [
