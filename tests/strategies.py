@@ -32,11 +32,14 @@ from accel.core.isa import (
     Products,
     Set,
     SetAcc,
+    SetBytes,
     SetInp,
     SetOut,
     SetSum,
+    SetWgt,
     Store,
     StoreAdd,
+    StoreMul,
     StoreReq,
     Transfer,
     Unknown,
@@ -44,6 +47,7 @@ from accel.core.isa import (
     check_encodable,
     class_slots,
     classes_of,
+    exists,
     loops_of,
     variants_of,
 )
@@ -71,6 +75,10 @@ def seeded(build: Callable[..., T], *args: Any, **options: Any) -> SearchStrateg
 # --- machines ------------------------------------------------------------------------------------
 
 
+FEATURES = {"res_mul": (0, 1), "wgt_zero": (0, 1)}
+"""Values of the fields of features that random machines with ``post=1`` have."""
+
+
 @st.composite
 def geometries(draw: DrawFn, *, blocks: int = 256, depth_bits: int = 11) -> Config:
     """A machine of either generation whose instructions fit their words: elements of up to ``blocks`` rows
@@ -80,6 +88,8 @@ def geometries(draw: DrawFn, *, blocks: int = 256, depth_bits: int = 11) -> Conf
     if draw(st.booleans()):
         block_out = block_in
     depth = st.integers(1, depth_bits).map(lambda bits: 1 << bits)
+    post = draw(st.integers(0, 1))
+    features = {name: draw(st.sampled_from(values)) for name, values in FEATURES.items()} if post else {}
     try:
         config = Config(
             batch=batch,
@@ -89,7 +99,8 @@ def geometries(draw: DrawFn, *, blocks: int = 256, depth_bits: int = 11) -> Conf
             inp_bytes=batch * block_in * draw(depth),
             wgt_bytes=block_out * block_in * draw(depth),
             acc_bytes=4 * batch * block_out * draw(depth),
-            post=draw(st.integers(0, 1)),
+            post=post,
+            **features,
         )
         check_encodable(config)
     except ConfigError:
@@ -163,8 +174,8 @@ def timings(base: Config) -> SearchStrategy[Config]:
 # --- instructions --------------------------------------------------------------------------------
 
 
-FINISHING = (LoadPar, LoadRes, StoreReq, StoreAdd, SetOut, SetSum)
-"""Instructions for outputs that the store unit requantizes."""
+FINISHING = (LoadPar, LoadRes, StoreReq, StoreAdd, StoreMul, SetOut, SetSum)
+"""Instructions for outputs that the store unit requantizes, some of them on a part of the machines."""
 
 
 def any_instruction(rng: Random, config: Config, *, finishing: bool = True) -> Instruction:
@@ -308,7 +319,8 @@ def random_finishing(
     """One of :data:`FINISHING`, mostly without a fault of its own. The content of RES is ignored. Without
     ``sets`` there is no SET. Sizes are those of :func:`random_transfer`, up to the usual size of
     outputs."""
-    cls: type[Instruction] = rng.choice([one for one in FINISHING if sets or not issubclass(one, Set)])
+    present = [one for one in FINISHING if exists(one, config)]
+    cls: type[Instruction] = rng.choice([one for one in present if sets or not issubclass(one, Set)])
     if issubclass(cls, Set):
         return _random_output(rng, cls, config)
     small = rng.randint(1, min(x_size, rng.choice((3, 9)))), rng.randint(1, min(y_size, 2))
@@ -325,6 +337,8 @@ def random_finishing(
         values["sram_base"] = rng.randint(0, max(0, config.acc_depth - x_size * y_size))
         values |= rng.choice(({}, {"par_y": True}, {"par_x": True}))
         values["par"] = rng.randint(0, max(0, config.par_depth - max(x_size, y_size)))
+    if issubclass(cls, StoreAdd) and config.res_mul:
+        values["hold"] = rng.choice((False, True))
     stride = rng.randint(0, 2 * x_size)
     span = (y_size - 1) * stride + x_size
     return cls(x_stride=stride, dram_base=rng.randint(0, max(0, dram_bytes // size - span)), **values)
@@ -344,12 +358,13 @@ def _random_output(rng: Random, cls: type[Set], config: Config) -> Set:
 
 
 def random_set(rng: Random, config: Config) -> Set:
-    """A SET of a machine of the second generation that is not at fault."""
+    """A SET of the load or the compute unit that is not at fault."""
     if rng.randint(0, 2) == 0:
         return random_taps(rng, config)
     unsigned = rng.choice((False, True))
-    low, high = SetInp(unsigned=unsigned).byte_range
-    return SetInp(unsigned=unsigned, zero=rng.choice((low, high, 0, rng.randint(low, high))))
+    cls: type[SetBytes] = rng.choice([one for one in (SetInp, SetWgt) if exists(one, config)])
+    low, high = cls(unsigned=unsigned).byte_range
+    return cls(unsigned=unsigned, zero=rng.choice((low, high, 0, rng.randint(low, high))))
 
 
 def random_taps(rng: Random, config: Config) -> SetAcc:

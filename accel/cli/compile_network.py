@@ -8,6 +8,7 @@ import click
 
 from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError, nearest
+from accel.base.run_choices import MAX_BATCH
 from accel.cli.shared_options import (
     busy,
     config_file,
@@ -26,7 +27,6 @@ from accel.cli.shared_options import (
 from accel.cli.stdout import wrote
 from accel.compiler.target.machine import machine
 from accel.formats.onnx_annotations import check_annotation
-from accel.formats.onnx_import import MAX_BATCH
 from accel.network.fusion_choice import total_savings
 from accel.network.model_files import DEFAULT_MACHINE, is_tflite
 from accel.network.network import read_network
@@ -161,6 +161,7 @@ def _compiled(program: NetworkProgram, output: Path | None) -> dict[str, Any]:
         "cuts": [asdict(cut) for cut in network_cuts(program)],
         "choices": [choice.to_dict() for choice in program.choices],
         "arrangements": [one.to_dict() for one in program.arrangements],
+        "moves": [one.to_dict() for one in program.moves],
         "layers": [
             {
                 "name": part.fused.name,

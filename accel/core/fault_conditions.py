@@ -16,7 +16,7 @@ from accel.core.isa import (
     Mac,
     Set,
     SetAcc,
-    SetInp,
+    SetBytes,
     SetOut,
     SetSum,
     Store,
@@ -61,7 +61,7 @@ def _neighbour_conditions(cls: type[Instruction]) -> Iterator[Condition]:
         yield Condition(
             Cause.NEIGHBOUR, f"LOAD of INP or WGT: {previous}; the load unit has no previous unit"
         )
-    elif cls is SetInp:
+    elif issubclass(cls, SetBytes):
         yield Condition(Cause.NEIGHBOUR, f"{previous}; the load unit has no previous unit")
     elif issubclass(cls, Store | LoadPar | LoadRes | SetOut | SetSum):
         yield Condition(Cause.NEIGHBOUR, f"{following}; the store unit has no next unit")
@@ -115,7 +115,7 @@ def _loops_conditions(cls: type[Loops]) -> Iterator[Condition]:
 def _set_conditions(cls: type[Set]) -> Iterator[Condition]:
     if cls is Set:
         yield Condition(Cause.MEMORY_ID, "`memory` selects no setting")
-    if issubclass(cls, SetInp):
+    if issubclass(cls, SetBytes):
         text = "`zero` is not in 0..255 with `unsigned`, or not in -128..127 without"
         yield Condition(Cause.ZERO_POINT, text)
     if issubclass(cls, SetAcc):

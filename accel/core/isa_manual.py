@@ -13,12 +13,16 @@ from accel.core.isa import (
     Instruction,
     Loops,
     MicroOp,
+    SetInp,
+    SetWgt,
     alu_of,
     class_slots,
     classes_of,
+    exists,
     routes_of,
     variants_of,
 )
+from accel.core.isa.instruction_set import machines_with
 from accel.core.markdown_table import table
 from accel.core.scratchpad_specs import UOP, Scratchpad
 
@@ -67,11 +71,12 @@ The Python API raises these errors as [exceptions](../api/errors.rst). Hardware 
 
 def isa_manual(config: Config) -> str:
     """Return the instruction set of a machine as Markdown."""
+    load_sets = [cls for cls in (SetInp, SetWgt) if exists(cls, config)]
     sections = [
         "# The instruction set",
         _INTRODUCTION.format(
             config=f"`{config.label}`",
-            load="LOAD of INP and WGT" + (", SET.INP" if config.post else ""),
+            load=", ".join(("LOAD of INP and WGT", *(one().mnemonic for one in load_sets))),
             store="STORE" + (", LOAD of PAR and RES, SET.OUT, SET.SUM" if config.post else ""),
         ),
         "## Memories",
@@ -80,7 +85,7 @@ def isa_manual(config: Config) -> str:
         _INSTRUCTIONS,
     ]
     for cls in classes_of(config).values():
-        sections += [f"### {cls.OPCODE.name} ({cls.OPCODE.value})", *_generation_note(cls.POST)]
+        sections += [f"### {cls.OPCODE.name} ({cls.OPCODE.value})", *_generation_note(cls.REQUIRES)]
         sections += [_description(cls), _field_table(cls, config)]
         if issubclass(cls, Alu):
             operations = (
@@ -95,7 +100,11 @@ def isa_manual(config: Config) -> str:
             if opcode == cls.OPCODE:
                 parts = "" if one.PART is None else f", part {part}"
                 title = f"#### {one().mnemonic} ({opcode}, memory {memory}{parts})"
-                sections += [title, *_generation_note(one.POST and not cls.POST), _description(one)]
+                sections += [
+                    title,
+                    *_generation_note("" if one.REQUIRES == cls.REQUIRES else one.REQUIRES),
+                    _description(one),
+                ]
                 sections += [_field_table(one, config), _error_table(one)]
     sections += [
         "## Micro-ops",
@@ -109,8 +118,13 @@ def isa_manual(config: Config) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def _generation_note(post: bool) -> list[str]:
-    return ["Only machines of the second generation, with `post=1`, have it."] if post else []
+def _generation_note(required: str) -> list[str]:
+    if not required:
+        return []
+    return [_GENERATION_NOTES.get(required, f"Only {machines_with(required)} have it.")]
+
+
+_GENERATION_NOTES = {"post": "Only machines of the second generation, with `post=1`, have it."}
 
 
 def cause_table(causes: Iterable[Cause]) -> str:

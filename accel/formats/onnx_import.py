@@ -8,6 +8,7 @@ from pathlib import Path
 
 from accel.base.arguments import check_integer
 from accel.base.errors import GraphError, ShapeError, nearest
+from accel.base.run_choices import MAX_BATCH
 from accel.formats.integer_operators import with_integer_operators
 from accel.formats.onnx_file import File, FileInput, FileNode, read_file, read_model
 from accel.formats.onnx_foreign import import_foreign, obstacle
@@ -21,9 +22,10 @@ from accel.graph.graph import Graph
 from accel.graph.graph_tail import Tail
 from accel.graph.graph_tensor import Tensor
 
-MAX_BATCH = 1 << 16
 """Largest batch size."""
 
+_OPAQUE = {"Flatten", "Gather", "GlobalMaxPool", "ReduceMax", "Split", "Sum"}
+_OPAQUE |= {"DepthToSpace", "Resize", "SpaceToDepth", "Upsample"}
 
 Shapes = Mapping[str, Sequence[int]]
 """Sizes of inputs by name."""
@@ -70,9 +72,7 @@ def _is_opaque(node: FileNode) -> bool:
     For example, Flatten is a Reshape in the graph. ONNX Runtime moves a Quantize through Reshape, but not
     through Flatten.
     """
-    return node.kind in {"Flatten", "Gather", "GlobalMaxPool", "ReduceMax", "Split", "Sum"} or (
-        node.kind == "MaxPool" and node.opset < 12
-    )
+    return node.kind in _OPAQUE or (node.kind == "MaxPool" and node.opset < 12)
 
 
 def _as_written(file: File, batch: int | None, shapes: Shapes) -> tuple[Graph, Tail | None]:

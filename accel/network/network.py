@@ -13,10 +13,12 @@ from accel.base.html_summary import Bar, html_summary
 from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
 from accel.formats import onnx_import, tflite_import
+from accel.graph.byte_functions import fold_byte_functions
 from accel.graph.graph import Graph
 from accel.network.chain_builder import build_chain
 from accel.network.chain_grouping import split_into_chains
 from accel.network.chained_program import Chain
+from accel.network.channel_assignment import assign_channel_maps
 from accel.network.fusion_candidates import fusion_groups, unfused_groups
 from accel.network.layout_assignment import assign_layouts
 from accel.network.layout_choice import LayoutChoice
@@ -83,14 +85,16 @@ class Network:
         target = machine(on)
         measured_plans = None if measure is None else check_integer("measure", measure, error=ScheduleError)
         begin = time.perf_counter()
-        groups = fusion_groups(self.graph) if fusion else unfused_groups(self.graph)
+        folded = fold_byte_functions(self.graph) if fusion and target.config.tab_bytes else self.graph
+        graph, moves = assign_channel_maps(folded, target.config)
+        groups = fusion_groups(graph) if fusion else unfused_groups(graph)
 
         def compile_network(measure: int | None) -> NetworkProgram:
-            parts, choices = place(self.graph, groups, target, approximate=approximate, measure=measure)
+            parts, choices = place(graph, groups, target, approximate=approximate, measure=measure)
             if strict:
-                check_strict(self.graph, parts)
-            built = build_steps(self.graph, parts, target.config, keep=keep)
-            return NetworkProgram(graph=self.graph, config=target.config, choices=choices, **built)
+                check_strict(graph, parts)
+            built = build_steps(graph, parts, target.config, keep=keep)
+            return NetworkProgram(graph=graph, config=target.config, choices=choices, moves=moves, **built)
 
         program = compile_network(measured_plans)
         if measured_plans is not None:
@@ -122,7 +126,8 @@ def build_steps(
             steps += group
             continue
         explained = [_as_alias(part) if part.fused.output in partition.aliases else part for part in group]
-        compiled, group_choices = assign_layouts(graph, explained, needed_outside, config)
+        copied = find_aliases(graph, explained, needed_outside, config).copied
+        compiled, group_choices = assign_layouts(graph, explained, needed_outside, config, copied=copied)
         choices += group_choices
         steps.append(build_chain(graph, compiled, needed_outside, config))
     return BuiltSteps(steps=tuple(steps), arrangements=tuple(choices), partition=partition.summary)
@@ -141,11 +146,11 @@ def _group_parts(
     aliases = {part.fused.output for part in parts if not part.on_machine and may_alias(graph, part)}
     first: PartitionSummary | None = None
     while True:
-        partition = partition_parts(graph, parts, aliases)
+        partition = partition_parts(graph, parts, config, aliases)
         groups: list[tuple[NetworkPart, ...]] = []
         for group in partition.groups:
             on_machine = any(part.on_machine for part in group)
-            groups += split_into_chains(graph, group) if on_machine else [group]
+            groups += split_into_chains(graph, group, config) if on_machine else [group]
         needed = [_needed_outside(graph, groups, at, keep=keep) for at in range(len(groups))]
         failed: set[str] = set()
         for group, needed_outside in zip(groups, needed, strict=True):

@@ -20,6 +20,7 @@ from accel.image.image import NETWORK_FORMAT
 from accel.image.manifest_entries import read_entry, read_object
 from accel.image.zip_archive import Archive, damage, is_archive, write_archive
 from accel.network.chained_program import Chain
+from accel.network.channel_costs import MoveChoice
 from accel.network.fusion_choice import FusionChoice
 from accel.network.graph_file import constant_members, read_graph
 from accel.network.host_regions import check_foreign
@@ -67,6 +68,7 @@ def save_network(program: NetworkProgram, path: str | Path) -> None:
         "choices": [choice.to_dict() for choice in program.choices],
         "arrangements": [one.to_dict() for one in program.arrangements],
         "partition": None if program.partition is None else program.partition.to_dict(),
+        **({"moves": [one.to_dict() for one in program.moves]} if program.moves else {}),
     }
     buffer = io.BytesIO()
     write_archive(buffer, json.dumps(data).encode(), members)
@@ -135,6 +137,7 @@ def _parse(archive: Archive) -> NetworkProgram:
         choices=tuple(FusionChoice.from_dict(one) for one in data.get("choices", [])),
         arrangements=tuple(LayoutChoice.from_dict(one) for one in data.get("arrangements", [])),
         partition=read_object(data, "partition", PartitionSummary.from_dict),
+        moves=tuple(MoveChoice.from_dict(one) for one in data.get("moves", [])),
         compile_seconds=data.get("compile_seconds"),
     )
     _check(network)

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accel.base.html_summary import Bar, html_summary
+from accel.base.run_choices import DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS
 from accel.core.config import Config
 from accel.graph.graph import Graph
 from accel.graph.graph_evaluation import check_inputs, evaluate_node
 from accel.graph.graph_state import first_states
 from accel.graph.graph_tensor import Array, random_values
 from accel.network.chained_program import Chain
+from accel.network.channel_costs import MoveChoice
 from accel.network.fusion_choice import FusionChoice
 from accel.network.host_regions import HostRegion, host_regions
 from accel.network.layout_choice import LayoutChoice
@@ -31,8 +33,6 @@ from accel.network.partition import PartitionSummary
 from accel.network.placement import NetworkPart
 from accel.run.result import Result
 from accel.run.session import Session, SessionTensor
-from accel.sim.functional.executor import DEFAULT_MAX_UOPS
-from accel.sim.timing.timing_model import DEFAULT_MAX_CYCLES
 
 if TYPE_CHECKING:
     from accel.hw.engines.engine_driver import Engine
@@ -48,6 +48,7 @@ class NetworkProgram:
         choices: compared alternatives of fusion and placement.
         arrangements: compared alternatives of layouts.
         partition: the lower bound of the number of programs, or None if unknown.
+        moves: compared forms of moves between channels.
         compile_seconds: processor time of the compilation, or None if unknown.
     """
 
@@ -57,6 +58,7 @@ class NetworkProgram:
     choices: tuple[FusionChoice, ...] = ()
     arrangements: tuple[LayoutChoice, ...] = ()
     partition: PartitionSummary | None = None
+    moves: tuple[MoveChoice, ...] = ()
     compile_seconds: float | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:

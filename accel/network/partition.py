@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from accel.core.config import Config
 from accel.graph.graph import Graph
 from accel.graph.movement_operators import Concat
 from accel.image.manifest_entries import read_entry
@@ -87,6 +88,7 @@ class PartitionProblem:
 
     graph: Graph
     parts: Sequence[NetworkPart]
+    config: Config
     aliases: Collection[str] = ()
     flexible: Collection[str] = ()
     reads: list[list[Read]] = field(init=False)
@@ -94,7 +96,7 @@ class PartitionProblem:
 
     def __post_init__(self) -> None:
         producers = {part.fused.output: at for at, part in enumerate(self.parts)}
-        repacked = repacked_reads(self.graph, self.parts)
+        repacked = repacked_reads(self.graph, self.parts, self.config)
         self.reads = [
             [
                 Read(producer=producers[name], repacks=(name, part.fused.output) in repacked)
@@ -251,7 +253,11 @@ class PartitionProblem:
 
 
 def partition_parts(
-    graph: Graph, parts: Sequence[NetworkPart], aliases: Collection[str] = (), flexible: Collection[str] = ()
+    graph: Graph,
+    parts: Sequence[NetworkPart],
+    config: Config,
+    aliases: Collection[str] = (),
+    flexible: Collection[str] = (),
 ) -> Partition:
     """Group parts of the machine and of the host so that the fewest programs result.
 
@@ -260,7 +266,7 @@ def partition_parts(
         aliases: results of Concats and Slices that may move nothing if layers of the machine read them.
         flexible: results of layers that may join the host.
     """
-    problem = PartitionProblem(graph, parts, aliases, flexible)
+    problem = PartitionProblem(graph, parts, config, aliases, flexible)
     solution, bound, is_exact = problem.solve()
     return Partition(
         groups=tuple(_groups(parts, solution.stages)),

@@ -18,7 +18,7 @@ _LATENCY = frozenset({Wait.READ_LATENCY, Wait.OUTSTANDING, Wait.IN_FLIGHT, Wait.
 _FETCH = frozenset({Wait.BUFFER, Wait.QUEUE, Wait.ISSUE, *_MEMORY})
 _SLOTS = frozenset({Wait.SLOTS, Wait.PIPELINE})
 _REUSE = frozenset({*_MEMORY, Wait.OVERLAP, Wait.RAW, Wait.WAR, Wait.STARTUP, Wait.WRITE_BACK, *_SLOTS})
-_STORED = frozenset({Wait.PAR_IN_USE, Wait.PAR_LOADED, Wait.RES_FULL, Wait.RES_LOADED, *_MEMORY})
+_STORED = frozenset({Wait.OPERAND_IN_USE, Wait.OPERAND_LOADED, Wait.RES_FULL, Wait.RES_LOADED, *_MEMORY})
 _WRITES = frozenset({Wait.WRITE_DATA, Wait.WRITE_LATENCY, Wait.OUTSTANDING, Wait.IN_FLIGHT})
 
 
@@ -100,7 +100,7 @@ def _relievable_cycles(path: Sequence[Segment]) -> Counter[tuple[str, Wait]]:
 
 _DEFERRED_WAITS = frozenset(
     {Wait.QUEUE, Wait.BUFFER, Wait.SERIAL, Wait.IN_FLIGHT, Wait.OVERLAP, Wait.OUTSTANDING, Wait.WAR}
-    | {Wait.PAR_IN_USE, Wait.RES_FULL, Wait.EXCLUSIVE}
+    | {Wait.OPERAND_IN_USE, Wait.RES_FULL, Wait.EXCLUSIVE}
 )
 """Causes that take one cycle after another event, so that the path continues there."""
 

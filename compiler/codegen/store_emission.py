@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from accel.compiler.codegen.dram_map import DramTensor
 from accel.compiler.codegen.emission_state import EmissionState
-from accel.compiler.expr.epilogue_operators import StoreAdd, StoreRequantize
+from accel.compiler.expr.epilogue_operators import StoreAdd, StoreLookUp, StoreRequantize
 from accel.compiler.expr.scalar_expressions import IterVar
 from accel.compiler.nest.nest import AppliedOp, Region, StoreEpilogue
 from accel.compiler.target.emitter_registry import AccessPtr, Emitted, Target
@@ -33,18 +33,22 @@ class StoreEmission:
         requantize, *rest = node.ops
         par = self._parameter_pointer(requantize, len(extents), env)
         added, residual = None, None
+        table = None
         for one in rest:
             assert one.operand is not None
-            added, residual = self._dram_pointer(one.operand, node, env)
+            if isinstance(one.op, StoreLookUp):
+                table = self._table_element(one.operand, env)
+            else:
+                added, residual = self._dram_pointer(one.operand, node, env)
         state.settle(acc, extents)
         state.set(node, *store_settings(node))
         state.stored(node.target.buffer)
-        key = (id(node), tensor.part, added and added.part, to, acc, par, residual, extents)
+        key = (id(node), tensor.part, added and added.part, to, acc, par, table, residual, extents)
         if key not in self._instructions:
             target = Target(config=state.config, extents=extents)
             stores, loads = (
                 state.statements.labelled(node, emitted)
-                for emitted in emit_stores(target, to, acc, par, residual)
+                for emitted in emit_stores(target, to, acc, par, residual, table=table)
             )
             self._instructions[key] = _paired(
                 [] if added is None else [replace(one, part=added.part) for one in loads],
@@ -68,6 +72,11 @@ class StoreEmission:
         )
         return pointer._replace(strides=strides)
 
+    def _table_element(self, region: Region, env: Mapping[IterVar, int]) -> int:
+        addresses = self._state.addresses
+        place = addresses.place(region, addresses.elements[region.buffer])
+        return addresses.pointer_to(region, place, env).base
+
     def _dram_pointer(
         self, region: Region, node: StoreEpilogue, env: Mapping[IterVar, int]
     ) -> tuple[DramTensor, AccessPtr]:
@@ -86,14 +95,17 @@ def _paired(loads: list[Emitted], stores: list[Emitted]) -> list[Emitted]:
 
 def store_settings(node: StoreEpilogue) -> tuple[SetOut] | tuple[SetOut, SetSum]:
     """Return the settings of the store unit for a tile: SET.OUT, and SET.SUM if it adds a residual."""
-    first, *rest = (one.op for one in node.ops)
-    assert isinstance(first, StoreRequantize)
-    out = SetOut(zero=first.zero, low=first.low, high=first.high)
+    first, *rest = node.ops
+    assert isinstance(first.op, StoreRequantize)
+    out = SetOut(zero=first.op.zero, low=first.op.low, high=first.op.high)
+    if rest and isinstance(rest[0].op, StoreLookUp):
+        out = replace(out, table_unsigned=len(rest) > 1 and rest[0].op.to == "uint8")
+        del rest[0]
     if not rest:
         return (out,)
-    (added,) = rest
+    (last,) = rest
+    added, operand = last.op, last.operand
     assert isinstance(added, StoreAdd)
-    operand = node.ops[1].operand
     out = replace(
         out,
         left_zero=added.zeros[0],

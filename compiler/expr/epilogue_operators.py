@@ -17,6 +17,7 @@ from accel.compiler.expr.quantized_expressions import (
     Added,
     IntegerAdded,
     IntegerRequantized,
+    LookedUp,
     QuantizedSum,
     Requantized,
 )
@@ -181,6 +182,18 @@ class Requantize(PostOp):
 
 
 @dataclass(frozen=True)
+class LookUp(PostOp):
+    """Replace the value by an entry of a table, see
+    :class:`~accel.compiler.expr.quantized_expressions.LookedUp`."""
+
+    entries: tuple[int, ...]
+    to: str
+
+    def apply(self, value: Expr) -> LookedUp:
+        return LookedUp(value, self.entries, self.to)
+
+
+@dataclass(frozen=True)
 class AddQuantized(PostOp):
     """Add an element of a quantized tensor, another layer's result."""
 
@@ -203,6 +216,17 @@ class StoreRequantize(PostOp):
 
     def apply(self, value: Expr) -> Expr:
         return IntegerRequantized(value, self.bias, self.scale, self.zero, self.low, self.high)
+
+
+@dataclass(frozen=True)
+class StoreLookUp(LookUp):
+    """The store unit's look-up between requantization and addition.
+
+    Attributes:
+        operand: the first entry of the table in TAB, or None before ``pack_table``.
+    """
+
+    operand: Expr | None = None
 
 
 @dataclass(frozen=True)
@@ -257,6 +281,8 @@ def _outermost_operator(body: Expr) -> tuple[Expr, PostOp] | None:
     match body:
         case Requantized(value, channel, scales, zero, low, high):
             return value, Requantize(channel, scales, zero, low, high)
+        case LookedUp(value, entries, to):
+            return value, LookUp(entries, to)
         case Added(left, right, how):
             return left, AddQuantized(right, how)
         case Binary("+", value, Read() as operand):

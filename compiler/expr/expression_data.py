@@ -5,7 +5,7 @@ from typing import Any
 
 from accel.base.errors import AccelError, ProgramError
 from accel.compiler.expr.applied_operations import Applied, apply
-from accel.compiler.expr.quantized_expressions import FUNCTIONS, Added, Requantized
+from accel.compiler.expr.quantized_expressions import FUNCTIONS, Added, LookedUp, Requantized
 from accel.compiler.expr.scalar_expressions import (
     Binary,
     Cast,
@@ -70,7 +70,7 @@ def _to_data(expr: Expr, keys: dict[IterVar, str]) -> Any:
         return ["guarded", _to_data(expr.value, keys), *conditions]
     if isinstance(expr, Composed):
         return _to_data(expr.plain(), keys)
-    if isinstance(expr, Requantized | Added | Applied):
+    if isinstance(expr, Requantized | Added | LookedUp | Applied):
         return [expr.NAME, expr.to_data(), *(_to_data(part, keys) for part in expr.parts())]
     assert isinstance(expr, Sum)
     return ["sum", _to_data(expr.body, keys)]

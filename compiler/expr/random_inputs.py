@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.compiler.expr.applied_operations import Applied
-from accel.compiler.expr.quantized_expressions import Added, Requantized, bounds_of
+from accel.compiler.expr.quantized_expressions import Added, LookedUp, Requantized, bounds_of
 from accel.compiler.expr.scalar_expressions import (
     BYTES,
     Binary,
@@ -141,7 +141,7 @@ class _VarianceEstimate:
             for bound in (expr.how.high - expr.how.out.zero, expr.how.out.zero - expr.how.low):
                 self._check_bound(total, bound)
             return total
-        if isinstance(expr, Applied):
+        if isinstance(expr, Applied | LookedUp):
             return max(map(self.variance, expr.parts()))
         assert isinstance(expr, Binary)
         return self._binary(expr)

@@ -34,12 +34,11 @@ from accel.compiler.nest.nest import (
     BlockEpilogue,
     Buffer,
     Call,
-    ConstantParameters,
     Copy,
     For,
     Guard,
+    HostConstant,
     HostPack,
-    IdentityMatrix,
     Nest,
     Node,
     Region,
@@ -179,7 +178,7 @@ class _Verifier:
         elif isinstance(node, ZeroRegion):
             self._region(node.region, iterations)
             self._mark_written(node.region.buffer)
-        elif isinstance(node, ZeroBuffer | IdentityMatrix | ConstantParameters):
+        elif isinstance(node, ZeroBuffer | HostConstant):
             self._mark_written(node.buffer if isinstance(node, ZeroBuffer) else node.target)
         elif isinstance(node, HostPack):
             self._require_written(node.source)
@@ -325,7 +324,12 @@ class _Verifier:
         for region, scope in ((node.target, None), (node.source, "acc_buffer")):
             found = region.buffer.scope
             self._require((found and found.name) == scope, f"{region.buffer.name} is in {found}")
-        tiles = [node.source, *(one.operand for one in node.ops[1:] if one.operand is not None)]
+        others = [one.operand for one in node.ops[1:] if one.operand is not None]
+        tables = [region for region in others if region.buffer.scope is not None]
+        for region in tables:
+            self._block(region, (0, 1), region.buffer.shape, "tab_buffer", iterations)
+            self._require_written(region.buffer)
+        tiles = [node.source, *(region for region in others if region not in tables)]
         for region in tiles:
             self._region(region, iterations)
             for a, b in zip(node.target.ranges, region.ranges, strict=True):

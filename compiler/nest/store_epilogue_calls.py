@@ -7,6 +7,7 @@ from accel.compiler.expr.epilogue_operators import (
     Finished,
     PostOp,
     StoreAdd,
+    StoreLookUp,
     StoreRequantize,
 )
 from accel.compiler.expr.linear_expressions import (
@@ -63,6 +64,9 @@ def store_epilogue(lowering: Lowering, nest: StageNest, block: int) -> Node:
     parameters, d = _parameters(lowering, nest, block, first)
     placed = [AppliedOp(lowering.lowered_op(first, nest), parameters, (d, None))]
     for op in rest:
+        if isinstance(op, StoreLookUp):
+            placed.append(AppliedOp(op, _table(lowering, stage.name, op), (None, None)))
+            continue
         assert isinstance(op, StoreAdd)
         if not isinstance(op.operand, Read) or op.operand.indices != stage.axis:
             raise TensorizeError(
@@ -90,6 +94,19 @@ def _same_box(lowering: Lowering, nest: StageNest, block: int, read: Read) -> Re
         for d, (r, start) in enumerate(zip(target.ranges, starts, strict=True))
     )
     buffer = lowering.buffers[tensor]
+    return Region(buffer, ranges, lowering.buffer_extents[buffer])
+
+
+def _table(lowering: Lowering, stage: str, op: StoreLookUp) -> Region:
+    read = op.operand
+    buffer = None
+    if isinstance(read, Read) and isinstance(read.tensor, Tensor):
+        buffer = lowering.buffers[read.tensor]
+    if buffer is None or buffer.scope is None or buffer.scope.name != "tab_buffer":
+        raise TensorizeError(
+            f"{stage} looks values up in DRAM; the store unit reads tab_buffer: use pack_table and cache_read"
+        )
+    ranges = tuple(Range(Const(0), Const(size)) for size in buffer.scope.element)
     return Region(buffer, ranges, lowering.buffer_extents[buffer])
 
 

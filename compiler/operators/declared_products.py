@@ -52,6 +52,17 @@ def quantized(*, shared: tuple[str, ...] = ()) -> Parameter:
             name="clip", kind=ParameterKind.BOUNDS, metavar="LOW,HIGH", text="Saturate to these bounds."
         ),
         Parameter(
+            name="table",
+            kind=ParameterKind.TABLE,
+            metavar="FILE.npy",
+            text="Replace each result by one of these 256 values, on machines with tab_bytes. Entry 255 is "
+            "for -1, or 255.",
+        ),
+        Parameter(
+            name="table_dtype", kind=ParameterKind.TYPE, text="Type of the table.", default_text="int8"
+        ),
+        Parameter(name="table_zero", text="Zero point of the table.", default_text="0"),
+        Parameter(
             name="result_scale",
             kind=ParameterKind.NUMBER,
             text="Scale of the result, if a residual is added.",

@@ -21,6 +21,8 @@ class ParameterKind(Enum):
     """A real number."""
     SCALES = "scales"
     """A positive real number, or one for each channel. The command line takes a number or a ``.npy`` file."""
+    TABLE = "table"
+    """The 256 results of a function of a byte. The command line takes a ``.npy`` file."""
     TYPE = "type"
     """The type of a quantized tensor: int8 or uint8."""
     ORDER = "order"

@@ -10,13 +10,21 @@ import numpy.typing as npt
 
 from accel.base.arguments import check_flag, check_integer, plain_integers
 from accel.base.errors import ShapeError, nearest
-from accel.compiler.expr.epilogue_operators import AddQuantized, Bias, Finished, PostOp, Requantize
+from accel.compiler.expr.epilogue_operators import (
+    AddQuantized,
+    Bias,
+    Finished,
+    LookUp,
+    PostOp,
+    Requantize,
+)
 from accel.compiler.expr.quantized_expressions import (
     Addition,
     Order,
     Quantization,
     QuantizedSum,
     bounds_of,
+    check_entries,
     check_order,
     check_scales,
 )
@@ -75,6 +83,40 @@ class QuantizedResidual:
 
 
 @dataclass(frozen=True, kw_only=True)
+class QuantizedTable:
+    """A function of the requantized value, as a table: the result is ``entries[value & 255]``.
+
+    Any function of one int8 or uint8 value is a table, for example Sigmoid. The machine needs ``tab_bytes``.
+
+    Attributes:
+        entries: the 256 results as integers of ``dtype``. Entry 255 is that of -1, or of 255.
+        dtype: ``int8`` or ``uint8``, the type of the results.
+        zero: zero point of the results, for a residual that is added to them.
+
+    Raises:
+        ShapeError: there are not 256 values of the type, or the zero point is out of range.
+    """
+
+    entries: Sequence[int]
+    dtype: str = "int8"
+    zero: int = 0
+
+    def __post_init__(self) -> None:
+        _set_field(self, "zero", _check_zero("zero of the table", self.zero, self.dtype))
+        low, high = bounds_of(self.dtype)
+        given = tuple(check_entries(self.entries))
+        signed = tuple(entry - 256 if entry > high else entry for entry in given)
+        if signed != plain_integers(self.entries):
+            raise ShapeError(f"the table has values beyond {low}..{high}; its results are {self.dtype}")
+        _set_field(self, "entries", signed)
+
+    @property
+    def operator(self) -> LookUp:
+        """The look-up in the epilogue."""
+        return LookUp(check_entries(self.entries), self.dtype)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Quantized:
     """The epilogue of a quantized layer, as in ONNX's QLinearConv, QGemm and QLinearMatMul.
 
@@ -86,10 +128,14 @@ class Quantized:
         scale: float32, positive: ``x_scale * w_scale / y_scale``, as one number or one for each
             output channel.
         input_zero, input_dtype: zero point and type of the input, ``int8`` or ``uint8``.
+        weight_zero, weight_dtype: those of the second operand of :func:`accel.gemm`, which may be another
+            layer's result. Other operators have int8 weights without a zero point. Values other than 0 and
+            ``int8`` need a machine with ``wgt_zero``.
         output_zero, output_dtype: those of the result. ``int32`` keeps the sums themselves, for a host that
             scales them. Then scale is 1, and there is no bias.
         clip: bounds of the result, in values of its type. None means the bounds of the type.
-        residual: another layer's result to add, or None.
+        table: a function of the result, or None.
+        residual: another layer's result to add, or None. With a table, it is added to the table's result.
 
     Raises:
         ShapeError: a scale is not positive, a zero point or bounds are out of range, a type is
@@ -99,20 +145,26 @@ class Quantized:
     scale: float | Sequence[float] | npt.NDArray[np.float32]
     input_zero: int = 0
     input_dtype: str = "int8"
+    weight_zero: int = 0
+    weight_dtype: str = "int8"
     output_zero: int = 0
     output_dtype: str = "int8"
     clip: Bounds | None = None
+    table: QuantizedTable | None = None
     residual: QuantizedResidual | None = None
 
     def __post_init__(self) -> None:
         found = check_scales(self.scale)
         _set_field(self, "scale", found[0] if len(found) == 1 else found)
         _set_field(self, "input_zero", _check_zero("input_zero", self.input_zero, self.input_dtype))
+        _set_field(self, "weight_zero", _check_zero("weight_zero", self.weight_zero, self.weight_dtype))
         if self.output_dtype == "int32":
             self._check_sums()
             return
         _set_field(self, "output_zero", _check_zero("output_zero", self.output_zero, self.output_dtype))
         _set_field(self, "clip", _check_clip("clip", self.clip, self.output_dtype))
+        if self.table is not None and not isinstance(self.table, QuantizedTable):
+            raise ShapeError(f"the table is {self.table!r}; it must be a QuantizedTable")
         if self.residual is not None and not isinstance(self.residual, QuantizedResidual):
             raise ShapeError(f"the residual is {self.residual!r}; it must be a QuantizedResidual")
         if self.residual is not None and self.sum is not None and not self.residual.approximate:
@@ -124,11 +176,11 @@ class Quantized:
                 )
 
     def _check_sums(self) -> None:
-        others = (self.scale, self.output_zero, self.clip, self.residual)
-        if others != (1.0, 0, None, None):
+        others = (self.scale, self.output_zero, self.clip, self.table, self.residual)
+        if others != (1.0, 0, None, None, None):
             raise ShapeError(
                 "output_dtype is 'int32', which keeps the sums: scale must be 1 and output_zero 0, "
-                "without clip and residual"
+                "without clip, table and residual"
             )
 
     @cached_property
@@ -138,13 +190,20 @@ class Quantized:
 
     @property
     def bounds(self) -> Bounds:
-        """Bounds of the result before a residual is added."""
+        """Bounds of the requantized value."""
         return self.clip or bounds_of(self.output_dtype)
 
     @property
     def dtype(self) -> Dtype:
         """The dtype that is stored."""
-        return check_dtype(self.output_dtype if self.residual is None else self.residual.sum_dtype)
+        return check_dtype(self._result[0] if self.residual is None else self.residual.sum_dtype)
+
+    @property
+    def _result(self) -> tuple[str, int]:
+        """Type and zero point of the result before a residual is added."""
+        if self.table is None:
+            return self.output_dtype, self.output_zero
+        return self.table.dtype, self.table.zero
 
     @cached_property
     def sum(self) -> QuantizedSum | None:
@@ -152,9 +211,8 @@ class Quantized:
         one = self.residual
         if one is None:
             return None
-        left = Quantization(
-            scale=one.result_scale, zero=self.output_zero, unsigned=self.output_dtype == "uint8"
-        )
+        dtype, zero = self._result
+        left = Quantization(scale=one.result_scale, zero=zero, unsigned=dtype == "uint8")
         right = Quantization(scale=one.scale, zero=one.zero, unsigned=one.dtype == "uint8")
         out = Quantization(scale=one.sum_scale, zero=one.sum_zero, unsigned=one.sum_dtype == "uint8")
         low, high = one.sum_clip or (out.low, out.high)
@@ -172,6 +230,8 @@ class Quantized:
         low, high = self.bounds
         found: list[PostOp] = [] if bias is None else [Bias(bias)]
         found.append(Requantize(channel, self.scales, self.output_zero, low, high))
+        if self.table is not None:
+            found.append(self.table.operator)
         if residual is not None:
             assert self.sum is not None
             found.append(AddQuantized(residual, self.sum))
@@ -180,13 +240,18 @@ class Quantized:
     def apply(self, sums: Expr, channel: Expr, bias: Expr | None, residual: Expr | None) -> Expr:
         return Finished(sums, self.operators(channel, bias, residual))
 
+    @property
+    def has_centered_weights(self) -> bool:
+        """Whether the weights are uint8 or have a zero point."""
+        return self.weight_dtype != "int8" or self.weight_zero != 0
+
     def input(self, shape: Sequence[int], name: str) -> tuple[Tensor, Tensor]:
         """Return an input of this shape, and its values minus the zero point."""
-        data = placeholder(shape, self.input_dtype, name=name)
-        if self.input_dtype == "int8" and not self.input_zero:
-            return data, data
-        zero = self.input_zero
-        return data, compute(shape, lambda *at: cast(data[at] - zero, "int16"), name=f"{name}_centered")
+        return _centered(shape, name, self.input_dtype, self.input_zero)
+
+    def weights(self, shape: Sequence[int], name: str) -> Tensor:
+        """Return weights of this shape, minus their zero point."""
+        return _centered(shape, name, self.weight_dtype, self.weight_zero)[1]
 
     def check_channels(self, channels: int) -> None:
         if len(self.scales) not in (1, channels):
@@ -208,8 +273,13 @@ class Quantized:
         """Return the parameters as plain data, one level deep. :meth:`from_dict` reads them back."""
         scale = self.scales[0] if len(self.scales) == 1 else list(self.scales)
         found: dict[str, Any] = {"scale": scale}
-        found |= {name: getattr(self, name) for name in _LAYER_FIELDS[1:]}
+        found |= {name: getattr(self, name) for name in _LAYER_FIELDS[1:] if name not in _WEIGHT_FIELDS}
+        if self.has_centered_weights:
+            found |= {name: getattr(self, name) for name in _WEIGHT_FIELDS}
         found["clip"] = None if self.clip is None else list(self.clip)
+        if self.table is not None:
+            found |= {flat: getattr(self.table, name) for flat, name in _TABLE_FIELDS.items()}
+            found["table"] = list(self.table.entries)
         if self.residual is not None:
             found |= {flat: getattr(self.residual, name) for flat, name in _RESIDUAL_FIELDS.items()}
             clip = self.residual.sum_clip
@@ -223,7 +293,7 @@ class Quantized:
         Raises:
             ShapeError: a name is unknown, a scale is missing, or a value is out of range.
         """
-        known = [*_LAYER_FIELDS, *_RESIDUAL_FIELDS]
+        known = QUANTIZED_PARAMETERS
         for name in data:
             if name not in known:
                 raise ShapeError(f"{name!r} is not a parameter of a quantized layer; {nearest(name, known)}")
@@ -231,6 +301,12 @@ class Quantized:
         if "scale" not in given:
             raise ShapeError(f"{next(iter(given), 'a quantized layer')} also needs a scale; it must be given")
         own = {name: value for name, value in given.items() if name in _LAYER_FIELDS}
+        table = {_TABLE_FIELDS[name]: value for name, value in given.items() if name in _TABLE_FIELDS}
+        if table and "entries" not in table:
+            name = next(name for name in given if name in _TABLE_FIELDS)
+            raise ShapeError(f"{name} needs the table's 256 entries; 'table' must be given")
+        if table:
+            own["table"] = QuantizedTable(**table)
         added = {_RESIDUAL_FIELDS[name]: value for name, value in given.items() if name in _RESIDUAL_FIELDS}
         if not added or added == {"approximate": False}:
             return cls(**own)
@@ -241,13 +317,19 @@ class Quantized:
         return cls(**own, residual=QuantizedResidual(**added))
 
 
-_LAYER_FIELDS = tuple(one.name for one in fields(Quantized) if one.name != "residual")
+_LAYER_FIELDS = tuple(one.name for one in fields(Quantized) if one.name not in ("table", "residual"))
+_WEIGHT_FIELDS = ("weight_zero", "weight_dtype")
+"""Parameters that plain data leaves out where they have their defaults."""
+_TABLE_FIELDS = {
+    "table" if one.name == "entries" else f"table_{one.name}": one.name for one in fields(QuantizedTable)
+}
+"""Names of the table's parameters among those of the layer, and their fields."""
 _RESIDUAL_FIELDS = {
     one.name if one.name.startswith(("sum_", "result_", "approximate")) else f"residual_{one.name}": one.name
     for one in fields(QuantizedResidual)
 }
 """Names of the residual's parameters among those of the layer, and their fields."""
-QUANTIZED_PARAMETERS = (*_LAYER_FIELDS, *_RESIDUAL_FIELDS)
+QUANTIZED_PARAMETERS = (*_LAYER_FIELDS, *_TABLE_FIELDS, *_RESIDUAL_FIELDS)
 """The names of :meth:`Quantized.to_dict`."""
 
 
@@ -256,6 +338,14 @@ def _addition(
     left: Quantization, right: Quantization, out: Quantization, low: int, high: int, order: Order
 ) -> Addition:
     return find_addition(left, right, out, low=low, high=high, order=order)
+
+
+def _centered(shape: Sequence[int], name: str, dtype: str, zero: int) -> tuple[Tensor, Tensor]:
+    """Return a tensor of bytes, and its values minus a zero point."""
+    data = placeholder(shape, dtype, name=name)
+    if dtype == "int8" and not zero:
+        return data, data
+    return data, compute(shape, lambda *at: cast(data[at] - zero, "int16"), name=f"{name}_centered")
 
 
 def _set_field(one: object, name: str, value: object) -> None:

@@ -76,7 +76,7 @@ def shared_parameter_block(workload: Workload, config: Config) -> int | None:
     """
     epilogue, block = workload.epilogue, config.block_out
     has_one_scale = not isinstance(epilogue, Quantized) or len(epilogue.scales) == 1
-    has_more_blocks = workload.output.shape[1] > block
+    has_more_blocks = workload.channels > block
     return block if workload.bias is None and has_one_scale and has_more_blocks else None
 
 

@@ -37,7 +37,13 @@ _LOAD = LoadRes()
 
 
 def emit_stores(
-    target: Target, to: AccessPtr, acc: AccessPtr, par: AccessPtr, residual: AccessPtr | None = None
+    target: Target,
+    to: AccessPtr,
+    acc: AccessPtr,
+    par: AccessPtr,
+    residual: AccessPtr | None = None,
+    *,
+    table: int | None = None,
 ) -> tuple[list[Emitted], list[Emitted]]:
     """Return the STOREs of a tile, and the LOADs of the residuals that they add, in order.
 
@@ -48,6 +54,7 @@ def emit_stores(
         target: the machine, and the extents of the tile.
         par: the parameters, along each dimension of the tile.
         residual: the tensor that is added, in DRAM, with the layout of the tile.
+        table: the element of TAB through which results pass, or None.
     """
     if residual is not None and residual.strides != to.strides:
         raise TensorizeError("the store unit adds a residual that lies in DRAM as the result does")
@@ -67,6 +74,7 @@ def emit_stores(
             par=piece.par,
             par_y=piece.rows.par > 0,
             par_x=piece.row.par > 0,
+            table=0 if table is None else table + 1,
         )
         stores.append(Emitted(store))
         if residual is not None:

@@ -1,8 +1,8 @@
 """Epilogues that the store unit of machines with ``post=1`` executes on the way to DRAM.
 
 It adds a bias, multiplies by a scale as float32 does, rounds half to even, adds a zero point and saturates;
-then it may add a residual, with two multipliers, a shift and an offset. This covers the requantization
-and addition of networks.
+then it may replace the byte by an entry of a table, and add a residual with two multipliers, a shift and an
+offset. This covers the requantization, the functions of one value, and the addition of networks.
 
 It also covers a right shift, which rounds down: with ``zero = -128``, a bias raised by ``2**(shift + 7) -
 2**(shift - 1)``, and the scale ``(1 + 2**-23) * 2**-shift``. So one half is subtracted before rounding, and
@@ -18,11 +18,13 @@ from accel.compiler.expr.epilogue_operators import (
     AtLeast,
     AtMost,
     Bias,
+    LookUp,
     PostOp,
     Requantize,
     Residual,
     Shift,
     StoreAdd,
+    StoreLookUp,
     StoreRequantize,
 )
 from accel.compiler.expr.quantized_expressions import bounds_of, scale_words
@@ -44,11 +46,12 @@ class StorePath:
 
     Attributes:
         bias: an element of an int32 tensor with one value for each channel, or None without a bias.
-        channel: index into ``words``, or None if there is only one.
+        channel: index of the channel, which selects one of several ``words``, or None if unknown.
         words: scales as :func:`accel.compiler.expr.quantized_expressions.scale_words` returns them, one
             for each channel or one for all.
         preparation: how the host changes the bias, or None.
         zero, low, high: zero point and bounds of the requantized value.
+        table: the look-up of the requantized value, or None.
         add: the addition of the residual, or None.
     """
 
@@ -59,12 +62,13 @@ class StorePath:
     zero: int
     low: int
     high: int
+    table: StoreLookUp | None = None
     add: StoreAdd | None = None
 
     def ops(self, bias: Expr, scale: Expr) -> tuple[PostOp, ...]:
         """Return the operators, with a channel's parameters."""
         first = StoreRequantize(bias, scale, self.zero, self.low, self.high)
-        return (first,) if self.add is None else (first, self.add)
+        return (first, *(op for op in (self.table, self.add) if op is not None))
 
 
 def store_path(ops: Sequence[PostOp], limit: int | None) -> StorePath | None:
@@ -85,19 +89,23 @@ def store_path(ops: Sequence[PostOp], limit: int | None) -> StorePath | None:
 
 
 def _requantized(bias: Read | None, op: Requantize, rest: Sequence[PostOp]) -> StorePath | None:
-    add = None
+    table, add = None, None
+    if rest and isinstance(rest[0], LookUp):
+        table = StoreLookUp(rest[0].entries, rest[0].to)
+        rest = rest[1:]
     if rest:
         if len(rest) > 1 or not isinstance(rest[0], AddQuantized):
             return None
         add = StoreAdd(rest[0].operand, **rest[0].how.integers())
     return StorePath(
         bias=bias,
-        channel=op.channel if len(op.scales) > 1 else None,
+        channel=op.channel,
         words=scale_words(op.scales),
         preparation=None,
         zero=op.zero,
         low=op.low,
         high=op.high,
+        table=table,
         add=add,
     )
 

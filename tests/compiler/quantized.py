@@ -22,6 +22,8 @@ def finished(sums: Array, inputs: Mapping[str, Array], quantized: accel.Quantize
     with np.errstate(over="ignore"):
         y = np.rint(x.astype(np.int32).astype(np.float32) * scale).astype(np.float64) + quantized.output_zero
     y = y.clip(*quantized.bounds)
+    if quantized.table is not None:
+        y = np.array(quantized.table.entries)[y.astype(np.int64) & 255]
     if quantized.sum is None:
         return y.astype(quantized.dtype)
     how = quantized.sum
@@ -31,7 +33,8 @@ def finished(sums: Array, inputs: Mapping[str, Array], quantized: accel.Quantize
 
 
 def products(a: Array, b: Array, quantized: accel.Quantized) -> Array:
-    found: Array = (a.astype(np.int64) - quantized.input_zero) @ b.astype(np.int64)
+    left, right = a.astype(np.int64) - quantized.input_zero, b.astype(np.int64) - quantized.weight_zero
+    found: Array = left @ right
     return found
 
 
@@ -74,9 +77,21 @@ def _zero(draw: st.DrawFn, dtype: str) -> int:
     return draw(st.sampled_from([0, low, high]) | st.integers(low, high))
 
 
+def _table(draw: st.DrawFn, dtype: str) -> accel.QuantizedTable:
+    info = np.iinfo(dtype)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    entries = rng.integers(info.min, info.max, 256, endpoint=True).tolist()
+    return accel.QuantizedTable(entries=entries, dtype=dtype, zero=_zero(draw, dtype))
+
+
 @st.composite
-def epilogues(draw: st.DrawFn, channels: int, *, residual: bool = True) -> accel.Quantized:
-    """Draw scales, types, zero points and bounds, with or without a residual."""
+def epilogues(
+    draw: st.DrawFn, channels: int, *, residual: bool = True, table: bool = False, weights: bool = False
+) -> accel.Quantized:
+    """Draw scales, types, zero points and bounds, with or without a residual, and perhaps with a table.
+
+    With ``weights``, they also have a type and a zero point.
+    """
     types = st.sampled_from(["int8", "uint8"])
     count = draw(st.sampled_from([1, channels]))
     exponents = st.floats(-4, 1) | st.floats(-11, 3)
@@ -91,7 +106,11 @@ def epilogues(draw: st.DrawFn, channels: int, *, residual: bool = True) -> accel
         "output_zero": _zero(draw, output_dtype),
         "output_dtype": output_dtype,
         "clip": clip,
+        "table": _table(draw, draw(types)) if table else None,
     }
+    if weights:
+        values["weight_dtype"] = draw(types)
+        values["weight_zero"] = _zero(draw, values["weight_dtype"])
     if not residual or not draw(st.booleans()):
         return accel.Quantized(**values)
     dtype, sum_dtype = draw(types), draw(types)

@@ -185,6 +185,7 @@ BUILDS: dict[str, Config] = {
         mul_slots=3,
         tree_stages=2,
     ),
+    "int8, wgt_zero": _build(SECOND, wgt_zero=1, loads_in_flight=3, post_stages=0, post_lanes=4),
     "int8, 1x32x4": _build(
         SECOND,
         block_in=32,
@@ -198,6 +199,15 @@ BUILDS: dict[str, Config] = {
         post_stages=1,
         post_lanes=1,
         stores_in_flight=3,
+    ),
+    "int8, products with residuals": _build(
+        SECOND,
+        res_mul=1,
+        res_bytes=32,
+        post_stages=5,
+        post_lanes=2,
+        stores_in_flight=4,
+        loads_in_flight=2,
     ),
 }
 """Builds, named after their special values. Those with ``post=1`` come last."""

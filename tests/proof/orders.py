@@ -246,7 +246,9 @@ class _Overlapping:
 
     def _count(self, index: int, kind: type[Transfer]) -> int:
         one = self._program[index]
-        return one.x_size * one.y_size if isinstance(one, kind) else 0
+        if not isinstance(one, kind):
+            return 0
+        return int(self._moves(index)) if isinstance(one, StoreAdd) and one.hold else one.x_size * one.y_size
 
     def _all_par(self, indices: Sequence[int]) -> set[int]:
         return {element for n in indices for element in self._par(n)}

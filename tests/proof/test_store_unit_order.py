@@ -45,6 +45,7 @@ MICRO = Config(
     post=1,
     par_bytes=32,
     res_bytes=4,
+    res_mul=1,
 )
 """4 elements each of par, 8 bytes in DRAM, and of res, a byte."""
 
@@ -135,6 +136,13 @@ def test_a_store_that_waits_for_what_a_load_brings_may_overwrite_it() -> None:
     assert found(res(0, 2), res(16, 2), add(16, 3)) == []
 
 
+def test_a_store_that_holds_a_residual_waits_for_one() -> None:
+    """It may overwrite what the LOAD of its residual has read, but not what the next LOAD reads."""
+    assert found(res(16, 2), add(16, 2, hold=True)) == []
+    assert found(res(0), res(16), add(16, 2, hold=True)) == [(1, 2, WAR)]
+    assert found(res(0), res(16), add(8, 2, hold=True), add(16, 2, hold=True)) == []
+
+
 def test_a_store_of_no_elements_waits_for_nothing() -> None:
     empty = StoreAdd(x_size=1), StoreAdd(y_size=1)
     for one in empty:
@@ -177,7 +185,7 @@ def random_program(rng: Random) -> list[Instruction]:
         choices: list[Callable[[], Instruction]] = [
             lambda: res(rng.randint(0, 4), rng.randint(1, 2)),
             lambda: par(0, rng.randint(0, 1)),
-            lambda: add(rng.randint(0, 8), rng.randint(1, 2)),
+            lambda: add(rng.randint(0, 8), rng.randint(1, 2), hold=rng.random() < 0.5),
             lambda: req(rng.randint(0, 8), rng.randint(1, 2), rng.randint(0, 1)),
             lambda: Store(dram_base=rng.randint(0, 8), y_size=1, x_size=1),
             lambda: Load(memory=Memory.INP, dram_base=rng.randint(0, 4), y_size=1, x_size=1),

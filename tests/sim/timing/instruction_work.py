@@ -131,7 +131,7 @@ def finish(work: Work, transfer: Transfer, elements: int, config: Config) -> Non
     elif isinstance(transfer, LoadPar):
         work.par = frozenset(range(transfer.sram_base, transfer.sram_base + elements))
     if isinstance(transfer, LoadRes | StoreAdd):
-        work.res = elements
+        work.res = 1 if isinstance(transfer, StoreAdd) and transfer.hold else elements
 
 
 def box_of(transfer: Transfer) -> Iterator[tuple[int, int]]:
