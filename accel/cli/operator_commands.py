@@ -14,6 +14,7 @@ from accel.compiler.expr.quantized_expressions import ORDERS, check_entries, che
 from accel.compiler.expr.scalar_expressions import BYTES
 from accel.compiler.operators.declared_operator import CommandFamily, Operator
 from accel.compiler.operators.operator_parameters import JointParameter, Parameter, ParameterKind
+from accel.compiler.ops.quantized_layers import RESIDUAL_OPERATIONS
 from accel.compiler.plans.planner import TileSide
 
 Run = Callable[[Operator, dict[str, Any], dict[str, Any]], int]
@@ -23,6 +24,7 @@ _TYPES: dict[ParameterKind, Any] = {
     ParameterKind.NUMBER: click.FLOAT,
     ParameterKind.TYPE: click.Choice(BYTES),
     ParameterKind.ORDER: click.Choice(ORDERS),
+    ParameterKind.RESIDUAL_OPERATION: click.Choice(RESIDUAL_OPERATIONS),
 }
 
 _SCHEDULING = (

@@ -92,6 +92,11 @@ class EditableModel:
             if one.type.tensor_type.HasField("shape")
         }
 
+    def content(self) -> bytes:
+        """Return the file of a finished model."""
+        content: bytes = self._model.SerializeToString()
+        return content
+
     def finish(self) -> None:
         """Write nodes and constants into the model. Constants that no node reads are left out."""
         graph = self._model.graph

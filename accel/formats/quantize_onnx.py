@@ -218,9 +218,15 @@ def _quantize(
         "percentile": quantization.CalibrationMethod.Percentile,
     }
 
+<<<<<<< HEAD
     excluded = mask_nodes(source, samples)
     masks = make_masks_finite(source) if excluded else {}
     excluded += _normalizations(source)
+=======
+    masked = mask_nodes(source, samples)
+    masks = make_masks_finite(source) if masked else {}
+    excluded = [*masked, *_normalizations(source)]
+>>>>>>> b54f293a578453a2440c936a8a40d85c467a6417
 
     def run(*, per_channel: bool) -> None:
         quantization.quantize_static(

@@ -34,13 +34,14 @@ from accel.core.scratchpad_specs import TABLE_BYTES
 
 Array = npt.NDArray[Any]
 
-_OFFSET_RANGE = 1 << (ADD_OFFSET_BITS - 1)
+OFFSET_RANGE = 1 << (ADD_OFFSET_BITS - 1)
 _RESULT_RANGE = 1 << (RESULT_BITS - 1)
-_VALUE_PAIRS = 256**2
+VALUE_PAIRS = 256**2
 """Pairs of values of two quantized tensors."""
 
 
-def _check_nine_bits(name: str, value: object) -> int:
+def check_nine_bits(name: str, value: object) -> int:
+    """Return ``value`` if it is a signed integer of 9 bits. Raise a ShapeError otherwise."""
     return check_integer(name, value, least=-_RESULT_RANGE, most=_RESULT_RANGE - 1)
 
 
@@ -227,7 +228,7 @@ class Requantized(Function):
     def from_data(cls, data: Mapping[str, Any], parts: tuple[Expr, ...]) -> Requantized:
         value, channel = parts
         scales = check_scales(data["scales"])
-        zero, low, high = (_check_nine_bits(name, data[name]) for name in ("zero", "low", "high"))
+        zero, low, high = (check_nine_bits(name, data[name]) for name in ("zero", "low", "high"))
         return cls(value, channel, scales, zero, low, high)
 
 
@@ -336,7 +337,7 @@ class QuantizedSum:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> QuantizedSum:
-        left, right, out = (_quantization(data[name]) for name in ("left", "right", "out"))
+        left, right, out = (quantization_from_data(data[name]) for name in ("left", "right", "out"))
         found = dict(data["addition"])
         a, b = (
             check_integer("multiplier", number, least=0, most=(1 << ADD_MULTIPLIER_BITS) - 1)
@@ -345,9 +346,9 @@ class QuantizedSum:
         addition = Addition(
             multipliers=(a, b),
             shift=check_integer("shift", found["shift"], least=0, most=MAX_ADD_SHIFT),
-            offset=check_integer("offset", found["offset"], least=-_OFFSET_RANGE, most=_OFFSET_RANGE - 1),
-            zero=_check_nine_bits("zero", found.get("zero", out.zero)),
-            differences=check_integer("differences", found["differences"], least=0, most=_VALUE_PAIRS),
+            offset=check_integer("offset", found["offset"], least=-OFFSET_RANGE, most=OFFSET_RANGE - 1),
+            zero=check_nine_bits("zero", found.get("zero", out.zero)),
+            differences=check_integer("differences", found["differences"], least=0, most=VALUE_PAIRS),
         )
         low = check_integer("low", data["low"], least=out.low, most=out.high)
         high = check_integer("high", data["high"], least=low, most=out.high)
@@ -355,7 +356,8 @@ class QuantizedSum:
         return cls(left=left, right=right, out=out, low=low, high=high, addition=addition, order=order)
 
 
-def _quantization(data: Mapping[str, Any]) -> Quantization:
+def quantization_from_data(data: Mapping[str, Any]) -> Quantization:
+    """Rebuild a quantization from its fields. Raise a ShapeError for values out of range."""
     found = Quantization(**data)
     check_flag("unsigned", found.unsigned)
     return replace(found, zero=check_integer("zero", found.zero, least=found.low, most=found.high))
@@ -497,12 +499,6 @@ class TableEntry(Function):
     def values(self, *parts: Array) -> Array:
         found: Array = np.array(self.entries, dtype=np.int64)[parts[0]]
         return found
-
-
-FUNCTIONS: dict[str, type[Requantized] | type[Added] | type[LookedUp]] = {
-    cls.NAME: cls for cls in (Requantized, Added, LookedUp)
-}
-"""The functions that program files may contain, by name."""
 
 
 # --- parameters --------------------------------------------------------------------------------------

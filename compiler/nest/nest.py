@@ -282,12 +282,21 @@ class BlockEpilogue(Node):
     stage: str = field(default="", compare=False, kw_only=True)
 
 
+def has_channel_shape(shape: Sequence[int], result: Sequence[int]) -> bool:
+    """Return whether a residual of this shape has one value for all pixels of a channel, and a result of
+    several pixels.
+
+    For example, with a result of ``(1, 64, 7, 7)`` the shape ``(1, 64, 1, 1)``.
+    """
+    return tuple(shape) != tuple(result) and tuple(shape) == (*result[:2], *(1 for _ in result[2:]))
+
+
 @dataclass(frozen=True)
 class StoreEpilogue(Node):
     """Epilogue operators on a tile of accumulators, executed by the store unit on the way to DRAM.
 
     The first operator has parameters in ``par_buffer``. A look-up has a table in ``tab_buffer``, an addition
-    a residual in DRAM.
+    or a multiplication a residual in DRAM, perhaps with one element for all pixels of a block of channels.
     """
 
     target: Region

@@ -27,6 +27,8 @@ class ParameterKind(Enum):
     """The type of a quantized tensor: int8 or uint8."""
     ORDER = "order"
     """The order of additions in float32: left, right or apart."""
+    RESIDUAL_OPERATION = "residual operation"
+    """What a layer does with a residual: add or multiply."""
     RECORD = "record"
     """Several parameters in one argument. Outside of Python, they are separate."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from accel.compiler.expr.epilogue_operators import (
     Bias,
     Finished,
     LookUp,
+    MultiplyQuantized,
     PostOp,
     Requantize,
 )
@@ -28,33 +29,45 @@ from accel.compiler.expr.quantized_expressions import (
     check_order,
     check_scales,
 )
+from accel.compiler.expr.quantized_products import Multiplication, QuantizedProduct
 from accel.compiler.expr.scalar_expressions import Dtype, Expr, cast, check_dtype
 from accel.compiler.expr.tensor_expressions import Tensor, compute, placeholder
 from accel.compiler.ops.quantized_addition import find_addition
+from accel.compiler.ops.quantized_multiplication import find_multiplication
 
 Bounds = tuple[int, int]
+ResidualOperation = Literal["add", "multiply"]
+RESIDUAL_OPERATIONS: tuple[ResidualOperation, ...] = get_args(ResidualOperation)
+"""What a layer does with a residual."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuantizedResidual:
-    """Another layer's result to add, as in ONNX's QLinearAdd.
+    """Another layer's result to add, as in ONNX's QLinearAdd, or to multiply by, as in QLinearMul.
 
     The layer's result y stands for ``(y - output_zero) * result_scale``, and the residual r for ``(r - zero)
     * scale``. Their sum is returned as ``value / sum_scale + sum_zero``, rounded half to even and saturated.
     For example, without zero points 10 with scale 0.5 plus 4 with scale 0.25 is 12 with ``sum_scale=0.5``.
     The store unit adds in integers. The compiler searches for them and compares them with float32 for all
     65,536 pairs of values.
-    ``Quantized.sum.addition.differences`` is the number of pairs that differ.
+    ``Quantized.differences`` is the number of pairs that differ.
+
+    With ``operation="multiply"`` the product of the two numbers is returned in the same way, on machines with
+    ``res_mul=1``. With ``per_channel`` the residual has one value for each channel of each picture, as in a
+    squeeze-and-excite block: its shape is ``(N, channels, 1, 1)``.
 
     Attributes:
         result_scale: float32 scale of the layer's own result.
         scale, zero, dtype: those of the residual.
-        sum_scale, sum_zero, sum_dtype: those of the sum.
-        sum_clip: bounds of the sum. None means the bounds of its type.
+        sum_scale, sum_zero, sum_dtype: those of the sum or product.
+        sum_clip: bounds of the sum or product. None means the bounds of its type.
         approximate: whether pairs of values may differ from float32.
         order: the order of float32 operations: the multiply-add of the layer's own result last
             (``left``), that of the residual last (``right``), or ``apart``, see
-            :data:`~accel.compiler.expr.quantized_expressions.ORDERS`.
+            :data:`~accel.compiler.expr.quantized_expressions.ORDERS`. For products, ``left``
+            and ``right`` are the same.
+        operation: ``add`` or ``multiply``.
+        per_channel: whether all pixels of a channel have the same residual.
 
     Raises:
         ShapeError: a scale is not positive, a zero point or bounds are out of range, or the type or
@@ -71,6 +84,8 @@ class QuantizedResidual:
     sum_clip: Bounds | None = None
     approximate: bool = False
     order: Order = "left"
+    operation: ResidualOperation = "add"
+    per_channel: bool = False
 
     def __post_init__(self) -> None:
         for name in ("result_scale", "scale", "sum_scale"):
@@ -80,6 +95,15 @@ class QuantizedResidual:
         _set_field(self, "sum_clip", _check_clip("sum_clip", self.sum_clip, self.sum_dtype))
         _set_field(self, "approximate", check_flag("approximate", self.approximate))
         _set_field(self, "order", check_order(self.order))
+        _set_field(self, "per_channel", check_flag("residual_per_channel", self.per_channel))
+        if self.operation not in RESIDUAL_OPERATIONS:
+            known = ", ".join(RESIDUAL_OPERATIONS)
+            raise ShapeError(f"residual_operation is {self.operation!r}; it must be one of {known}")
+
+    @property
+    def requires_res_mul(self) -> bool:
+        """Whether only machines with ``res_mul=1`` have it."""
+        return self.operation == "multiply" or self.per_channel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,13 +191,12 @@ class Quantized:
             raise ShapeError(f"the table is {self.table!r}; it must be a QuantizedTable")
         if self.residual is not None and not isinstance(self.residual, QuantizedResidual):
             raise ShapeError(f"the residual is {self.residual!r}; it must be a QuantizedResidual")
-        if self.residual is not None and self.sum is not None and not self.residual.approximate:
-            differences = self.sum.addition.differences
-            if differences:
-                raise ShapeError(
-                    f"the sum with the residual differs from float32 for {differences} of 65536 pairs of "
-                    f"values, with the best integers that were found; approximate=True allows that"
-                )
+        if self.residual is not None and not self.residual.approximate and self.differences:
+            name = "sum with" if self.product is None else "product with"
+            raise ShapeError(
+                f"the {name} the residual differs from float32 for {self.differences} of 65536 pairs of "
+                f"values, with the best integers that were found; approximate=True allows that"
+            )
 
     def _check_sums(self) -> None:
         others = (self.scale, self.output_zero, self.clip, self.table, self.residual)
@@ -209,17 +232,52 @@ class Quantized:
     def sum(self) -> QuantizedSum | None:
         """The addition of the residual, or None."""
         one = self.residual
-        if one is None:
+        if one is None or one.operation != "add":
             return None
-        dtype, zero = self._result
-        left = Quantization(scale=one.result_scale, zero=zero, unsigned=dtype == "uint8")
-        right = Quantization(scale=one.scale, zero=one.zero, unsigned=one.dtype == "uint8")
-        out = Quantization(scale=one.sum_scale, zero=one.sum_zero, unsigned=one.sum_dtype == "uint8")
-        low, high = one.sum_clip or (out.low, out.high)
+        left, right, out, low, high = self._residual_quantizations(one)
         addition = _addition(left, right, out, low, high, one.order)
         return QuantizedSum(
             left=left, right=right, out=out, low=low, high=high, addition=addition, order=one.order
         )
+
+    @cached_property
+    def product(self) -> QuantizedProduct | None:
+        """The multiplication by the residual, or None."""
+        one = self.residual
+        if one is None or one.operation != "multiply":
+            return None
+        left, right, out, low, high = self._residual_quantizations(one)
+        found = _multiplication(left, right, out, low, high, self._result_bounds, one.order)
+        return QuantizedProduct(
+            left=left, right=right, out=out, low=low, high=high, multiplication=found, order=one.order
+        )
+
+    @property
+    def _result_bounds(self) -> Bounds:
+        """Bounds of the result before a residual is added or multiplied."""
+        if self.table is None:
+            return self.bounds
+        low, high = self.bounds
+        entries = [self.table.entries[value & 0xFF] for value in range(low, high + 1)]
+        return min(entries), max(entries)
+
+    def _residual_quantizations(
+        self, one: QuantizedResidual
+    ) -> tuple[Quantization, Quantization, Quantization, int, int]:
+        """Return the quantizations of the layer's result, of the residual and of the sum or product, and the
+        bounds of the latter."""
+        dtype, zero = self._result
+        left = Quantization(scale=one.result_scale, zero=zero, unsigned=dtype == "uint8")
+        right = Quantization(scale=one.scale, zero=one.zero, unsigned=one.dtype == "uint8")
+        out = Quantization(scale=one.sum_scale, zero=one.sum_zero, unsigned=one.sum_dtype == "uint8")
+        return left, right, out, *(one.sum_clip or (out.low, out.high))
+
+    @property
+    def differences(self) -> int:
+        """Pairs of values, of 65,536, whose sum or product with the residual differs from float32."""
+        if self.product is not None:
+            return self.product.differences
+        return 0 if self.sum is None else self.sum.addition.differences
 
     @property
     def is_empty(self) -> bool:
@@ -233,8 +291,11 @@ class Quantized:
         if self.table is not None:
             found.append(self.table.operator)
         if residual is not None:
-            assert self.sum is not None
-            found.append(AddQuantized(residual, self.sum))
+            if self.product is not None:
+                found.append(MultiplyQuantized(residual, self.product))
+            else:
+                assert self.sum is not None
+                found.append(AddQuantized(residual, self.sum))
         return tuple(found)
 
     def apply(self, sums: Expr, channel: Expr, bias: Expr | None, residual: Expr | None) -> Expr:
@@ -281,7 +342,8 @@ class Quantized:
             found |= {flat: getattr(self.table, name) for flat, name in _TABLE_FIELDS.items()}
             found["table"] = list(self.table.entries)
         if self.residual is not None:
-            found |= {flat: getattr(self.residual, name) for flat, name in _RESIDUAL_FIELDS.items()}
+            given = {flat: getattr(self.residual, name) for flat, name in _RESIDUAL_FIELDS.items()}
+            found |= {name: value for name, value in given.items() if value != _OMITTED.get(name)}
             clip = self.residual.sum_clip
             found["sum_clip"] = None if clip is None else list(clip)
         return found
@@ -308,7 +370,7 @@ class Quantized:
         if table:
             own["table"] = QuantizedTable(**table)
         added = {_RESIDUAL_FIELDS[name]: value for name, value in given.items() if name in _RESIDUAL_FIELDS}
-        if not added or added == {"approximate": False}:
+        if all(value is False for value in added.values()):
             return cls(**own)
         for name in ("result_scale", "scale", "sum_scale"):
             if name not in added:
@@ -329,6 +391,8 @@ _RESIDUAL_FIELDS = {
     for one in fields(QuantizedResidual)
 }
 """Names of the residual's parameters among those of the layer, and their fields."""
+_OMITTED = {"residual_operation": "add", "residual_per_channel": False}
+"""Values that :meth:`Quantized.to_dict` leaves out."""
 QUANTIZED_PARAMETERS = (*_LAYER_FIELDS, *_TABLE_FIELDS, *_RESIDUAL_FIELDS)
 """The names of :meth:`Quantized.to_dict`."""
 
@@ -338,6 +402,19 @@ def _addition(
     left: Quantization, right: Quantization, out: Quantization, low: int, high: int, order: Order
 ) -> Addition:
     return find_addition(left, right, out, low=low, high=high, order=order)
+
+
+@lru_cache(maxsize=256)
+def _multiplication(
+    left: Quantization,
+    right: Quantization,
+    out: Quantization,
+    low: int,
+    high: int,
+    left_bounds: Bounds,
+    order: Order,
+) -> Multiplication:
+    return find_multiplication(left, right, out, low=low, high=high, left_bounds=left_bounds, order=order)
 
 
 def _centered(shape: Sequence[int], name: str, dtype: str, zero: int) -> tuple[Tensor, Tensor]:

@@ -315,17 +315,20 @@ def with_epilogue(
     dimension ``channel_axis`` of ``shape``. ``result`` names the result.
     """
     added = placeholder((shape[channel_axis],), "int32", name="bias") if bias else None
-    residual, dtype = None, "int8"
+    residual, dtype, per_channel = None, "int8", False
     if isinstance(epilogue, Quantized):
         dtype = epilogue.dtype
         if epilogue.residual is not None:
-            residual = placeholder(shape, epilogue.residual.dtype, name="residual")
+            per_channel = epilogue.residual.per_channel
+            sizes = _channel_shape(name, shape) if per_channel else shape
+            residual = placeholder(sizes, epilogue.residual.dtype, name="residual")
     elif epilogue.residual:
         residual = placeholder(shape, name="residual")
 
     def after(value: Expr, at: tuple[IterVar, ...]) -> Expr:
         channel = at[channel_axis]
-        elements = None if added is None else added[channel], None if residual is None else residual[at]
+        where: tuple[Expr | int, ...] = (*at[:2], *(0 for _ in at[2:])) if per_channel else at
+        elements = None if added is None else added[channel], None if residual is None else residual[where]
         if isinstance(epilogue, Quantized):
             return epilogue.apply(value, channel, *elements)
         return epilogue.apply(value, *elements)
@@ -340,6 +343,15 @@ def with_epilogue(
         epilogue=epilogue,
         parameters=parameters,
     )
+
+
+def _channel_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of a tensor with one value for each channel of each picture."""
+    if len(shape) < 4:
+        raise ShapeError(
+            f"residual_per_channel is True; {name} returns a matrix, and only pictures can have it"
+        )
+    return (*shape[:2], *(1 for _ in shape[2:]))
 
 
 def sums_and_result(

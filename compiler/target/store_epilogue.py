@@ -2,7 +2,8 @@
 
 It adds a bias, multiplies by a scale as float32 does, rounds half to even, adds a zero point and saturates;
 then it may replace the byte by an entry of a table, and add a residual with two multipliers, a shift and an
-offset. This covers the requantization, the functions of one value, and the addition of networks.
+offset, or multiply by one. This covers the requantization, the functions of one value, the addition and the
+multiplication of networks.
 
 It also covers a right shift, which rounds down: with ``zero = -128``, a bias raised by ``2**(shift + 7) -
 2**(shift - 1)``, and the scale ``(1 + 2**-23) * 2**-shift``. So one half is subtracted before rounding, and
@@ -19,12 +20,14 @@ from accel.compiler.expr.epilogue_operators import (
     AtMost,
     Bias,
     LookUp,
+    MultiplyQuantized,
     PostOp,
     Requantize,
     Residual,
     Shift,
     StoreAdd,
     StoreLookUp,
+    StoreMultiply,
     StoreRequantize,
 )
 from accel.compiler.expr.quantized_expressions import bounds_of, scale_words
@@ -52,7 +55,7 @@ class StorePath:
         preparation: how the host changes the bias, or None.
         zero, low, high: zero point and bounds of the requantized value.
         table: the look-up of the requantized value, or None.
-        add: the addition of the residual, or None.
+        combine: the addition of the residual, the multiplication by it, or None.
     """
 
     bias: Read | None
@@ -63,12 +66,12 @@ class StorePath:
     low: int
     high: int
     table: StoreLookUp | None = None
-    add: StoreAdd | None = None
+    combine: StoreAdd | StoreMultiply | None = None
 
     def ops(self, bias: Expr, scale: Expr) -> tuple[PostOp, ...]:
         """Return the operators, with a channel's parameters."""
         first = StoreRequantize(bias, scale, self.zero, self.low, self.high)
-        return (first, *(op for op in (self.table, self.add) if op is not None))
+        return (first, *(op for op in (self.table, self.combine) if op is not None))
 
 
 def store_path(ops: Sequence[PostOp], limit: int | None) -> StorePath | None:
@@ -89,14 +92,20 @@ def store_path(ops: Sequence[PostOp], limit: int | None) -> StorePath | None:
 
 
 def _requantized(bias: Read | None, op: Requantize, rest: Sequence[PostOp]) -> StorePath | None:
-    table, add = None, None
+    table: StoreLookUp | None = None
+    combine: StoreAdd | StoreMultiply | None = None
     if rest and isinstance(rest[0], LookUp):
         table = StoreLookUp(rest[0].entries, rest[0].to)
         rest = rest[1:]
-    if rest:
-        if len(rest) > 1 or not isinstance(rest[0], AddQuantized):
+    match rest:
+        case []:
+            pass
+        case [AddQuantized(operand, how)]:
+            combine = StoreAdd(operand, **how.integers())
+        case [MultiplyQuantized(operand, how)]:
+            combine = StoreMultiply(operand, **how.integers())
+        case _:
             return None
-        add = StoreAdd(rest[0].operand, **rest[0].how.integers())
     return StorePath(
         bias=bias,
         channel=op.channel,
@@ -106,7 +115,7 @@ def _requantized(bias: Read | None, op: Requantize, rest: Sequence[PostOp]) -> S
         low=op.low,
         high=op.high,
         table=table,
-        add=add,
+        combine=combine,
     )
 
 
@@ -146,7 +155,7 @@ def _shifted(bias: Read | None, rest: list[PostOp], limit: int | None) -> StoreP
         zero=zero,
         low=low,
         high=high,
-        add=add,
+        combine=add,
     )
 
 

@@ -1,6 +1,6 @@
 """Quantized layers with ONNX Runtime's semantics, in numpy, and random ones."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 import accel
 from accel.base.errors import ShapeError
-from accel.compiler.expr.quantized_expressions import float_add
+from accel.compiler.expr.quantized_expressions import QuantizedSum, float_add
+from accel.compiler.expr.quantized_products import float_multiply
+from accel.compiler.ops.quantized_layers import ResidualOperation
 
 Array = npt.NDArray[Any]
 
@@ -24,10 +26,11 @@ def finished(sums: Array, inputs: Mapping[str, Array], quantized: accel.Quantize
     y = y.clip(*quantized.bounds)
     if quantized.table is not None:
         y = np.array(quantized.table.entries)[y.astype(np.int64) & 255]
-    if quantized.sum is None:
+    how = quantized.sum or quantized.product
+    if how is None:
         return y.astype(quantized.dtype)
-    how = quantized.sum
-    table = float_add(how.left, how.right, how.out, how.low, how.high)
+    function = float_add if isinstance(how, QuantizedSum) else float_multiply
+    table = function(how.left, how.right, how.out, how.low, how.high)
     left, right = y.astype(np.int64) - how.left.low, inputs["residual"].astype(np.int64) - how.right.low
     return table[left, right].astype(quantized.dtype)
 
@@ -86,11 +89,21 @@ def _table(draw: st.DrawFn, dtype: str) -> accel.QuantizedTable:
 
 @st.composite
 def epilogues(
-    draw: st.DrawFn, channels: int, *, residual: bool = True, table: bool = False, weights: bool = False
+    draw: st.DrawFn,
+    channels: int,
+    *,
+    residual: bool = True,
+    table: bool = False,
+    weights: bool = False,
+    operations: Sequence[ResidualOperation] = ("add",),
+    per_channel: bool = False,
 ) -> accel.Quantized:
     """Draw scales, types, zero points and bounds, with or without a residual, and perhaps with a table.
 
-    With ``weights``, they also have a type and a zero point.
+    Args:
+        weights: whether the weights also have a type and a zero point.
+        operations: of the residual.
+        per_channel: whether the residual may have one value for each channel.
     """
     types = st.sampled_from(["int8", "uint8"])
     count = draw(st.sampled_from([1, channels]))
@@ -114,6 +127,8 @@ def epilogues(
     if not residual or not draw(st.booleans()):
         return accel.Quantized(**values)
     dtype, sum_dtype = draw(types), draw(types)
+    operation = draw(st.sampled_from(operations))
+    is_held = per_channel and draw(st.booleans())
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     for _ in range(10):
         result, other, total = (float(np.float32(10**x)) for x in rng.uniform(-1.5, 0, 3))
@@ -125,6 +140,8 @@ def epilogues(
             sum_scale=total,
             sum_zero=_zero(draw, sum_dtype),
             sum_dtype=sum_dtype,
+            operation=operation,
+            per_channel=is_held,
         )
         try:
             return accel.Quantized(**values, residual=added)

@@ -179,7 +179,7 @@ class Config(ConfigFields):
 
     @cached_property
     def lanes(self) -> int:
-        """Values that STORE.REQ and STORE.ADD requantize per cycle: ``post_lanes``, or its default if 0."""
+        """Values that the store unit requantizes per cycle: ``post_lanes``, or its default if 0."""
         return self.post_lanes or min(self.bus_bytes, self.out_element_bytes)
 
     @cached_property
