@@ -13,8 +13,8 @@ from math import prod
 import numpy as np
 
 from accel.base.errors import ShapeError
-from accel.formats.onnx_file import onnx
-from accel.formats.onnx_import import import_model
+from accel.formats.onnx_file import onnx, read_model
+from accel.formats.onnx_import import import_file
 from accel.formats.quantized_model import QuantizedModel
 from accel.graph.elementwise_operators import Add, Mul
 from accel.graph.graph import Graph, Node
@@ -30,7 +30,7 @@ _STEP = 1 / 2048
 _MAX_STEPS = 32
 """Scales that are tried: up to 1.6 % larger, a fiftieth of a bit."""
 _MAX_ROUNDS = 6
-"""A new scale changes the operands of later additions. After this number of rounds the model stays as it is."""
+"""A new scale changes the operands of later additions, which then may need another one."""
 
 
 def with_exact_scales(content: bytes, shapes: Mapping[str, Shape] | None = None) -> bytes:
@@ -41,7 +41,7 @@ def with_exact_scales(content: bytes, shapes: Mapping[str, Shape] | None = None)
     """
     work = QuantizedModel(onnx().load_from_string(content))
     for _ in range(_MAX_ROUNDS):
-        graph = import_model(content, shapes=shapes)
+        graph = import_file(read_model(content), shapes=shapes)
         count = sum(_set_scale(work, name, scale) for name, scale in _new_scales(graph))
         if not count:
             break
