@@ -107,6 +107,18 @@ def imported_kinds(found: QuantizedModel) -> Counter[str]:
             id="product and bias",
         ),
         pytest.param(
+            [
+                node("Gemm", "x w b", "p", transB=1),
+                node("Reshape", "p heads", "h"),
+                node("Transpose", "h", "t", perm=[1, 0, 2]),
+                node("Div", "t root", "y"),
+            ],
+            (4, 8),
+            {"w": numbers(6, 8), "b": numbers(6), "heads": np.int64([4, 2, 3]), "root": np.float32([-1.7])},
+            ["Gemm", "Reshape", "Transpose"],
+            id="scaled heads",
+        ),
+        pytest.param(
             [node("Max", "x low", "m"), node("Min", "high m", "y")],
             (2, 3),
             {"low": np.float32([-0.25]), "high": np.float32(0.5)},
@@ -142,6 +154,18 @@ def test_float_results_stay(
             id="a number for each row",
         ),
         pytest.param([node("Max", "x low", "y")], (2, 3), {"low": numbers(3)}, id="a vector of bounds"),
+        pytest.param(
+            [node("Gemm", "x w", "p"), node("Div", "root p", "y")],
+            (4, 8),
+            {"w": numbers(8, 6), "root": np.float32(2)},
+            id="a number divided by a product",
+        ),
+        pytest.param(
+            [node("Gemm", "x w", "p"), node("Mul", "root p", "q"), node("Add", "p q", "y")],
+            (4, 8),
+            {"w": numbers(8, 6), "root": np.float32(2)},
+            id="a product that others read",
+        ),
         pytest.param(
             [
                 node("ConvTranspose", "x w", "c"),
