@@ -13,6 +13,7 @@ from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
 from accel.formats import onnx_import, tflite_import
 from accel.graph.graph import Graph
+from accel.graph.repeated_values import compute_before_repeats
 from accel.graph.shuffle_recognition import recognize_shuffles
 from accel.network.chain_builder import build_chain
 from accel.network.chain_grouping import split_into_chains
@@ -84,7 +85,8 @@ class Network:
         target = machine(on)
         measured_plans = None if measure is None else check_integer("measure", measure, error=ScheduleError)
         begin = time.perf_counter()
-        graph, moves = assign_channel_maps(recognize_shuffles(self.graph), target.config)
+        graph = compute_before_repeats(recognize_shuffles(self.graph))
+        graph, moves = assign_channel_maps(graph, target.config)
         groups = fusion_groups(graph) if fusion else unfused_groups(graph)
 
         def compile_network(measure: int | None) -> NetworkProgram:
