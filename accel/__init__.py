@@ -9,10 +9,32 @@ Example::
     result = program.run(A=np.ones((64, 64), np.int8))
     print(result.cycles, result.outputs["C"][0, :4])
 
-``accel.machines()`` lists the machines. Modules are imported when they are first used, so that ``import
-accel`` is fast.
+``help(accel.build)`` and so on describe one name:
+
+==========  ==============================================================
+workloads   gemm, dense, conv2d, conv2d_transpose, max_pool2d, avg_pool2d,
+            global_avg_pool2d, Workload, Quantized, QuantizedResidual; te writes
+            others as tensor expressions
+machines    machines, machine, Machine, Config; Operation and register add ALU
+            operations
+programs    build, Program (run, save, show), Result; check, TokenReport;
+            Session and SessionTensor run several calls
+networks    load_onnx, load_tflite, Network, NetworkProgram, NetworkResult,
+            NetworkSession, quantize, verify, package, save_network,
+            load_network
+questions   advise, diff, lockstep, sweep; Event, EventKind, UnitCycles
+errors      AccelError, and below it: ConfigError, GraphError, ProgramError,
+            ScheduleError, TensorizeError, ShapeError, SweepError, ProgramFault,
+            MismatchError, RaceError, MachineError, BusTimeout, DeadlockError,
+            LimitExceeded, RunStopped
+modules     te, views, debug, sweeps, operations, benchmarks
+==========  ==============================================================
+
+The command line has the same functions: ``accel --help``. Modules are imported when they are first used, so
+that ``import accel`` is fast.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -43,7 +65,7 @@ if TYPE_CHECKING:
     from accel.compiler.ops.conv2d import conv2d
     from accel.compiler.ops.conv2d_transpose import conv2d_transpose
     from accel.compiler.ops.pool2d import avg_pool2d, global_avg_pool2d, max_pool2d
-    from accel.compiler.ops.quantized_layers import Quantized, QuantizedResidual
+    from accel.compiler.ops.quantized_layers import Quantized, QuantizedResidual, QuantizedTable
     from accel.compiler.ops.workload import Workload, dense, gemm
     from accel.compiler.target.machine import Machine, machine
     from accel.core.alu_operations import Operation, register
@@ -87,6 +109,7 @@ __all__ = [
     "ProgramFault",
     "Quantized",
     "QuantizedResidual",
+    "QuantizedTable",
     "RaceError",
     "Result",
     "RunStopped",
@@ -148,7 +171,7 @@ _NAMES = {
     "accel.command_functions": ("check", "diff", "lockstep", "machines", "package", "quantize", "verify"),
     "accel.compiler.ops.conv2d": ("conv2d",),
     "accel.compiler.ops.conv2d_transpose": ("conv2d_transpose",),
-    "accel.compiler.ops.quantized_layers": ("Quantized", "QuantizedResidual"),
+    "accel.compiler.ops.quantized_layers": ("Quantized", "QuantizedResidual", "QuantizedTable"),
     "accel.compiler.ops.pool2d": ("avg_pool2d", "global_avg_pool2d", "max_pool2d"),
     "accel.compiler.ops.workload": ("Workload", "dense", "gemm"),
     "accel.compiler.target.machine": ("Machine", "machine"),
@@ -172,6 +195,8 @@ _NAMES = {
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 _MODULES = ("benchmarks", "debug", "operations", "sweeps", "te", "views")
 """Modules that need no import of their own."""
+_HELP_FRAMES = 3
+"""Number of callers of ``dir`` among which pydoc is: two functions of inspect, then pydoc."""
 
 if not TYPE_CHECKING:  # or checkers would take any name
 
@@ -186,4 +211,16 @@ if not TYPE_CHECKING:  # or checkers would take any name
         return found
 
     def __dir__() -> list[str]:
-        return sorted({*__all__, *_MODULES})
+        """Return the API, and nothing for ``help(accel)``: it would print 4,000 lines about every name."""
+        return [] if _is_called_by_help() else sorted({*__all__, *_MODULES})
+
+    def _is_called_by_help() -> bool:
+        """Return whether pydoc asks, which calls ``inspect.getmembers`` and that ``dir``."""
+        frame = sys._getframe(2)  # of the caller of __dir__
+        for _ in range(_HELP_FRAMES):
+            if frame is None:
+                break
+            if frame.f_globals.get("__name__") == "pydoc":
+                return True
+            frame = frame.f_back
+        return False

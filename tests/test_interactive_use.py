@@ -1,5 +1,7 @@
 """What a user of a Python prompt or a notebook meets: the functions of ``accel``, reprs, and pictures."""
 
+import pydoc
+import re
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,13 @@ def test_a_tab_shows_the_api_alone() -> None:
     assert set(shown) <= {*accel.__all__, "benchmarks", "debug", "operations", "sweeps", "te", "views"}
     assert {"advise", "verify", "quantize", "package", "diff", "check", "lockstep", "machines"} <= set(shown)
     assert "program.run" in (accel.__doc__ or "")
+
+
+def test_help_of_the_package_is_a_page_that_names_everything() -> None:
+    text = pydoc.render_doc(accel, renderer=pydoc.plaintext)
+    assert len(text.splitlines()) < 100
+    assert all(re.search(rf"\b{name}\b", text) for name in dir(accel) if name != "__version__")
+    assert "vthreads" in pydoc.render_doc(accel.build, renderer=pydoc.plaintext)
 
 
 def test_a_program_is_checked_by_itself_or_by_its_file(program: Program, tmp_path: Path) -> None:

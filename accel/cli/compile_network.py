@@ -8,6 +8,7 @@ import click
 
 from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError, nearest
+from accel.base.run_choices import MAX_BATCH
 from accel.cli.shared_options import (
     busy,
     config_file,
@@ -26,7 +27,6 @@ from accel.cli.shared_options import (
 from accel.cli.stdout import wrote
 from accel.compiler.target.machine import machine
 from accel.formats.onnx_annotations import check_annotation
-from accel.formats.onnx_import import MAX_BATCH
 from accel.network.fusion_choice import total_savings
 from accel.network.model_files import DEFAULT_MACHINE, is_tflite
 from accel.network.network import read_network
@@ -151,6 +151,7 @@ def _compiled(program: NetworkProgram, output: Path | None) -> dict[str, Any]:
         "macs": program.macs,
         "host_macs": program.host_macs,
         "programs": len(program.chains),
+        "partition": None if program.partition is None else program.partition.to_dict(),
         "instructions": sum(len(chain.program.instructions) for chain in program.chains),
         "dram_bytes": [chain.program.size for chain in program.chains],
         "activation_bytes": [chain.memory.nbytes for chain in program.chains],
@@ -184,13 +185,20 @@ def _compiled_rows(program: NetworkProgram) -> list[tuple[str, str]]:
         machine_row(program.config),
         ("layers", f"{len(program.parts) - on_host} on the machine, {on_host} on the host"),
         ("MACs", f"{program.macs:,}, {program.machine_share:.2%} of them on the machine"),
-        ("programs", f"{figures['programs']} of {figures['instructions']:,} instructions"),
+        ("programs", _programs_text(program, figures["instructions"])),
         *_cut_rows(program),
         ("activations", f"{activations:,} bytes; no plan needs less than {bound:,}"),
         ("fusion saves", f"{total_savings(program.choices)}, predicted"),
         ("compiled in", f"{program.compile_seconds or 0:.2f} s"),
         *([("hint", QUANTIZE_HINT)] if _is_float(program) else []),
     ]
+
+
+def _programs_text(program: NetworkProgram, instructions: int) -> str:
+    text = f"{len(program.chains)} of {instructions:,} instructions"
+    if program.partition is None or len(program.chains) < 2:
+        return text
+    return f"{text}; no order of execution needs fewer than {program.partition.bound}"
 
 
 def _is_float(program: NetworkProgram) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from accel.base.errors import AccelError, ProgramError
+from accel.base.run_choices import SIMULATORS
 from accel.cli.npy_files import input_files, read_arrays
 from accel.cli.shared_options import (
     busy,
@@ -20,7 +21,6 @@ from accel.cli.shared_options import (
 )
 from accel.cli.stdout import write
 from accel.debug import Debugger, Session
-from accel.run.program import SIMULATORS
 
 _PROMPT = "(accel) "
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import click
 
 from accel.base.errors import AccelError
+from accel.base.run_choices import BACKENDS
 from accel.cli.demo_network import demo_network
 from accel.cli.picture_options import terminal_timeline
 from accel.cli.shared_options import busy, config_option, figures_table, json_option, show
@@ -14,7 +15,7 @@ from accel.compiler.target.machine import machine
 from accel.network.digits import COUNT
 from accel.network.model_files import DEFAULT_MACHINE
 from accel.run.build_program import build
-from accel.run.program import BACKENDS, Program
+from accel.run.program import Program
 from accel.run.run_headline import headline
 from accel.run.stage_listing import STAGES, stage_text
 

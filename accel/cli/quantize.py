@@ -24,8 +24,9 @@ from accel.cli.stdout import wrote
 from accel.formats.calibration_data import read_folder
 from accel.formats.onnx_file import read_file
 from accel.formats.onnx_import import with_shapes
+from accel.formats.quantization_choices import METHODS, TYPES
 from accel.formats.quantization_error import OutputError
-from accel.formats.quantize_onnx import METHODS, TYPES, QuantizedModel, quantize_onnx
+from accel.formats.quantize_onnx import QuantizedModel, quantize_onnx
 from accel.run.result import SCHEMA_VERSION
 
 _SHOWN_LAYERS = 10

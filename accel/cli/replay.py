@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
+from accel.base.run_choices import BACKENDS
 from accel.cli.shared_options import (
     backend_option,
     engine_option,
@@ -25,7 +26,7 @@ from accel.cli.worker_processes import (
     worthwhile_jobs,
 )
 from accel.run.backends.open_backend import check_backend, check_options
-from accel.run.program import BACKENDS, Program
+from accel.run.program import Program
 from accel.run.replay import Replay, load_tests, program_name
 from accel.run.replay import replay as replay_program
 from accel.run.result import SCHEMA_VERSION

@@ -16,16 +16,15 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 
 from accel.base.errors import AccelError, nearest
+from accel.base.run_choices import BACKENDS, DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS
 from accel.cli.stdout import write
 from accel.core.config import NAMED, SPECS, Config
 from accel.hw.engines.open_engine import DEFAULT_ENGINE, ENGINES
 from accel.image import conformance_vectors
 from accel.image.image import is_network
 from accel.run.critical_path import Segment, critical_dict
-from accel.run.program import BACKENDS, Program
+from accel.run.program import Program
 from accel.run.replay import load_any
-from accel.sim.functional.executor import DEFAULT_MAX_UOPS
-from accel.sim.timing.timing_model import DEFAULT_MAX_CYCLES
 
 _PIPE_WIDTH = 10_000
 """Width for output to a pipe, larger than any line."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
+from accel.base.run_choices import BACKENDS, MAX_BATCH
 from accel.cli.npy_files import input_files, read_arrays
 from accel.cli.shared_options import (
     busy,
@@ -20,11 +21,9 @@ from accel.cli.shared_options import (
 )
 from accel.formats.compare_with_original import ModeDifference
 from accel.formats.compare_with_runtime import Comparison, TensorDifference, random_inputs
-from accel.formats.onnx_import import MAX_BATCH
 from accel.network.model_files import DEFAULT_MACHINE
 from accel.network.network import read_network
 from accel.network.verify_network import verify_graph
-from accel.run.program import BACKENDS
 from accel.run.result import SCHEMA_VERSION
 
 

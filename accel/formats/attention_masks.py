@@ -1,6 +1,6 @@
 """Nodes that quantization leaves in float32, because they add or read masks such as -inf."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +11,12 @@ from accel.formats.onnx_runtime import open_onnx_runtime
 from accel.graph.graph_tensor import Array
 
 _LEAST_MASK = 1e9
-"""Least absolute value of a mask. Exporters write -inf, -3.4e38 or -1e9."""
+"""Least absolute value of a mask in any tensor. Exporters write -inf, -3.4e38 or -1e9."""
+_LEAST_SCORE_MASK = 1e4
+"""Least absolute value of a mask in the operand of a Softmax. BERT's exporters write -10000."""
 
 
-def mask_nodes(path: Path, samples: Sequence[dict[str, Array]]) -> list[str]:
+def mask_nodes(path: Path, samples: Sequence[Mapping[str, Array]]) -> list[str]:
     """Return the names of nodes that read or compute a mask, and give the file's unnamed nodes names.
 
     One scale cannot hold a mask and scores. For example, causal attention computes ``softmax(scores + mask)``
@@ -22,27 +24,70 @@ def mask_nodes(path: Path, samples: Sequence[dict[str, Array]]) -> list[str]:
 
     Args:
         path: a float model with folded constants.
+        samples: a mask may also be an input.
     """
     package = onnx()
     model = package.load(path)
     arrays = {one.name: package.numpy_helper.to_array(one) for one in model.graph.initializer}
-    masks = {name for name, array in arrays.items() if _has_mask(array)}
-    if not masks:
+    given = [*arrays.items(), *(item for sample in samples for item in sample.items())]
+    masks = {name for name, array in given if _has_mask(array)}
+    computed = [name for one in model.graph.node for name in one.output if name]
+    scores = {one.input[0] for one in model.graph.node if one.op_type == "Softmax"}
+    wanted = computed if masks else [name for name in computed if name in scores]
+    if not masks and not wanted:
         return []
     names = Names(one.name for one in model.graph.node)
     for one in model.graph.node:
         one.name = one.name or names.fresh(one.op_type)
     package.save(model, path)
     declared = {one.name for one in model.graph.output}
-    computed = [name for one in model.graph.node for name in one.output if name]
-    model.graph.output.extend(package.ValueInfoProto(name=name) for name in computed if name not in declared)
+    model.graph.output.extend(package.ValueInfoProto(name=name) for name in wanted if name not in declared)
     run = open_onnx_runtime(model.SerializeToString())
     for sample in samples:
-        masks.update(name for name, array in run(sample, computed).items() if _has_mask(array))
+        for name, array in run(sample, wanted).items():
+            least = _LEAST_SCORE_MASK if name in scores else _LEAST_MASK
+            if name not in masks and _has_mask(array, least):
+                masks.add(name)
     return [one.name for one in model.graph.node if not masks.isdisjoint((*one.input, *one.output))]
 
 
-def _has_mask(array: Array) -> bool:
+def make_masks_finite(path: Path) -> dict[str, Array]:
+    """Replace the masks among a model's constants by ``-1e9``, so that their histograms are possible.
+
+    Returns:
+        The constants that were there, for :func:`restore_constants`.
+    """
+    package = onnx()
+    model = package.load(path)
+    found: dict[str, Array] = {}
+    for one in model.graph.initializer:
+        array = package.numpy_helper.to_array(one)
+        if _has_mask(array):
+            found[one.name] = array
+            one.CopyFrom(package.numpy_helper.from_array(without_infinities(array), one.name))
+    if found:
+        package.save(model, path)
+    return found
+
+
+def restore_constants(path: Path, constants: Mapping[str, Array]) -> None:
+    """Write constants into a model, except those that are not in it any more."""
+    package = onnx()
+    model = package.load(path)
+    for one in model.graph.initializer:
+        if one.name in constants:
+            one.CopyFrom(package.numpy_helper.from_array(constants[one.name], one.name))
+    package.save(model, path)
+
+
+def without_infinities(array: Array) -> Array:
+    """Return an array of float32 or float64 with values from -1e9 to 1e9, and any other as it is."""
+    if array.dtype not in (np.float32, np.float64):
+        return array
+    return array.clip(-_LEAST_MASK, _LEAST_MASK)
+
+
+def _has_mask(array: Array, least: float = _LEAST_MASK) -> bool:
     if not isinstance(array, np.ndarray):  # a sequence
         return False
-    return array.dtype.kind == "f" and not bool((np.abs(array) < _LEAST_MASK).all())
+    return array.dtype.kind == "f" and not bool((np.abs(array) < least).all())

@@ -51,8 +51,8 @@ def _runs(one: FileInput, values: Array) -> list[Array]:
     what = f"the data of input {one.name!r}"
     if values.dtype != one.dtype:
         raise ShapeError(f"{what} is {values.dtype}; the model takes {one.dtype}")
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise ShapeError(f"{what} has values that are not finite")
+    if values.dtype.kind == "f" and not (np.isfinite(values) | np.isneginf(values)).all():
+        raise ShapeError(f"{what} has values that are not finite; only -inf is allowed, as a mask")
     if values.ndim == len(one.sizes) + 1 and values.size and _fits(one.sizes, values.shape[1:]):
         return [np.ascontiguousarray(part).reshape(values.shape[1:]) for part in values]
     if values.ndim != len(one.sizes) or not one.sizes or not _fits(one.sizes[1:], values.shape[1:]):

@@ -116,7 +116,7 @@ def _run_both(model: str, tensors: Sequence[Tensor]) -> Array:
 
 
 def _run_once(model: str, tensors: Sequence[Tensor]) -> Array:
-    """Return the result for zeros.
+    """Return the result for zeros, or for ones where zeros are refused and all values give this shape.
 
     Raises:
         OpenShapeError: it is no tensor, or zeros are refused and ones are not, so that values matter.
@@ -129,11 +129,25 @@ def _run_once(model: str, tensors: Sequence[Tensor]) -> Array:
         reason = str(error)
     if reason != NOT_A_TENSOR:
         try:
-            run_foreign(model, ones)
+            found = run_foreign(model, ones)
         except OpenShapeError as error:
             if str(error) != NOT_A_TENSOR:
                 raise GraphError(reason) from None
+        else:
+            if _has_fixed_shape(model, found.shape):
+                return found
     raise OpenShapeError(reason)
+
+
+def _has_fixed_shape(model: str, shape: Shape) -> bool:
+    """Return whether ONNX's shape inference finds this shape, whatever the values are.
+
+    For example, a division of int32 by zeros is refused, and its result has the shape of its operands.
+    """
+    inferred = onnx().shape_inference.infer_shapes(onnx().load_from_string(base64.b64decode(model)))
+    (result,) = inferred.graph.output
+    sizes = [dim.dim_value for dim in result.type.tensor_type.shape.dim]
+    return result.type.tensor_type.HasField("shape") and sizes == list(shape)
 
 
 def _shape(importer: Importer, name: str) -> Shape | None:
@@ -248,7 +262,7 @@ def foreign_operator(
         ["y"],
         {"": OPSET},
     )
-    found = run_foreign(model, [np.zeros(one.shape, one.dtype) for one in operands])
+    found = _run_once(model, operands)
     return Foreign(title=title, model=model, sizes=found.shape, dtype=found.dtype.name)
 
 

@@ -9,29 +9,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from accel.base.errors import GraphError, ShapeError, nearest
 from accel.base.optional_extras import not_installed
-from accel.formats.attention_masks import mask_nodes
+from accel.formats.attention_masks import (
+    make_masks_finite,
+    mask_nodes,
+    restore_constants,
+    without_infinities,
+)
 from accel.formats.calibration_data import split_samples
+from accel.formats.concat_scales import share_concat_scales
+from accel.formats.decomposed_norms import normalization_nodes
+from accel.formats.elementwise_regions import join_elementwise_regions
+from accel.formats.float_rewrites import rewrite_float
 from accel.formats.onnx_batch_norm import fold_batch_norms
 from accel.formats.onnx_export import export_onnx
 from accel.formats.onnx_file import MICROSOFT, File, onnx, read_file, read_model
 from accel.formats.onnx_import import import_file, with_shapes
 from accel.formats.onnx_runtime import open_onnx_runtime
+from accel.formats.quantization_choices import METHODS, TYPES, Method, Type
 from accel.formats.quantization_error import ErrorTally, OutputError
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import Array
 from accel.graph.quantize_values import dequantize
 
-Type = Literal["int8", "uint8"]
-Method = Literal["minmax", "entropy", "percentile"]
-
-TYPES: tuple[Type, ...] = ("int8", "uint8")
-"""Dtypes of activations."""
-METHODS: tuple[Method, ...] = ("minmax", "entropy", "percentile")
-"""Calibration methods, which choose the range of a tensor from its values on the data."""
 _PER_CHANNEL_OPSET = 13
 """First opset whose DequantizeLinear has per-channel scales."""
 
@@ -99,7 +101,10 @@ def quantize_onnx(
         with _quiet("ONNX Runtime cannot quantize the model"):
             plain = _prepared(path, source, {one.name: one.sizes for one in inputs if shapes})
             per_channel = _quantize(source, target, samples, activations, method)
-        content, prepared = target.read_bytes(), source.read_bytes()
+        quantized = onnx().load(target)
+        join_elementwise_regions(quantized)
+        share_concat_scales(quantized)
+        content, prepared = quantized.SerializeToString(), source.read_bytes()
     sizes = {name: values.shape for name, values in samples[0].items()}
     graph = import_file(read_model(content), shapes=sizes)
     names = {name: name for name in file.outputs if name in graph.tensors}
@@ -179,7 +184,7 @@ def _prepared(
     options.log_severity_level = 4
     onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     optimized = package.load(os.fspath(target))
-    if fold_batch_norms(optimized):
+    if fold_batch_norms(optimized) + rewrite_float(optimized):
         target.write_bytes(optimized.SerializeToString())
     return content
 
@@ -201,7 +206,10 @@ def _quantize(
             self._left = iter(samples)
 
         def get_next(self) -> dict[str, Array] | None:
-            return next(self._left, None)
+            sample = next(self._left, None)
+            if sample is None:
+                return None
+            return {name: without_infinities(values) for name, values in sample.items()}
 
     types = {"int8": quantization.QuantType.QInt8, "uint8": quantization.QuantType.QUInt8}
     methods = {
@@ -210,7 +218,9 @@ def _quantize(
         "percentile": quantization.CalibrationMethod.Percentile,
     }
 
-    excluded = mask_nodes(source, samples)
+    masked = mask_nodes(source, samples)
+    masks = make_masks_finite(source) if masked else {}
+    excluded = [*masked, *_normalizations(source)]
 
     def run(*, per_channel: bool) -> None:
         quantization.quantize_static(
@@ -225,12 +235,24 @@ def _quantize(
             nodes_to_exclude=excluded,
         )
 
+    per_channel = True
     try:
         run(per_channel=True)
     except Exception:  # where layers share weights
         run(per_channel=False)
-        return False
-    return True
+        per_channel = False
+    if masks:
+        restore_constants(target, masks)
+    return per_channel
+
+
+def _normalizations(source: Path) -> list[str]:
+    """Return the nodes of decomposed layer normalizations, which then have names in the file, too."""
+    model = onnx().load(source)
+    found = normalization_nodes(model)
+    if found:
+        onnx().save(model, source)
+    return found
 
 
 def _errors(

@@ -23,7 +23,7 @@ _OFFSET_BYTES = 4
 _IDENTIFIER = b"TFL3"
 _BROKEN = (struct.error, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 """Exceptions that the package raises at invalid offsets."""
-_OPTIONS: dict[str, tuple[str, dict[str, str | tuple[str, str] | list[str]]]] = {
+_OPTIONS: dict[str, tuple[str, dict[str, str | tuple[str, ...] | list[str]]]] = {
     "ADD": ("AddOptions", {"activation": "FusedActivationFunction"}),
     "AVERAGE_POOL_2D": (
         "Pool2DOptions",
@@ -36,6 +36,16 @@ _OPTIONS: dict[str, tuple[str, dict[str, str | tuple[str, str] | list[str]]]] = 
     ),
     "BATCH_MATMUL": ("BatchMatMulOptions", {"adj_left": "AdjX", "adj_right": "AdjY"}),
     "CONCATENATION": ("ConcatenationOptions", {"activation": "FusedActivationFunction", "axis": "Axis"}),
+    "CONV_3D": (
+        "Conv3DOptions",
+        {
+            "activation": "FusedActivationFunction",
+            "padding": "Padding",
+            "strides": ("StrideD", "StrideH", "StrideW"),
+            "dilations": ("DilationDFactor", "DilationHFactor", "DilationWFactor"),
+        },
+    ),
+    "CUMSUM": ("CumsumOptions", {"exclusive": "Exclusive", "reverse": "Reverse"}),
     "CONV_2D": (
         "Conv2DOptions",
         {
@@ -60,9 +70,15 @@ _OPTIONS: dict[str, tuple[str, dict[str, str | tuple[str, str] | list[str]]]] = 
         {"activation": "FusedActivationFunction", "format": "WeightsFormat"},
     ),
     "GATHER": ("GatherOptions", {"axis": "Axis", "batch": "BatchDims"}),
+    "GELU": ("GeluOptions", {"approximate": "Approximate"}),
+    "LOCAL_RESPONSE_NORMALIZATION": (
+        "LocalResponseNormalizationOptions",
+        {"radius": "Radius", "bias": "Bias", "alpha": "Alpha", "beta": "Beta"},
+    ),
     "LEAKY_RELU": ("LeakyReluOptions", {"alpha": "Alpha"}),
     "MEAN": ("ReducerOptions", {"keep": "KeepDims"}),
     "MIRROR_PAD": ("MirrorPadOptions", {"mode": "Mode"}),
+    "ONE_HOT": ("OneHotOptions", {"axis": "Axis"}),
     "PACK": ("PackOptions", {"axis": "Axis"}),
     "RESIZE_BILINEAR": ("ResizeBilinearOptions", {"corners": "AlignCorners", "half": "HalfPixelCenters"}),
     "RESIZE_NEAREST_NEIGHBOR": (
@@ -108,11 +124,11 @@ _OPTIONS: dict[str, tuple[str, dict[str, str | tuple[str, str] | list[str]]]] = 
     "DIV": ("DivOptions", {"activation": "FusedActivationFunction"}),
     "SOFTMAX": ("SoftmaxOptions", {"beta": "Beta"}),
 }
-"""For each operator, the table of its options, and its fields: a number, two numbers, or a list."""
-_OMITTED = {"SQUEEZE"}
+"""For each operator, the table of its options, and its fields: a number, several numbers, or a list."""
+_OMITTED = {"GELU", "SQUEEZE"}
 """Operators whose options may be missing."""
-_OPTIONS["MAX_POOL_2D"] = _OPTIONS["AVERAGE_POOL_2D"]
-_OPTIONS |= dict.fromkeys(("REDUCE_MIN", "REDUCE_PROD", "SUM"), _OPTIONS["MEAN"])
+_OPTIONS |= dict.fromkeys(("L2_POOL_2D", "MAX_POOL_2D"), _OPTIONS["AVERAGE_POOL_2D"])
+_OPTIONS |= dict.fromkeys(("REDUCE_ALL", "REDUCE_ANY", "REDUCE_MIN", "REDUCE_PROD", "SUM"), _OPTIONS["MEAN"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -384,7 +400,7 @@ class _Reader:
         options.Init(table.Bytes, table.Pos)
         return {key: self._field(options, field) for key, field in fields.items()}
 
-    def _field(self, options: Any, field: str | tuple[str, str] | list[str]) -> Any:
+    def _field(self, options: Any, field: str | tuple[str, ...] | list[str]) -> Any:
         if isinstance(field, str):
             return getattr(options, field)()
         if isinstance(field, tuple):

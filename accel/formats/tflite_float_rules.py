@@ -28,7 +28,6 @@ their names, and the result of node N is ``tN``."""
 
 _UNARY: dict[str, Steps] = {
     "COS": [("Cos", ["x0"], {})],
-    "GELU": [("Gelu", ["x0"], {})],
     "LOGICAL_NOT": [("Not", ["x0"], {})],
     "LOG_SOFTMAX": [("LogSoftmax", ["x0"], {"axis": -1})],
     "SIGN": [("Sign", ["x0"], {})],
@@ -37,7 +36,6 @@ _UNARY: dict[str, Steps] = {
 }
 _BINARY: dict[str, Steps] = {
     "EQUAL": [("Equal", ["x0", "x1"], {})],
-    "FLOOR_DIV": [("Div", ["x0", "x1"], {}), ("Floor", ["t0"], {})],
     "GREATER": [("Greater", ["x0", "x1"], {})],
     "GREATER_EQUAL": [("GreaterOrEqual", ["x0", "x1"], {})],
     "LESS": [("Less", ["x0", "x1"], {})],
@@ -60,22 +58,35 @@ def emit_numbers(
     steps: Steps,
     places: Sequence[int],
     constants: dict[str, Array] | None = None,
+    *,
+    is_move: bool = False,
 ) -> None:
     """Add ONNX nodes as one operator of float32, between a Dequantize and a Quantize where needed.
 
     Args:
         places: the file's indices of the operands.
         constants: further inputs of the nodes, by name.
+        is_move: whether the nodes read and return the integers of quantized tensors. Integers without a
+            scale are always read as they are.
     """
     emit, fresh = importer.builder.emit, importer.builder.fresh
     names = []
     for place in places:
         name = importer.plain(place)
-        if importer.builder.tensors[name].dtype in QUANTIZED:
+        found = importer.builder.tensors[name]
+        if found.dtype in QUANTIZED and found.quantization is not None and not is_move:
             name = emit(Dequantize(), [name], fresh(f"{name}/numbers"), dtype="float32")
         names.append(name)
     tensor = importer.file.tensors[operator.outputs[0]]
-    numbers = _foreign(importer, operator.kind, steps, names, constants or {}, f"{tensor.name}/numbers")
+    numbers = _foreign(
+        importer,
+        operator.kind,
+        steps,
+        names,
+        constants or {},
+        f"{tensor.name}/numbers",
+        importer.quantization(tensor),
+    )
     found = importer.builder.tensors[numbers]
     if tensor.dtype in QUANTIZED and found.dtype == "float32":
         importer.emit(operator, Quantize(), [numbers])
@@ -142,7 +153,7 @@ def emit_dynamic_product(
         nodes.append(make("Add", ["product", "bias"], ["y"]))
     else:
         nodes.append(make("Identity", ["product"], ["y"]))
-    result = _emit_nodes(importer, "Scale", nodes, [sums, zero, scale], tables, f"{data.name}/scaled")
+    result = emit_nodes(importer, "Scale", nodes, [sums, zero, scale], tables, f"{data.name}/scaled")
     importer.emit(operator, Identity(), [result], first=first)
 
 
@@ -153,6 +164,7 @@ def _foreign(
     names: list[str],
     constants: dict[str, Array],
     name: str,
+    quantization: Quantization | None = None,
 ) -> str:
     """Add steps as one node of the graph, and return its result."""
     results = [f"t{n}" for n in range(len(steps) - 1)] + ["y"]
@@ -160,22 +172,27 @@ def _foreign(
         onnx().helper.make_node(kind, inputs, [output], **attributes)
         for (kind, inputs, attributes), output in zip(steps, results, strict=True)
     ]
-    return _emit_nodes(importer, title, nodes, names, constants, name)
+    return emit_nodes(importer, title, nodes, names, constants, name, quantization)
 
 
-def _emit_nodes(
+def emit_nodes(
     importer: TfliteImporter,
     title: str,
     nodes: list[Any],
     names: list[str],
     constants: dict[str, Array],
     name: str,
+    quantization: Quantization | None = None,
 ) -> str:
-    """Add ONNX nodes from ``x0``, ``x1`` and so on to ``y`` as one node of the graph."""
+    """Add ONNX nodes from ``x0``, ``x1`` and so on to ``y`` as one node of the graph.
+
+    Args:
+        quantization: of an int8 or uint8 result, by default scale 1 and zero point 0.
+    """
     operator = foreign_operator(title, nodes, constants, [importer.builder.tensors[one] for one in names])
-    quantization = Quantization.of(1.0) if operator.dtype in QUANTIZED else None
+    held = (quantization or Quantization.of(1.0)) if operator.dtype in QUANTIZED else None
     return importer.builder.emit(
-        operator, names, importer.builder.fresh(name), dtype=operator.dtype, quantization=quantization
+        operator, names, importer.builder.fresh(name), dtype=operator.dtype, quantization=held
     )
 
 
@@ -214,18 +231,51 @@ def _arg(importer: TfliteImporter, operator: FileOperator) -> None:
     emit_numbers(importer, operator, steps, operator.inputs[:1])
 
 
+@rule(1, "GELU")
+def _gelu(importer: TfliteImporter, operator: FileOperator) -> None:
+    approximate = "tanh" if operator.options.get("approximate") else "none"
+    emit_numbers(importer, operator, [("Gelu", ["x0"], {"approximate": approximate})], operator.inputs[:1])
+
+
+@rule(2, "FLOOR_DIV", "FLOOR_MOD")
+def _floor_division(importer: TfliteImporter, operator: FileOperator) -> None:
+    """The remainder has the sign of the divisor. ONNX's Mod of float32 has the dividend's."""
+    is_float = importer.file.tensors[operator.outputs[0]].dtype in {"float32", *QUANTIZED}
+    remainder: Steps = [("Mod", ["x0", "x1"], {"fmod": 0})]
+    quotient: Steps = [*remainder, ("Sub", ["x0", "t0"], {}), ("Div", ["t1", "x1"], {})]
+    constants: dict[str, Array] = {}
+    if is_float:
+        constants["none"] = np.array(0, np.float32)
+        quotient = [("Div", ["x0", "x1"], {}), ("Floor", ["t0"], {})]
+        remainder = [
+            ("Mod", ["x0", "x1"], {"fmod": 1}),
+            ("Less", ["t0", "none"], {}),
+            ("Less", ["x1", "none"], {}),
+            ("Xor", ["t1", "t2"], {}),
+            ("Abs", ["t0"], {}),
+            ("Greater", ["t4", "none"], {}),
+            ("And", ["t3", "t5"], {}),
+            ("Add", ["t0", "x1"], {}),
+            ("Where", ["t6", "t7", "t0"], {}),
+        ]
+    steps = quotient if operator.kind == "FLOOR_DIV" else remainder
+    emit_numbers(importer, operator, steps, operator.inputs[:2], constants)
+
+
 @rule(1, "CAST")
 def _cast(importer: TfliteImporter, operator: FileOperator) -> None:
+    """The integers of quantized tensors are converted, not the numbers that they stand for."""
     wanted = np.dtype(importer.file.tensors[operator.outputs[0]].dtype)
     number = onnx().helper.np_dtype_to_tensor_dtype(wanted)
-    emit_numbers(importer, operator, [("Cast", ["x0"], {"to": number})], operator.inputs[:1])
+    emit_numbers(importer, operator, [("Cast", ["x0"], {"to": number})], operator.inputs[:1], is_move=True)
 
 
 @rule(2, "BROADCAST_TO", "TILE")
 def _repeat(importer: TfliteImporter, operator: FileOperator) -> None:
     counts = np.array(integers(importer.constant(operator.inputs[1])), np.int64)
     kind = "Tile" if operator.kind == "TILE" else "Expand"
-    emit_numbers(importer, operator, [(kind, ["x0", "counts"], {})], operator.inputs[:1], {"counts": counts})
+    steps: Steps = [(kind, ["x0", "counts"], {})]
+    emit_numbers(importer, operator, steps, operator.inputs[:1], {"counts": counts}, is_move=True)
 
 
 @rule(1, "L2_NORMALIZATION")
@@ -256,41 +306,3 @@ def _resize(importer: TfliteImporter, operator: FileOperator) -> None:
     ]
     shape = np.array([sizes[0], sizes[3], *wanted], np.int64)
     emit_numbers(importer, operator, steps, operator.inputs[:1], {"sizes": shape})
-
-
-@rule(24, "UNIDIRECTIONAL_SEQUENCE_LSTM")
-def _lstm(importer: TfliteImporter, operator: FileOperator) -> None:
-    """An LSTM of float32 without peepholes, projection and normalization of gates. Its state starts at 0."""
-    inputs = operator.inputs
-    if any(place >= 0 for place in (*inputs[9:12], *inputs[16:18], *inputs[20:24])):
-        raise GraphError("it has peepholes, a projection or normalized gates; none of them is supported")
-    if operator.options["lstm"] != 4:
-        raise GraphError(f"its activation is {operator.options['lstm']}; it must be 4, tanh")
-    if operator.options["cell"] or operator.options["projection"]:
-        raise GraphError("it clips its cells or its projection; it must not")
-    weights = [importer.constant(place) if place >= 0 else None for place in inputs[1:9]]
-    bias = [importer.constant(place) if place >= 0 else None for place in inputs[12:16]]
-    if any(one is None or one.dtype != np.float32 for one in (*weights, *bias)):
-        raise GraphError("its gates share weights or are not float32; each of the four must be float32")
-    order = (0, 3, 1, 2)  # input, forget, cell, output to input, output, forget, cell
-    own, again = ([np.asarray(weights[at + n]) for n in order] for at in (0, 4))
-    biases = np.concatenate([np.asarray(bias[n]) for n in order])
-    hidden = again[0].shape[1]
-    constants = {
-        "w": np.concatenate(own)[None],
-        "r": np.concatenate(again)[None],
-        "b": np.concatenate([biases, np.zeros_like(biases)])[None],
-        "axes": np.array([1], np.int64),
-    }
-    lstm = ("LSTM", ["x0", "w", "r", "b"], {"hidden_size": hidden})
-    steps: list[tuple[str, list[str], dict[str, Any]]] = [lstm, ("Squeeze", ["t0", "axes"], {})]
-    if not operator.options["time"]:
-        turn = {"perm": [1, 0, 2]}
-        lstm = ("LSTM", ["t0", "w", "r", "b"], {"hidden_size": hidden})
-        steps = [
-            ("Transpose", ["x0"], turn),
-            lstm,
-            ("Squeeze", ["t1", "axes"], {}),
-            ("Transpose", ["t2"], turn),
-        ]
-    emit_numbers(importer, operator, steps, inputs[:1], constants)

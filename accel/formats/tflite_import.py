@@ -4,7 +4,9 @@ import os
 
 from accel.base.errors import GraphError
 from accel.formats import (  # noqa: F401  # they register their rules
+    tflite_array_rules,
     tflite_float_rules,
+    tflite_lstm_rules,
     tflite_movement_rules,
     tflite_rules,
     tflite_shape_rules,
@@ -12,6 +14,7 @@ from accel.formats import (  # noqa: F401  # they register their rules
 from accel.formats.integer_operators import with_integer_operators
 from accel.formats.onnx_file import FileInput
 from accel.formats.onnx_import import Shapes, input_shapes
+from accel.formats.onnx_tables import with_runtime_tables
 from accel.formats.tflite_control_rules import called_graphs
 from accel.formats.tflite_file import FileOperator, TfliteFile, read_tflite, read_tflite_model
 from accel.formats.tflite_importer import ModelContext, Scope, TfliteImporter
@@ -55,7 +58,7 @@ def import_tflite_file(file: TfliteFile, *, batch: int | None = None, shapes: Sh
     states, initial = next_states(importer)
     names = [*importer.results(), *(one.output for one in states)]
     graph = importer.builder.graph(importer.file.name, names)
-    return with_states(with_integer_operators(graph), states, initial)
+    return with_states(with_runtime_tables(with_integer_operators(graph)), states, initial)
 
 
 def _inputs(file: TfliteFile, batch: int | None, shapes: Shapes) -> list[FileInput]:

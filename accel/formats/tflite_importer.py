@@ -35,7 +35,7 @@ _ACTIVATIONS: dict[int, tuple[float | None, float | None]] = {
 """Bounds of fused activations, by their numbers in the schema: none, RELU, RELU_N1_TO_1, RELU6."""
 
 
-_SEVERAL = {"IF", "SPLIT", "SPLIT_V", "UNPACK", "WHILE"}
+_SEVERAL = {"IF", "SPLIT", "SPLIT_V", "TOPK_V2", "UNPACK", "WHILE"}
 """Operators with any number of outputs."""
 _WITHOUT_RESULT = {"ASSIGN_VARIABLE", "CALL_ONCE"}
 """Operators without outputs."""
@@ -318,13 +318,28 @@ class TfliteImporter:
         self, operator: FileOperator, what: Operator, inputs: Sequence[str], *, first: bool = False
     ) -> None:
         """Add an operator, and the bounds of its fused activation."""
-        place = operator.outputs[0]
+        self.emit_output(operator.outputs[0], what, inputs, first=first, operator=operator)
+
+    def emit_output(
+        self,
+        place: int,
+        what: Operator,
+        inputs: Sequence[str],
+        *,
+        first: bool = False,
+        operator: FileOperator | None = None,
+    ) -> None:
+        """Add an operator whose result is this tensor of the file.
+
+        Args:
+            operator: has the fused activation, if there is one.
+        """
         tensor = self.file.tensors[place]
         self._check_new(place)
         four = first and len(tensor.shape) == 4
         name = self.builder.fresh(f"{tensor.name}/channels_first") if four else tensor.name
         quantization = self.quantization(tensor)
-        bounds = self._bounds(operator, tensor, quantization)
+        bounds = None if operator is None else self._bounds(operator, tensor, quantization)
         made = name if bounds is None else self.builder.fresh(f"{tensor.name}/unbounded")
         self.builder.emit(what, inputs, made, dtype=tensor.dtype, quantization=quantization)
         if bounds is not None:

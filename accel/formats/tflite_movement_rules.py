@@ -6,11 +6,16 @@ import numpy as np
 
 from accel.base.errors import GraphError
 from accel.formats.onnx_constant_folding import axis_of, integers
+from accel.formats.onnx_file import onnx
 from accel.formats.tflite_file import FileOperator
+from accel.formats.tflite_float_rules import Steps, emit_numbers
 from accel.formats.tflite_importer import TfliteImporter
 from accel.formats.tflite_registry import rule
 from accel.graph.graph_tensor import Shape
-from accel.graph.movement_operators import Concat, Pad, Reshape, Slice, Transpose
+from accel.graph.movement_operators import Concat, Reshape, Slice, Transpose
+
+_MAX_SLICES = 16
+"""Largest number of constant indices of a Gather that becomes a Concat of slices."""
 
 
 def _sizes(importer: TfliteImporter, place: int) -> tuple[str, Shape]:
@@ -21,33 +26,60 @@ def _sizes(importer: TfliteImporter, place: int) -> tuple[str, Shape]:
 @rule(4, "STRIDED_SLICE")
 def _strided_slice(importer: TfliteImporter, operator: FileOperator) -> None:
     name, sizes = _sizes(importer, operator.inputs[0])
-    options = operator.options
-    if options["ellipsis"] or options["new"]:
-        raise GraphError("its masks have an ellipsis or new axes; only begin, end and shrink are supported")
     begins, ends, steps = (integers(importer.constant(place)) for place in operator.inputs[1:4])
-    if not len(begins) == len(ends) == len(steps) <= len(sizes):
-        raise GraphError(
-            f"it has {len(begins)} begins, {len(ends)} ends and {len(steps)} steps of {len(sizes)} axes"
-        )
+    if not len(begins) == len(ends) == len(steps):
+        raise GraphError(f"it has {len(begins)} begins, {len(ends)} ends and {len(steps)} steps; not as many")
     starts, counts, strides = [0] * len(sizes), list(sizes), [1] * len(sizes)
-    for axis, (begin, end, step) in enumerate(zip(begins, ends, steps, strict=True)):
-        bit = 1 << axis
-        if options["shrink"] & bit:
-            starts[axis], counts[axis] = axis_of(begin, sizes[axis]), 1
+    shape: list[int] = []
+    for place, axis in _sliced_axes(operator, len(begins), len(sizes)):
+        if axis is None or place is None:
+            shape.append(1 if axis is None else sizes[axis])
+            continue
+        bit, step = 1 << place, steps[place]
+        if operator.options["shrink"] & bit:
+            starts[axis], counts[axis] = axis_of(begins[place], sizes[axis]), 1
             continue
         if not step:
             raise GraphError("a step of the slice is 0; it must not be")
-        part = range(sizes[axis])[
-            slice(None if options["begin"] & bit else begin, None if options["end"] & bit else end, step)
-        ]
+        begin = None if operator.options["begin"] & bit else begins[place]
+        end = None if operator.options["end"] & bit else ends[place]
+        part = range(sizes[axis])[slice(begin, end, step)]
         starts[axis], counts[axis], strides[axis] = part.start, len(part), step
+        shape.append(len(part))
     what = Slice(starts=tuple(starts), sizes=tuple(counts), steps=tuple(strides))
-    kept = tuple(n for axis, n in enumerate(counts) if not (options["shrink"] & (1 << axis)))
-    if len(kept) == len(counts):
+    if shape == counts:
         importer.emit(operator, what, [name])
         return
     part_name = importer.builder.emit(what, [name], importer.builder.fresh(f"{name}/part"))
-    importer.emit(operator, Reshape(sizes=kept), [part_name])
+    importer.emit(operator, Reshape(sizes=tuple(shape)), [part_name])
+
+
+def _sliced_axes(operator: FileOperator, count: int, rank: int) -> list[tuple[int | None, int | None]]:
+    """Return the axes of a slice and of its result, as numpy's ``x[1, ..., None, 2:5]``.
+
+    Returns:
+        The index in begins, ends and steps, or None for an axis that is kept whole, and the axis of the data,
+        or None for a new axis.
+    """
+    options = operator.options
+    specs = [
+        "whole" if options["ellipsis"] >> place & 1 else "new" if options["new"] >> place & 1 else "range"
+        for place in range(count)
+    ]
+    left = rank - specs.count("range")
+    if left < 0 or specs.count("whole") > 1:
+        count = specs.count("whole")
+        raise GraphError(f"it slices {rank - left} of {rank} axes, with {count} ellipses; it may have one")
+    found: list[tuple[int | None, int | None]] = []
+    axis = 0
+    for place, spec in enumerate(specs):
+        if spec == "new":
+            found.append((place, None))
+            continue
+        for _ in range(left if spec == "whole" else 1):
+            found.append((None if spec == "whole" else place, axis))
+            axis += 1
+    return found + [(None, rest) for rest in range(axis, rank)]
 
 
 @rule(3, "SLICE")
@@ -149,16 +181,31 @@ def _depth_and_space(importer: TfliteImporter, operator: FileOperator) -> None:
     importer.emit(operator, Reshape(sizes=result), [turned])
 
 
-@rule(2, "MIRROR_PAD")
-def _mirror_pad(importer: TfliteImporter, operator: FileOperator) -> None:
-    name, sizes = _sizes(importer, operator.inputs[0])
-    pads = importer.constant(operator.inputs[1])
-    if pads.shape != (len(sizes), 2):
-        raise GraphError(f"its pads are {pads.shape}; they must be two for each of {len(sizes)} axes")
-    if operator.options["mode"]:
-        raise GraphError("its mode is SYMMETRIC; only REFLECT is supported")
-    begin, end = (tuple(int(one) for one in pads[:, side]) for side in (0, 1))
-    importer.emit(operator, Pad(begin=begin, end=end, mode="reflect"), [name])
+def _batched_gather(axis: int, batch: int, indices: int, rank: int) -> Steps:
+    """Return a Gather whose data and indices share their first axes.
+
+    Args:
+        batch: number of shared axes.
+        indices, rank: number of axes of indices and data.
+    """
+    if not 0 < batch <= min(axis, indices):
+        raise GraphError(
+            f"its batch_dims is {batch}; it must be from 0 to its axis, {axis}, and to the {indices} axes of "
+            "its indices"
+        )
+    # the axis moves next to the shared ones, and the axes of the indices move to its place afterwards
+    own, between = indices - batch, axis - batch
+    order = [*range(batch), axis, *range(batch, axis), *range(axis + 1, rank)]
+    first = batch + own
+    last = [*range(batch), *range(first, first + between), *range(batch, first)]
+    last += range(first + between, own + rank - 1)
+    return [
+        ("Transpose", ["x0"], {"perm": order}),
+        ("Cast", ["x1"], {"to": onnx().TensorProto.INT64}),
+        ("Unsqueeze", ["t1", "last"], {}),
+        ("GatherND", ["t0", "t2"], {"batch_dims": batch}),
+        ("Transpose", ["t3"], {"perm": last}),
+    ]
 
 
 @rule(2, "GATHER")
@@ -167,14 +214,13 @@ def _gather(importer: TfliteImporter, operator: FileOperator) -> None:
     name, sizes = _sizes(importer, operator.inputs[0])
     axis = axis_of(int(operator.options["axis"]), len(sizes))
     indices = importer.known(operator.inputs[1])
-    if operator.options["batch"]:
-        raise GraphError(f"its batch_dims is {operator.options['batch']}; it must be 0")
-    if indices is None or indices.size > 16 or not indices.size:
-        from accel.formats.tflite_float_rules import emit_numbers  # noqa: PLC0415  # it imports this table
-
-        emit_numbers(
-            importer, operator, [("Gather", ["x0", "x1"], {"axis": axis})], list(operator.inputs[:2])
-        )
+    batch = int(operator.options["batch"])
+    if batch or indices is None or not 0 < indices.size <= _MAX_SLICES:
+        steps: Steps = [("Gather", ["x0", "x1"], {"axis": axis})]
+        if batch:
+            steps = _batched_gather(axis, batch, len(_sizes(importer, operator.inputs[1])[1]), len(sizes))
+        last = {"last": np.array([-1], np.int64)}
+        emit_numbers(importer, operator, steps, operator.inputs[:2], last, is_move=True)
         return
     parts = []
     for index in np.asarray(indices).reshape(-1).tolist():

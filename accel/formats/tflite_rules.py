@@ -12,6 +12,7 @@ from accel.formats.tflite_file import FileOperator
 from accel.formats.tflite_float_rules import emit_dynamic_product, emit_numbers
 from accel.formats.tflite_importer import FIRST, TfliteImporter, clip_of
 from accel.formats.tflite_registry import rule
+from accel.formats.tflite_window_rules import emit_varying_convolution, windows_of
 from accel.graph.axis_maxima import maximum_operators
 from accel.graph.elementwise_operators import (
     Add,
@@ -22,34 +23,25 @@ from accel.graph.elementwise_operators import (
     Mean,
     Mul,
     Quantize,
+    Reinterpret,
     Requantize,
     Softmax,
 )
 from accel.graph.graph_operator import Operator
-from accel.graph.graph_tensor import Shape
+from accel.graph.graph_tensor import Quantization, Shape
 from accel.graph.movement_operators import Concat, Pad, Reshape, Transpose
 from accel.graph.pooling_operators import AveragePool, GlobalAveragePool, MaxPool
 from accel.graph.product_operators import Conv, ConvTranspose, MatMul, Product
 from accel.graph.window_geometry import Windows
 
-_SAME, _VALID = 0, 1
-"""Paddings in the schema."""
-
-
-def _windows(operator: FileOperator, sizes: Shape, kernel: Shape) -> Windows:
-    strides = operator.options["strides"]
-    dilations = operator.options.get("dilations", (1, 1))
-    padding = operator.options["padding"]
-    if padding not in {_SAME, _VALID}:
-        raise GraphError(f"its padding is {padding}; it must be {_SAME} or {_VALID}")
-    plain = Windows(kernel=kernel, strides=strides, dilations=dilations, begin=(0, 0), end=(0, 0))
-    return plain if padding == _VALID else plain.with_padding(plain.same_padding(sizes))
-
 
 @rule(2, "CONV_2D", "DEPTHWISE_CONV_2D")
 def _conv(importer: TfliteImporter, operator: FileOperator) -> None:
     tensor = importer.file.tensors[operator.inputs[1]]
-    values = importer.constant(operator.inputs[1])
+    values = importer.known(operator.inputs[1])
+    if values is None:
+        emit_varying_convolution(importer, operator)
+        return
     data = importer.first(operator.inputs[0])
     sizes = importer.builder.tensors[data].shape
     if values.ndim != 4 or len(sizes) != 4:
@@ -60,7 +52,7 @@ def _conv(importer: TfliteImporter, operator: FileOperator) -> None:
     name = importer.builder.fresh(f"{tensor.name}/weights")
     importer.builder.constant(name, np.ascontiguousarray(turned), importer.quantization(tensor, 0))
     what = Conv(
-        windows=_windows(operator, sizes[2:], turned.shape[2:]),
+        windows=windows_of(operator, sizes[2:], turned.shape[2:]),
         groups=sizes[1] if deep else sizes[1] // max(1, turned.shape[1]),
     )
     _emit_product(importer, operator, what, [data, name, *_bias(importer, operator)], first=True)
@@ -117,18 +109,24 @@ def _fully_connected(importer: TfliteImporter, operator: FileOperator) -> None:
     if operator.options["format"]:
         raise GraphError(f"the format of its weights is {operator.options['format']}; it must be 0")
     tensor = importer.file.tensors[operator.inputs[1]]
-    values = importer.constant(operator.inputs[1])
-    if values.ndim != 2:
-        raise GraphError(f"its weights are {values.shape}; they must be a matrix")
+    values = importer.known(operator.inputs[1])
+    shape = (
+        importer.builder.tensors[importer.plain(operator.inputs[1])].shape if values is None else values.shape
+    )
+    if len(shape) != 2:
+        raise GraphError(f"its weights are {shape}; they must be a matrix")
     name = importer.builder.fresh(f"{tensor.name}/weights")
-    importer.builder.constant(name, np.ascontiguousarray(values.T), importer.quantization(tensor, 1))
+    if values is None:
+        importer.builder.emit(Transpose(permutation=(1, 0)), [importer.plain(operator.inputs[1])], name)
+    else:
+        importer.builder.constant(name, np.ascontiguousarray(values.T), importer.quantization(tensor, 1))
     data = importer.plain(operator.inputs[0])
     found = importer.builder.tensors[data]
     out = len(importer.file.tensors[operator.outputs[0]].shape)
     if len(found.shape) != 2 and out == 2:
-        if found.size % values.shape[1]:
-            raise GraphError(f"its data is {found.shape} and its weights are {values.shape}; they do not fit")
-        flat = Reshape(sizes=(found.size // values.shape[1], values.shape[1]))
+        if found.size % shape[1]:
+            raise GraphError(f"its data is {found.shape} and its weights are {shape}; they do not fit")
+        flat = Reshape(sizes=(found.size // shape[1], shape[1]))
         data = importer.builder.emit(flat, [data], importer.builder.fresh(f"{data}/flat"))
     _emit_product(importer, operator, MatMul(), [data, name, *_bias(importer, operator)], first=False)
 
@@ -202,7 +200,7 @@ def _pool(importer: TfliteImporter, operator: FileOperator) -> None:
     sizes = importer.builder.tensors[data].shape
     if len(sizes) != 4:
         raise GraphError(f"its data is {sizes}; it needs four axes")
-    windows = _windows(operator, sizes[2:], operator.options["kernel"])
+    windows = windows_of(operator, sizes[2:], operator.options["kernel"])
     what: Operator = MaxPool(windows=windows)
     if operator.kind == "AVERAGE_POOL_2D":
         what = AveragePool(windows=windows)
@@ -397,9 +395,17 @@ def _function(importer: TfliteImporter, operator: FileOperator) -> None:
     _single(importer, operator, Function(function=_FUNCTIONS[operator.kind], parameters=parameters))
 
 
-@rule(1, "RELU", "RELU6", "RELU_N1_TO_1")
+_BOUNDS: dict[str, tuple[float, float | None]] = {
+    "RELU": (0.0, None),
+    "RELU6": (0.0, 6.0),
+    "RELU_0_TO_1": (0.0, 1.0),
+    "RELU_N1_TO_1": (-1.0, 1.0),
+}
+
+
+@rule(1, *_BOUNDS)
 def _relu(importer: TfliteImporter, operator: FileOperator) -> None:
-    low, high = {"RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}[operator.kind]
+    low, high = _BOUNDS[operator.kind]
     source, tensor = (importer.file.tensors[place] for place in (operator.inputs[0], operator.outputs[0]))
     quantization = importer.quantization(tensor)
     if quantization is None:
@@ -421,8 +427,21 @@ def _relu(importer: TfliteImporter, operator: FileOperator) -> None:
 
 @rule(1, "SOFTMAX")
 def _softmax(importer: TfliteImporter, operator: FileOperator) -> None:
-    if operator.options["beta"] != 1:
-        raise GraphError(f"its beta is {operator.options['beta']}; it must be 1")
-    name = importer.plain(operator.inputs[0])
-    axis = len(importer.builder.tensors[name].shape) - 1
+    name, beta = importer.plain(operator.inputs[0]), np.float32(operator.options["beta"])
+    tensor = importer.builder.tensors[name]
+    axis = len(tensor.shape) - 1
+    if beta != 1:
+        if not 0 < beta < np.inf:
+            raise GraphError(f"its beta is {beta}; it must be positive and finite")
+        emit, fresh = importer.builder.emit, importer.builder.fresh
+        if tensor.quantization is None:
+            factor = importer.builder.constant(fresh(f"{name}/beta"), np.array([beta], np.float32))
+            name = emit(Mul(), [name, factor], fresh(f"{name}/scaled"))
+        else:
+            scaled = Quantization.of(
+                np.array(tensor.quantization.scale, np.float32) * beta, np.array(tensor.quantization.zero)
+            )
+            name = emit(
+                Reinterpret(), [name], fresh(f"{name}/scaled"), dtype=tensor.dtype, quantization=scaled
+            )
     importer.emit(operator, Softmax(axes=(axis,)), [name])

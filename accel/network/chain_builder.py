@@ -13,16 +13,19 @@ from accel.compiler.codegen.token_insertion import CARRIER, Ordered
 from accel.core.config import Config
 from accel.core.isa import (
     Finish,
-    Finishing,
     Instruction,
     Load,
     Loops,
+    Memory,
     Set,
     SetAcc,
     SetInp,
     SetOut,
     SetSum,
+    SetWgt,
     Store,
+    StoreAdd,
+    StoreReq,
     Transfer,
     encode,
     without_tokens,
@@ -298,11 +301,10 @@ def _resets(at: int, linked: Sequence[Image]) -> list[Instruction]:
     changed = {type(one) for image in linked[:at] for one in image.instructions if isinstance(one, Set)}
     body = linked[at].instructions
     own = {type(one) for one in body if isinstance(one, Set)}
-    used: list[type[Set]] = [SetInp, SetAcc]
-    stores = {one.memory for one in body if isinstance(one, Store)}
-    if stores & {Finishing.REQ, Finishing.ADD}:
+    used: list[type[Set]] = [SetInp, SetWgt, SetAcc]
+    if any(isinstance(one, StoreReq) for one in body):
         used.append(SetOut)
-    if Finishing.ADD in stores:
+    if any(isinstance(one, StoreAdd) for one in body):  # STORE.MUL is one, too
         used.append(SetSum)
     return [kind() for kind in used if kind in changed - own]
 
@@ -319,13 +321,15 @@ def _link_transfers(
 
 def _constants_first(body: Sequence[Instruction]) -> list[int]:
     """Return a layer's instructions with LOADs of constants before its first product and STORE first, by
-    index."""
+    index. A SET.WGT that resets the zero point stays before LOADs of weights. After another one, weights are
+    no constants."""
     head = next((n for n, one in enumerate(body) if isinstance(one, Loops | Store)), 0)
-    first = [
-        n for n, one in enumerate(body[:head]) if isinstance(one, Load) and one.memory not in TENSOR_MEMORIES
-    ]
-    moved = set(first)
-    return [*first, *(n for n in range(len(body)) if n not in moved)]
+    resets = [n for n, one in enumerate(body[:head]) if one == SetWgt()]
+    has_centered_weights = any(isinstance(one, SetWgt) and one != SetWgt() for one in body)
+    tensors = (*TENSOR_MEMORIES, Memory.WGT) if has_centered_weights else TENSOR_MEMORIES
+    first = [n for n, one in enumerate(body[:head]) if isinstance(one, Load) and one.memory not in tensors]
+    moved = {*resets, *first}
+    return [*resets, *first, *(n for n in range(len(body)) if n not in moved)]
 
 
 def _ends(layers: Sequence[int | None], count: int) -> list[int]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accel.base.html_summary import Bar, html_summary
+from accel.base.run_choices import DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS
 from accel.core.config import Config
 from accel.graph.graph import Graph
 from accel.graph.graph_evaluation import check_inputs, evaluate_node
@@ -28,11 +29,10 @@ from accel.network.network_result import (
     host_layer_result,
     machine_layer_results,
 )
+from accel.network.partition import PartitionSummary
 from accel.network.placement import NetworkPart
 from accel.run.result import Result
 from accel.run.session import Session, SessionTensor
-from accel.sim.functional.executor import DEFAULT_MAX_UOPS
-from accel.sim.timing.timing_model import DEFAULT_MAX_CYCLES
 
 if TYPE_CHECKING:
     from accel.hw.engines.engine_driver import Engine
@@ -47,6 +47,7 @@ class NetworkProgram:
         steps: chains of the machine and nodes of the host, in the order of execution.
         choices: compared alternatives of fusion and placement.
         arrangements: compared alternatives of layouts.
+        partition: the lower bound of the number of programs, or None if unknown.
         moves: compared forms of moves between channels.
         compile_seconds: processor time of the compilation, or None if unknown.
     """
@@ -56,6 +57,7 @@ class NetworkProgram:
     steps: tuple[Chain | NetworkPart, ...]
     choices: tuple[FusionChoice, ...] = ()
     arrangements: tuple[LayoutChoice, ...] = ()
+    partition: PartitionSummary | None = None
     moves: tuple[MoveChoice, ...] = ()
     compile_seconds: float | None = field(default=None, compare=False)
 

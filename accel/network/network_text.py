@@ -110,6 +110,8 @@ def _placed(program: NetworkProgram) -> Iterator[str]:
     tail = program.graph.tail
     if tail is not None:
         yield f"{'host':<8} {', '.join(tail.kinds)}  (after each run; its shapes depend on values)"
+    if program.partition is not None:
+        yield f"programs: {number}; {program.partition.describe()}"
     share = f"{program.machine_share:.2%} of {program.macs:,} MACs"
     yield f"on the machine ({program.config.label}): {share}"
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.core.fault_causes import dram_element_bytes
-from accel.core.isa import LoadRes, Store, StoreReq, Transfer
+from accel.core.isa import LoadRes, Store, StoreAdd, StoreReq, Transfer
 from accel.core.isa.field_widths import SIZE_BITS
 from accel.run.program import Program
 
@@ -62,15 +62,18 @@ def relocate_transfer(transfer: _TransferT, base: int, positions: _Integers) -> 
         positions: int64[elements], relative to ``base``, the tensor's first element in DRAM.
 
     Returns:
-        None if a row would be divided and the transfer has rows of padding.
+        None if a row would be divided and the transfer has rows of padding, or if a STORE that takes one
+        residual for all of its elements would be divided.
     """
     rows = np.arange(transfer.y_size)[:, None] * transfer.x_stride + np.arange(transfer.x_size)
     if not rows.size:
         return [transfer]
     moved = positions[rows + (transfer.dram_base - base)]
+    holds = isinstance(transfer, StoreAdd) and transfer.hold
     if (np.diff(moved, axis=1) == 1).all():
-        return _relocate_whole_rows(transfer, base, moved[:, 0])
-    if transfer.y_pad_0 or transfer.y_pad_1:
+        found = _relocate_whole_rows(transfer, base, moved[:, 0])
+        return None if holds and len(found) > 1 else found
+    if transfer.y_pad_0 or transfer.y_pad_1 or holds:
         return None
     pieces: list[_TransferT] = []
     for row, row_positions in enumerate(moved):

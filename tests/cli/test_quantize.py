@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
+import onnx.numpy_helper
 import pytest
 
 from accel.formats.onnx_import import load_onnx
@@ -148,7 +150,7 @@ def test_old_opsets_and_fixed_batches(accel: Shell, files: Path) -> None:
         ),
         (
             {"picture": np.full_like(pictures(), np.inf)},
-            "the data of input 'picture' has values that are not finite",
+            "the data of input 'picture' has values that are not finite; only -inf is allowed, as a mask",
         ),
     ],
 )
@@ -195,14 +197,25 @@ def test_files_that_cannot_be_used(accel: Shell, files: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "hidden"),
-    [("minmax", -np.inf), ("minmax", np.finfo(np.float32).min), ("minmax", -1e9), ("entropy", -1e9)],
+    ("method", "hidden", "is_input"),
+    [
+        ("minmax", -np.inf, False),
+        ("minmax", np.finfo(np.float32).min, False),
+        ("minmax", -1e4, False),
+        ("entropy", -1e9, False),
+        ("entropy", -np.inf, False),
+        ("entropy", np.finfo(np.float32).min, True),
+        ("percentile", -np.inf, True),
+    ],
 )
-def test_causal_attention(accel: Shell, method: str, hidden: float) -> None:
-    """Scores and a mask need different scales, so their sum and the softmax stay in float32."""
+def test_causal_attention(accel: Shell, method: str, hidden: float, is_input: bool) -> None:
+    """Scores and a mask need different scales, so their sum and the softmax stay in float32.
+
+    The mask is a constant or an input of the network, and a histogram of -inf is not possible.
+    """
     rng = np.random.default_rng(0)
     constants: dict[str, Any] = {name: rng.normal(size=(8, 8)).astype(np.float32) / 3 for name in "qkvo"}
-    constants["mask"] = np.triu(np.full((6, 6), hidden, np.float32), 1)
+    mask = np.triu(np.full((6, 6), hidden, np.float32), 1)
     nodes = [
         node("MatMul", ["x", "q"], "query"),
         node("MatMul", ["x", "k"], "key"),
@@ -214,9 +227,19 @@ def test_causal_attention(accel: Shell, method: str, hidden: float) -> None:
         node("MatMul", ["shares", "value"], "mixed"),
         node("MatMul", ["mixed", "o"], "y"),
     ]
-    Path("m.onnx").write_bytes(model(nodes, {"x": ("float32", (1, 6, 8))}, ["y"], constants))
-    np.savez("d.npz", x=rng.normal(size=(SAMPLES, 6, 8)).astype(np.float32))
+    inputs = {"x": ("float32", (1, 6, 8))}
+    samples = {"x": rng.normal(size=(SAMPLES, 6, 8)).astype(np.float32)}
+    if is_input:
+        inputs["mask"] = ("float32", (1, 6, 6))
+        samples["mask"] = np.tile(mask, (SAMPLES, 1, 1))
+    else:
+        constants["mask"] = mask
+    Path("m.onnx").write_bytes(model(nodes, inputs, ["y"], constants))
+    np.savez("d.npz", **samples)
     arguments = ["quantize", "m.onnx", "--calibrate", "d.npz", "-o", "q.onnx", "--method", method, "--json"]
     found = accel(*arguments).json
     assert (found["float_macs"], found["macs"]) == (0, 4 * 6 * 64 + 2 * 36 * 8)
     assert found["outputs"][0]["snr"] > 20
+    if not is_input:
+        (stored,) = [one for one in onnx.load("q.onnx").graph.initializer if one.name == "mask"]
+        np.testing.assert_array_equal(onnx.numpy_helper.to_array(stored), mask)

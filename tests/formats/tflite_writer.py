@@ -34,6 +34,7 @@ class FilledTensor:
     scale: float = 0.0
     zero: int = 0
     sparsity: Sparsity | None = None
+    is_variable: bool = False
 
 
 @dataclass(kw_only=True)
@@ -127,6 +128,8 @@ class _Writer:
             scale = self.numbers("QuantizationParameters", "Scale", [one.scale], "PrependFloat32")
             zero = self.numbers("QuantizationParameters", "ZeroPoint", [one.zero], "PrependInt64")
             fields["Quantization"] = self.table("QuantizationParameters", Scale=scale, ZeroPoint=zero)
+        if one.is_variable:
+            fields["IsVariable"] = True
         if one.sparsity is not None:
             fields["Sparsity"] = self.sparsity(one.sparsity)
         if one.values is not None:
