@@ -15,6 +15,7 @@ from accel.core.config import Config
 from accel.formats import onnx_import, tflite_import
 from accel.graph.byte_functions import fold_byte_functions
 from accel.graph.graph import Graph
+from accel.graph.repeated_values import compute_before_repeats
 from accel.graph.shuffle_recognition import recognize_shuffles
 from accel.network.chain_builder import build_chain
 from accel.network.chain_grouping import split_into_chains
@@ -89,6 +90,7 @@ class Network:
         graph = recognize_shuffles(self.graph)
         if fusion and target.config.tab_bytes:
             graph = fold_byte_functions(graph)
+        graph = compute_before_repeats(graph)
         graph, moves = assign_channel_maps(graph, target.config)
         groups = fusion_groups(graph) if fusion else unfused_groups(graph)
 
