@@ -10,22 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accel.base.blas import one_blas_thread
+from accel.base.run_choices import DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS
 from accel.core.config import Config
 from accel.core.fault_causes import Cause, fault_error, instruction_faults
 from accel.core.instruction_access import dram_rows
 from accel.core.isa import Instruction, Store, Unit
 from accel.core.timing_rules import transfer_bursts
 from accel.image.dram import Dram
-from accel.sim.functional.executor import (
-    DEFAULT_MAX_UOPS,
-    Executor,
-    FunctionalRun,
-    Order,
-    run_functional,
-)
+from accel.sim.functional.executor import Executor, FunctionalRun, Order, run_functional
 from accel.sim.functional.load_store import stored_bytes
 from accel.sim.functional.scratchpads import Scratchpads
-from accel.sim.timing.timing_model import DEFAULT_MAX_CYCLES, simulate_timing
+from accel.sim.timing.timing_model import simulate_timing
 from accel.sim.timing.timing_run import TimingRun
 
 

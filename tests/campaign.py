@@ -36,15 +36,15 @@ from hypothesis import strategies as st
 import accel
 from accel.assembly import disassemble
 from accel.base.errors import nearest
+from accel.base.run_choices import BACKENDS, DEFAULT_MAX_UOPS
 from accel.core.config import INSTRUCTION_BYTES, NAMED, Config
 from accel.core.fault_causes import Cause
 from accel.core.isa import Transfer, class_slots
 from accel.image.dram import Dram
 from accel.proof.token_check import TokenReport
 from accel.run.lockstep import Scope, lockstep, scope_of
-from accel.run.program import BACKENDS, Program
+from accel.run.program import Program
 from accel.run.replay import find_programs, load_any
-from accel.sim.functional.executor import DEFAULT_MAX_UOPS
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.finishing import finishing_program
 from tests.lockstep.builds import built, hardware

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from accel.assembly import assemble, disassemble
+from accel.base.run_choices import SIMULATORS
 from accel.core.alu_operations import OperationCode
 from accel.core.fault_causes import Cause
 from accel.core.isa import CLASSES, VARIANTS, Alu, AluOp, Instruction, Load, Store, field_specs
-from accel.run.program import SIMULATORS, Program, as_program
+from accel.run.program import Program, as_program
 from accel.run.replay import load_test, replay
 from tests.own_operations import OWN
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from accel.base.errors import AccelError, ProgramFault
+from accel.base.run_choices import UNTIMED
 from accel.cli.shared_options import parse_settings
 from accel.core.config import Config
 from accel.network.model_files import is_model
-from accel.run.backends.simulator_backend import UNTIMED
 from accel.run.result import SCHEMA_VERSION, error_dict
 
 DIGITS = Path("digits")

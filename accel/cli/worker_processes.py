@@ -10,7 +10,6 @@ from functools import cache
 from multiprocessing import active_children, get_context
 from typing import TypeVar
 
-import click
 from rich.console import Console
 from rich.progress import track
 
@@ -31,12 +30,6 @@ _SECONDS = {
     "rtl": {"program": 30e-3, "instruction": 100e-6, "uop": 3e-6},
 }
 """Rough cost of a run in seconds."""
-
-jobs_option = click.option(
-    "--jobs",
-    type=click.IntRange(1),
-    help="Number of processes.  [default: one for each core, or 1 for little work]",
-)
 
 
 def worthwhile_jobs(programs: Sequence[Program], backend: str) -> int:

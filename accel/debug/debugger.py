@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.errors import AccelError, MachineError
+from accel.base.run_choices import DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS, SIMULATORS
 from accel.core.events import Event, EventKind, listed_events
 from accel.core.fault_causes import acc_settings, instruction_faults
 from accel.core.instruction_access import AccessSets, dram_rows, residual_touches
@@ -22,11 +23,10 @@ from accel.debug.machine_state import MachineState, functional_events
 from accel.debug.memory_locations import MemoryLocation
 from accel.debug.store_memories import StoreUnitMemories
 from accel.image.dram import Dram
-from accel.run.backends.open_backend import SIMULATORS, check_backend
+from accel.run.backends.open_backend import check_backend
 from accel.run.program import Program
-from accel.sim.functional.executor import DEFAULT_MAX_UOPS, Executor
+from accel.sim.functional.executor import Executor
 from accel.sim.functional.scratchpads import Scratchpads
-from accel.sim.timing.timing_model import DEFAULT_MAX_CYCLES
 
 
 @dataclass(frozen=True, kw_only=True)

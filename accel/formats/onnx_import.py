@@ -8,6 +8,7 @@ from pathlib import Path
 
 from accel.base.arguments import check_integer
 from accel.base.errors import GraphError, ShapeError, nearest
+from accel.base.run_choices import MAX_BATCH
 from accel.formats.integer_operators import with_integer_operators
 from accel.formats.onnx_file import File, FileInput, FileNode, read_file, read_model
 from accel.formats.onnx_foreign import import_foreign, obstacle
@@ -21,7 +22,6 @@ from accel.graph.graph import Graph
 from accel.graph.graph_tail import Tail
 from accel.graph.graph_tensor import Tensor
 
-MAX_BATCH = 1 << 16
 """Largest batch size."""
 
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from accel.base.errors import GraphError, ShapeError, nearest
 from accel.base.optional_extras import not_installed
@@ -25,18 +24,12 @@ from accel.formats.onnx_export import export_onnx
 from accel.formats.onnx_file import MICROSOFT, File, onnx, read_file, read_model
 from accel.formats.onnx_import import import_file, with_shapes
 from accel.formats.onnx_runtime import open_onnx_runtime
+from accel.formats.quantization_choices import METHODS, TYPES, Method, Type
 from accel.formats.quantization_error import ErrorTally, OutputError
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import Array
 from accel.graph.quantize_values import dequantize
 
-Type = Literal["int8", "uint8"]
-Method = Literal["minmax", "entropy", "percentile"]
-
-TYPES: tuple[Type, ...] = ("int8", "uint8")
-"""Dtypes of activations."""
-METHODS: tuple[Method, ...] = ("minmax", "entropy", "percentile")
-"""Calibration methods, which choose the range of a tensor from its values on the data."""
 _PER_CHANNEL_OPSET = 13
 """First opset whose DequantizeLinear has per-channel scales."""
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from accel.base.html_summary import Bar, html_summary
+from accel.base.run_choices import DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS
 from accel.core.config import Config
 from accel.graph.graph import Graph
 from accel.graph.graph_evaluation import check_inputs, evaluate_node
@@ -30,8 +31,6 @@ from accel.network.network_result import (
 from accel.network.placement import NetworkPart
 from accel.run.result import Result
 from accel.run.session import Session, SessionTensor
-from accel.sim.functional.executor import DEFAULT_MAX_UOPS
-from accel.sim.timing.timing_model import DEFAULT_MAX_CYCLES
 
 if TYPE_CHECKING:
     from accel.hw.engines.engine_driver import Engine

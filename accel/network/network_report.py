@@ -6,12 +6,12 @@ from pathlib import Path
 
 from accel.base.atomic_files import write_atomically
 from accel.base.errors import AccelError
+from accel.base.run_choices import UNTIMED
 from accel.network.fusion_choice import FusionChoice, total_savings
 from accel.network.memory_plan import MemoryPlan
 from accel.network.network_headline import network_headline
 from accel.network.network_program import NetworkProgram
 from accel.network.network_result import LayerResult, NetworkResult
-from accel.run.backends.simulator_backend import UNTIMED
 from accel.run.critical_path import Segment, shares_text
 from accel.run.machine_advice import AdviceReport
 from accel.views.analyzed_run import AnalyzedRun, analyze_run

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.errors import HardwareError
+from accel.base.run_choices import DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS
 from accel.core.config import INSTRUCTION_BYTES, Config
 from accel.core.events import listed_events
 from accel.core.fault_causes import Cause
@@ -29,11 +30,9 @@ from accel.run.lockstep_difference import (
 from accel.run.lockstep_scope import Scope, scope_of
 from accel.run.program import Program
 from accel.run.run_options import RunOptions
-from accel.sim.functional.executor import DEFAULT_MAX_UOPS
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.simulator import Simulation
 from accel.sim.timing.timed_program import TimedProgram
-from accel.sim.timing.timing_model import DEFAULT_MAX_CYCLES
 from accel.sim.timing.timing_run import TimingRun
 
 __all__ = [

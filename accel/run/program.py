@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from accel.base.arguments import check_path
 from accel.base.errors import ConfigError, ShapeError, nearest
+from accel.base.run_choices import BACKENDS, DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS, SIMULATORS
 from accel.core.config import SPECS
 from accel.image.dram import Dram
 from accel.image.image import Image
@@ -19,16 +20,15 @@ from accel.image.tensor_view import View
 from accel.proof.check_program import check_program
 from accel.proof.token_check import TokenReport
 from accel.run.backends.backend import Execution
-from accel.run.backends.open_backend import BACKENDS, SIMULATORS, check_backend, check_options, open_backend
+from accel.run.backends.open_backend import check_backend, check_options, open_backend
 from accel.run.backends.simulator_backend import Simulator
 from accel.run.execute_program import launch
 from accel.run.rebuilt_source import Compiled
 from accel.run.result import Result, TimedResult
 from accel.run.run_options import RunOptions
-from accel.sim.functional.executor import DEFAULT_MAX_UOPS, Order
+from accel.sim.functional.executor import Order
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.simulator import Simulation
-from accel.sim.timing.timing_model import DEFAULT_MAX_CYCLES
 
 if TYPE_CHECKING:
     from accel.hw.engines.engine_driver import Engine

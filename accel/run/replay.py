@@ -10,6 +10,7 @@ import numpy as np
 
 from accel.assembly import load_assembly
 from accel.base.errors import MachineError, MismatchError, ProgramError
+from accel.base.run_choices import DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS, UNTIMED
 from accel.core.fault_causes import Cause
 from accel.core.token_rules import Counter
 from accel.image.conformance_vectors import is_vector, load_vector
@@ -17,14 +18,12 @@ from accel.image.dram import Dram
 from accel.image.image import Image
 from accel.image.test_scenario import Expected
 from accel.run.backends.open_backend import open_backend
-from accel.run.backends.simulator_backend import UNTIMED
 from accel.run.execute_program import launch
 from accel.run.program import Program, as_program
 from accel.run.run_figures import ErrorFigures, RunFigures
 from accel.run.run_options import RunOptions
-from accel.sim.functional.executor import DEFAULT_MAX_UOPS, Order
+from accel.sim.functional.executor import Order
 from accel.sim.functional.scratchpads import Scratchpads
-from accel.sim.timing.timing_model import DEFAULT_MAX_CYCLES
 
 if TYPE_CHECKING:
     from accel.hw.engines.engine_driver import Engine

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Self
 
 from accel.base.arguments import check_integer
 from accel.base.errors import AccelError, nearest
+from accel.base.run_choices import DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS
 from accel.image.test_scenario import Start
-from accel.sim.functional.executor import DEFAULT_MAX_UOPS, Order
-from accel.sim.timing.timing_model import DEFAULT_MAX_CYCLES
+from accel.sim.functional.executor import Order
 
 if TYPE_CHECKING:
     from accel.hw.engines.engine_driver import Progress

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from accel.base.arguments import check_array, check_path, plain_array
 from accel.base.errors import ShapeError
+from accel.base.run_choices import DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS
 from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
 from accel.image.dram import Dram
@@ -28,9 +29,7 @@ from accel.run.resident_programs import ResidentPrograms
 from accel.run.result import Result
 from accel.run.run_options import RunOptions
 from accel.run.session_tensors import Packing, SessionTensor, TensorStore
-from accel.sim.functional.executor import DEFAULT_MAX_UOPS
 from accel.sim.functional.scratchpads import Scratchpads
-from accel.sim.timing.timing_model import DEFAULT_MAX_CYCLES
 
 if TYPE_CHECKING:
     from accel.hw.engines.engine_driver import Engine

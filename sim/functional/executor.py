@@ -10,6 +10,7 @@ import numpy as np
 
 from accel.base.errors import AccelError
 from accel.base.interned_sequence import Distinct
+from accel.base.run_choices import DEFAULT_MAX_UOPS
 from accel.core.config import Config
 from accel.core.fault_causes import (
     EMPTY_PROGRAM,
@@ -61,9 +62,6 @@ from accel.sim.functional.micro_op_patterns import (
     split_axis,
 )
 from accel.sim.functional.scratchpads import Scratchpads
-
-DEFAULT_MAX_UOPS = 10**10
-"""Default limit on the micro-ops of a run."""
 
 _MAX_MATRIX_PRODUCTS = 64
 """Limit of matrix products for one GEMM."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from accel.base.run_choices import DEFAULT_MAX_CYCLES
 from accel.core.config import Config
 from accel.core.fault_causes import STOPPED, Cause, Fault, instruction_faults, timeout_fault
 from accel.core.isa import Instruction, Unit
@@ -19,9 +20,6 @@ from accel.sim.timing.store import StoreUnit
 from accel.sim.timing.timed_program import MAX_BUS_INTERVALS, TimedProgram
 from accel.sim.timing.timing_kernel import Stop, TimingKernel
 from accel.sim.timing.timing_run import UNKNOWN, InstructionCycles, TimingRun
-
-DEFAULT_MAX_CYCLES = 10**10
-"""Default limit on the cycles of a run."""
 
 
 def simulate_timing(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args, get_overloads, get_type_hints
 
 import accel
-from accel.run.backends.open_backend import BACKENDS
+from accel.base.run_choices import BACKENDS
 from accel.run.program import Program
 from accel.run.result import Result, TimedResult
 from tests.programs import gemm_program

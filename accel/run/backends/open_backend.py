@@ -4,18 +4,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from accel.base.errors import AccelError, nearest
+from accel.base.run_choices import BACKENDS, RTL, TIMED
 from accel.core.config import Config
 from accel.run.backends.backend import Backend
-from accel.run.backends.simulator_backend import TIMED, UNTIMED, Simulator
+from accel.run.backends.simulator_backend import Simulator
 from accel.run.run_options import RunOptions
 
 if TYPE_CHECKING:
     from accel.hw.engines.engine_driver import Engine
-
-SIMULATORS = (TIMED, UNTIMED)
-RTL = "rtl"
-BACKENDS = (*SIMULATORS, RTL)
-"""Cycle-level simulator, functional simulator, and the hardware in simulation."""
 
 
 def open_backend(

@@ -1,16 +1,13 @@
 """The simulators as backends."""
 
 from accel.base.errors import LimitExceeded, MachineError
+from accel.base.run_choices import TIMED, UNTIMED
 from accel.image.dram import Dram
 from accel.image.image import Image
 from accel.run.backends.backend import Backend, Execution
 from accel.run.run_options import RunOptions
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.simulator import Simulation, simulate
-
-TIMED = "sim"
-UNTIMED = "functional"
-"""The backend without cycles."""
 
 
 class Simulator(Backend):

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from accel.base.errors import AccelError, EngineError
+from accel.base.run_choices import BACKENDS, SIMULATORS
 from accel.core.fault_causes import Cause
 from accel.run.backends.backend import Backend
-from accel.run.backends.open_backend import BACKENDS, SIMULATORS, open_backend
+from accel.run.backends.open_backend import open_backend
 from accel.run.backends.rtl_backend import Rtl
 from accel.run.backends.simulator_backend import Simulator
 from accel.run.run_options import RunOptions
