@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from accel.compiler.ops.conv2d import conv2d
     from accel.compiler.ops.conv2d_transpose import conv2d_transpose
     from accel.compiler.ops.pool2d import avg_pool2d, global_avg_pool2d, max_pool2d
-    from accel.compiler.ops.quantized_layers import Quantized, QuantizedResidual
+    from accel.compiler.ops.quantized_layers import Quantized, QuantizedResidual, QuantizedTable
     from accel.compiler.ops.workload import Workload, dense, gemm
     from accel.compiler.target.machine import Machine, machine
     from accel.core.alu_operations import Operation, register
@@ -109,6 +109,7 @@ __all__ = [
     "ProgramFault",
     "Quantized",
     "QuantizedResidual",
+    "QuantizedTable",
     "RaceError",
     "Result",
     "RunStopped",
@@ -170,7 +171,7 @@ _NAMES = {
     "accel.command_functions": ("check", "diff", "lockstep", "machines", "package", "quantize", "verify"),
     "accel.compiler.ops.conv2d": ("conv2d",),
     "accel.compiler.ops.conv2d_transpose": ("conv2d_transpose",),
-    "accel.compiler.ops.quantized_layers": ("Quantized", "QuantizedResidual"),
+    "accel.compiler.ops.quantized_layers": ("Quantized", "QuantizedResidual", "QuantizedTable"),
     "accel.compiler.ops.pool2d": ("avg_pool2d", "global_avg_pool2d", "max_pool2d"),
     "accel.compiler.ops.workload": ("Workload", "dense", "gemm"),
     "accel.compiler.target.machine": ("Machine", "machine"),

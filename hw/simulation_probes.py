@@ -9,7 +9,7 @@ from accel.core.config import Config
 from accel.core.scratchpad_specs import scratchpads_of
 from accel.core.token_rules import WORKERS, Counter
 from accel.hw.core_parts import Parts
-from accel.hw.datapath.scratchpads import as_held, as_read
+from accel.hw.datapath.scratchpads import as_held, as_read, words_of
 from accel.hw.datapath.word_layouts import BEATS_BITS, INDEX_BITS, UNIT_BITS, bits_for_depth
 from accel.hw.units.run_control import MAX_CYCLES_BITS, RunControl
 
@@ -44,7 +44,8 @@ def observation_ports(config: Config) -> dict[str, Any]:
         ports[f"ev_{name}_index"] = Out(INDEX_BITS)
         ports[f"ev_{name}_beats"] = Out(BEATS_BITS)
     for name, pad in scratchpads_of(config).items():
-        address, word = bits_for_depth(pad.depth(config)), pad.held_bytes(config) * 8
+        depth, size = words_of(pad, config)
+        address, word = bits_for_depth(depth), size * 8
         ports |= {
             f"pre_{name}_en": In(1),
             f"pre_{name}_addr": In(address),

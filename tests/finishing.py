@@ -21,6 +21,7 @@ from accel.core.isa import (
     Store,
     StoreAcc,
     StoreAdd,
+    StoreMul,
     StoreReq,
     encode,
 )
@@ -33,7 +34,8 @@ _STAGES, _TILES = 3, 4
 
 def finishing_program(config: Config = NAMED["tiny-int8"], seed: int = 0) -> Program:
     """Return three layers of four tiles each, separated by SETs. In a layer of additions the residual is a
-    separate tensor, or the previous layer's result, which the sum overwrites."""
+    separate tensor, or the previous layer's result, which the sum overwrites. On machines with STORE.MUL such
+    a layer may multiply, and its tiles may hold one residual each."""
     rng = Random(seed)
     body = _Body(config, rng)
     for stage in range(_STAGES):
@@ -64,6 +66,7 @@ class _Body:
         adds = number != 1 or rng.random() < 0.5
         unsigned = rng.random() < 0.5
         low, high = (0, 255) if unsigned else (-128, 127)
+        multiplies = adds and self._config.res_mul and rng.random() < 0.5
         multipliers = [rng.randint(1 << 29, (1 << 31) - 1) for _ in range(2)]
         zero = rng.randint(low, high)
         self._add(
@@ -75,7 +78,7 @@ class _Body:
                 right_zero=rng.randint(low, high),
                 unsigned=unsigned,
                 offset=rng.randint(-1000, 1000),
-                shift=31,
+                shift=38 if multiplies else 31,
             ),
             SetSum(
                 left_multiplier=multipliers[0],
@@ -88,6 +91,7 @@ class _Body:
         half = self._par * (number % 2)
         self._add(self._row(LoadPar, self._par, at=_PARAMETERS, sram_base=half))
         sizes = [self._size() for _ in range(_TILES)]
+        holds = [bool(self._config.res_mul and rng.random() < 0.5) for _ in range(_TILES)]
         outputs = [_OUTPUTS + n * 4096 for n in range(_TILES)]
         source = rng.choice((_RESIDUALS, _OUTPUTS))
         residuals = [source + n * 4096 for n in range(_TILES)]
@@ -107,12 +111,16 @@ class _Body:
             )
             ahead = range(2) if tile == 0 else range(tile + 1, min(tile + 2, _TILES))
             for one in ahead if adds else ():
-                self._add(self._row(LoadRes, sizes[one][0] * sizes[one][1], at=residuals[one]))
-            kind = StoreAdd if adds else rng.choice((StoreReq, StoreReq, Store, StoreAcc))
+                count = 1 if holds[one] else sizes[one][0] * sizes[one][1]
+                self._add(self._row(LoadRes, count, at=residuals[one]))
+            residual = StoreMul if multiplies else StoreAdd
+            kind = residual if adds else rng.choice((StoreReq, StoreReq, Store, StoreAcc))
             values: dict[str, Any] = {"sram_base": begin, "y_size": size[0], "x_size": size[1]}
             if issubclass(kind, StoreReq):
                 flags = rng.choice(({}, {"par_y": True}, {"par_x": True}))
                 values |= {"par": half + rng.randrange(max(1, self._par - max(size))), **flags}
+            if issubclass(kind, StoreAdd):
+                values["hold"] = holds[tile]
             width = self._config.out_element_bytes * (4 if kind is StoreAcc else 1)
             self._add(
                 kind(

@@ -19,10 +19,11 @@ from accel.core.isa import (
     Mac,
     Set,
     SetAcc,
-    SetInp,
+    SetBytes,
     SetOut,
     SetSum,
     Store,
+    StoreAdd,
     StoreReq,
     Transfer,
 )
@@ -32,6 +33,7 @@ from accel.sim.functional.scratchpads import Scratchpads
 
 UOP, WGT, INP, ACC, OUT, ACC_8BIT, SIX, SEVEN = range(8)
 PAR, RES = REQ, ADDED = SIX, SEVEN
+TAB, MULTIPLIED = OUT, ACC_8BIT
 MIN, MAX, ADD, SHR, MUL = range(5)
 NAMES = {UOP: "uop", WGT: "wgt", INP: "inp", ACC: "acc", OUT: "acc", ACC_8BIT: "acc"}
 
@@ -89,6 +91,7 @@ class Reference:
         self.acc: list[list[list[int]]] = pads.acc.tolist()
         self.par: list[list[list[int]]] = [] if pads.par is None else pads.par.tolist()
         self.res: list[list[list[int]]] = [] if pads.res is None else pads.res.tolist()
+        self.tab: list[list[list[int]]] = [] if pads.tab is None else pads.tab.tolist()
         self.dram: dict[int, int] = {
             address + offset: byte
             for address, page in dram.pages()
@@ -96,8 +99,9 @@ class Reference:
             if byte
         }
         self.seen: set[Access] = set()
-        self.inp_unsigned = self.acc_unsigned = False
-        self.inp_zero = 0
+        self.acc_unsigned = False
+        self.bytes_read = {INP: (False, 0), WGT: (False, 0)}
+        """By memory, whether LOADs read uint8, and the zero point that they subtract."""
         self.out, self.sum = SetOut(), SetSum()
         self.loaded = self.taken = 0
         self.taps = self.step_of_taps = 0
@@ -107,13 +111,13 @@ class Reference:
         twin = object.__new__(Reference)
         twin.config = self.config
         twin.uop = list(self.uop)
-        twin.inp, twin.wgt, twin.acc, twin.par, twin.res = (
+        twin.inp, twin.wgt, twin.acc, twin.par, twin.res, twin.tab = (
             [[list(row) for row in element] for element in pad]
-            for pad in (self.inp, self.wgt, self.acc, self.par, self.res)
+            for pad in (self.inp, self.wgt, self.acc, self.par, self.res, self.tab)
         )
         twin.dram = dict(self.dram)
-        twin.inp_unsigned, twin.acc_unsigned = self.inp_unsigned, self.acc_unsigned
-        twin.inp_zero = self.inp_zero
+        twin.acc_unsigned = self.acc_unsigned
+        twin.bytes_read = dict(self.bytes_read)
         twin.out, twin.sum = self.out, self.sum
         twin.loaded, twin.taken = self.loaded, self.taken
         twin.taps, twin.step_of_taps = self.taps, self.step_of_taps
@@ -123,16 +127,17 @@ class Reference:
     def state(self) -> str:
         """All memory, to compare."""
         dram = sorted((address, byte) for address, byte in self.dram.items() if byte)
-        return repr((self.uop, self.inp, self.wgt, self.acc, self.par, self.res, dram))
+        return repr((self.uop, self.inp, self.wgt, self.acc, self.par, self.res, self.tab, dram))
 
     def pads(self) -> Scratchpads:
         return Scratchpads(
             uop=np.array(self.uop, dtype=np.uint32),
             inp=np.array(self.inp, dtype=np.int16 if self.config.post else np.int8),
-            wgt=np.array(self.wgt, dtype=np.int8),
+            wgt=np.array(self.wgt, dtype=np.int16 if self.config.wgt_zero else np.int8),
             acc=np.array(self.acc, dtype=np.int32),
             par=np.array(self.par, dtype=np.int32) if self.config.post else None,
             res=np.array(self.res, dtype=np.int8) if self.config.post else None,
+            tab=np.array(self.tab, dtype=np.uint8) if self.config.tab_bytes else None,
         )
 
     def memory(self) -> Dram:
@@ -151,8 +156,8 @@ class Reference:
             self.load(instruction)
         elif isinstance(instruction, Store) and instruction.x_size:
             self.store(instruction)
-        elif isinstance(instruction, SetInp):
-            self.inp_unsigned, self.inp_zero = instruction.unsigned, instruction.zero
+        elif isinstance(instruction, SetBytes):
+            self.bytes_read[instruction.memory] = instruction.unsigned, instruction.zero
         elif isinstance(instruction, SetAcc):
             self.acc_unsigned = instruction.unsigned
             self.taps, self.step_of_taps = instruction.taps, instruction.step
@@ -171,9 +176,11 @@ class Reference:
 
     def fault(self, i: Instruction) -> str | None:
         """Return the fault of an instruction before it starts."""
-        loads = (isinstance(i, Load) and i.memory in (INP, WGT)) or (isinstance(i, Set) and i.memory == INP)
+        set_by_load = (INP, WGT) if self.config.wgt_zero else (INP,)
+        loads = isinstance(i, Load) and i.memory in (INP, WGT)
+        loads = loads or (isinstance(i, Set) and i.memory in set_by_load)
         stores = isinstance(i, Store) or (isinstance(i, Set) and i.memory == OUT)
-        stores = stores or (self.config.post == 1 and isinstance(i, Load) and i.memory in (PAR, RES))
+        stores = stores or (isinstance(i, Load) and i.memory in self.loaded_by_store)
         if (loads and (i.pop_prev or i.push_prev)) or (stores and (i.pop_next or i.push_next)):
             return "neighbour"
         if isinstance(i, Transfer) and i.x_size:
@@ -182,9 +189,9 @@ class Reference:
             return "alu-op"
         if isinstance(i, Mac) and i.depthwise and self.config.block_in != self.config.block_out:
             return "reserved"
-        if isinstance(i, Set) and i.memory not in (INP, ACC, OUT):
+        if isinstance(i, Set) and i.memory not in (*set_by_load, ACC, OUT):
             return "memory-id"
-        if isinstance(i, SetInp) and not (0 <= i.zero < 256 if i.unsigned else -128 <= i.zero < 128):
+        if isinstance(i, SetBytes) and not (0 <= i.zero < 256 if i.unsigned else -128 <= i.zero < 128):
             return "zero-point"
         if isinstance(i, SetOut) and i.shift > 41:
             return "reserved"
@@ -195,6 +202,12 @@ class Reference:
             return "uop-range"
         return "reserved" if isinstance(i, Mac) and i.depthwise and not self.taps else None
 
+    @property
+    def loaded_by_store(self) -> dict[int, str]:
+        """The scratchpads that the store unit loads, by memory id."""
+        own = {PAR: "par", RES: "res"} if self.config.post else {}
+        return own | ({TAB: "tab"} if self.config.tab_bytes else {})
+
     def taps_fit(self, i: SetAcc) -> bool:
         """Whether no two taps are in one bank of inp, and each has a column of wgt."""
         banks = self.config.tap_banks
@@ -203,12 +216,12 @@ class Reference:
 
     def transfer_fault(self, i: Transfer) -> str | None:
         post = self.config.post == 1
-        stored = (ACC, OUT, REQ, ADDED) if post else (OUT,)
-        loaded = (UOP, WGT, INP, ACC, ACC_8BIT, *((PAR, RES) if post else ()))
+        stored = (ACC, OUT, REQ, ADDED, *((MULTIPLIED,) if self.config.res_mul else ())) if post else (OUT,)
+        loaded = (UOP, WGT, INP, ACC, ACC_8BIT, *self.loaded_by_store)
         if i.memory not in (loaded if isinstance(i, Load) else stored):
             return "memory-id"
         padded = i.y_pad_0 or i.y_pad_1 or i.x_pad_0 or i.x_pad_1
-        if padded and (isinstance(i, Store) or i.memory in (PAR, RES)):
+        if padded and (isinstance(i, Store) or i.memory in self.loaded_by_store):
             return "store-pad"
         moved = i.x_size * i.y_size
         if isinstance(i, Load) and i.memory == RES:
@@ -224,13 +237,15 @@ class Reference:
             steps = (i.y_size * i.par_y or i.x_size * i.par_x or 1) if isinstance(i, StoreReq) else 0
             if isinstance(i, StoreReq) and i.par + (steps if moved else 0) > len(self.par):
                 return "sram-range"
+            if isinstance(i, StoreReq) and i.table and i.table - 1 + bool(moved) > len(self.tab):
+                return "sram-range"
         low, size = self.config.mem_base, self.config.mem_size
         if any(not low <= address < low + size for row in self.rows(i) for address in (row[0], row[-1])):
             return "dram-range"
         held = self.loaded - self.taken
         if isinstance(i, Load) and i.memory == RES and moved and held + moved > len(self.res):
             return "residual-full"
-        if isinstance(i, Store) and i.memory == ADDED and moved > held:
+        if isinstance(i, StoreAdd) and (min(moved, 1) if i.hold else moved) > held:
             return "residual-empty"
         return None
 
@@ -239,8 +254,8 @@ class Reference:
     def pad(self, i: Transfer) -> list[list[list[int]]]:
         """The scratchpad that a transfer moves."""
         name = NAMES.get(i.memory, "acc")
-        if isinstance(i, Load) and i.memory in (PAR, RES):
-            name = "par" if i.memory == PAR else "res"
+        if isinstance(i, Load):
+            name = self.loaded_by_store.get(i.memory, name)
         pad: list[list[list[int]]] = getattr(self, name)
         return pad
 
@@ -248,6 +263,8 @@ class Reference:
         c = self.config
         if isinstance(i, Load) and i.memory == PAR:
             return c.block_out * 8
+        if isinstance(i, Load) and i.memory == TAB:
+            return 256
         sizes: dict[int, int] = {
             UOP: 4,
             WGT: c.block_out * c.block_in,
@@ -284,7 +301,7 @@ class Reference:
 
     def fill(self, memory: int, element: int, data: list[int] | None) -> None:
         """Fill an element with bytes from DRAM, or with zeros."""
-        name = NAMES.get(memory, "par" if memory == PAR else "res")
+        name = self.loaded_by_store.get(memory) or NAMES[memory]
         if memory != RES:
             self.seen.add((name, True, element))
         if data is None:
@@ -298,8 +315,8 @@ class Reference:
             self.uop[element] = int.from_bytes(bytes(data), "little")
             return
         width = 4 if memory in (ACC, PAR) else 1
-        unsigned = {INP: self.inp_unsigned, ACC_8BIT: self.acc_unsigned}.get(memory, False)
-        zero = self.inp_zero if memory == INP else 0
+        settings = {**self.bytes_read, ACC_8BIT: (self.acc_unsigned, 0)}
+        unsigned, zero = settings.get(memory, (False, 0))
         values = [
             int.from_bytes(bytes(data[n : n + width]), "little", signed=not unsigned) - zero
             for n in range(0, len(data), width)
@@ -321,9 +338,11 @@ class Reference:
                         for n in range(width):
                             self.write_byte(next(addresses), value >> 8 * n & 255)
                 element += 1
+        if isinstance(i, StoreAdd) and i.hold and i.y_size:
+            self.taken += 1
 
     def finish(self, i: StoreReq, y: int, x: int, acc: list[list[int]]) -> list[list[int]]:
-        """An element of accumulators as STORE.REQ or STORE.ADD has them."""
+        """An element of accumulators as STORE.REQ, STORE.ADD or STORE.MUL has them."""
         place = i.par + (y if i.par_y else x if i.par_x else 0)
         self.seen.add(("par", False, place))
         rows = [
@@ -333,18 +352,30 @@ class Reference:
             ]
             for row in acc
         ]
-        if i.memory == REQ:
+        if i.table:
+            self.seen.add(("tab", False, i.table - 1))
+            unsigned = self.out.table_unsigned
+            table = [byte if unsigned else signed(byte, 8) for byte in self.tab[i.table - 1][0]]
+            rows = [[table[value % 256] for value in row] for row in rows]
+        if not isinstance(i, StoreAdd):
             return rows
         oldest = self.res[self.taken % len(self.res)]
-        self.taken += 1
+        self.taken += not i.hold
+        combine = self.multiply if i.memory == MULTIPLIED else self.add
         return [
-            [self.add(*pair) for pair in zip(*both, strict=True)] for both in zip(rows, oldest, strict=True)
+            [combine(*pair) for pair in zip(*both, strict=True)] for both in zip(rows, oldest, strict=True)
         ]
 
     def add(self, left: int, right: int) -> int:
         s, t = self.out, self.sum
         right = right % 256 if s.unsigned else right
         total = (left - s.left_zero) * t.left_multiplier + (right - s.right_zero) * t.right_multiplier
+        return clamped(round(Fraction(total + s.offset, 1 << s.shift)), t)
+
+    def multiply(self, left: int, right: int) -> int:
+        s, t = self.out, self.sum
+        right = right % 256 if s.unsigned else right
+        total = signed(left - s.left_zero, 9) * signed(right - s.right_zero, 9) * t.left_multiplier
         return clamped(round(Fraction(total + s.offset, 1 << s.shift)), t)
 
     def read_byte(self, address: int) -> int:
@@ -431,5 +462,5 @@ def assert_same_effect(
 
 
 def assert_same_pads(found: Scratchpads, expected: Scratchpads) -> None:
-    for name in ("uop", "inp", "wgt", "acc", "par", "res"):
+    for name in ("uop", "inp", "wgt", "acc", "par", "res", "tab"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)

@@ -27,16 +27,20 @@ from accel.core.isa import (
     Load,
     LoadPar,
     LoadRes,
+    LoadTab,
     Loops,
     Mac,
     Products,
     Set,
     SetAcc,
+    SetBytes,
     SetInp,
     SetOut,
     SetSum,
+    SetWgt,
     Store,
     StoreAdd,
+    StoreMul,
     StoreReq,
     Transfer,
     Unknown,
@@ -44,6 +48,7 @@ from accel.core.isa import (
     check_encodable,
     class_slots,
     classes_of,
+    exists,
     loops_of,
     variants_of,
 )
@@ -71,6 +76,10 @@ def seeded(build: Callable[..., T], *args: Any, **options: Any) -> SearchStrateg
 # --- machines ------------------------------------------------------------------------------------
 
 
+FEATURES = {"tab_bytes": (0, 512, 4096), "res_mul": (0, 1), "wgt_zero": (0, 1)}
+"""Values of the fields of features that random machines with ``post=1`` have."""
+
+
 @st.composite
 def geometries(draw: DrawFn, *, blocks: int = 256, depth_bits: int = 11) -> Config:
     """A machine of either generation whose instructions fit their words: elements of up to ``blocks`` rows
@@ -80,6 +89,8 @@ def geometries(draw: DrawFn, *, blocks: int = 256, depth_bits: int = 11) -> Conf
     if draw(st.booleans()):
         block_out = block_in
     depth = st.integers(1, depth_bits).map(lambda bits: 1 << bits)
+    post = draw(st.integers(0, 1))
+    features = {name: draw(st.sampled_from(values)) for name, values in FEATURES.items()} if post else {}
     try:
         config = Config(
             batch=batch,
@@ -89,7 +100,8 @@ def geometries(draw: DrawFn, *, blocks: int = 256, depth_bits: int = 11) -> Conf
             inp_bytes=batch * block_in * draw(depth),
             wgt_bytes=block_out * block_in * draw(depth),
             acc_bytes=4 * batch * block_out * draw(depth),
-            post=draw(st.integers(0, 1)),
+            post=post,
+            **features,
         )
         check_encodable(config)
     except ConfigError:
@@ -163,8 +175,8 @@ def timings(base: Config) -> SearchStrategy[Config]:
 # --- instructions --------------------------------------------------------------------------------
 
 
-FINISHING = (LoadPar, LoadRes, StoreReq, StoreAdd, SetOut, SetSum)
-"""Instructions for outputs that the store unit requantizes."""
+FINISHING = (LoadPar, LoadRes, LoadTab, StoreReq, StoreAdd, StoreMul, SetOut, SetSum)
+"""Instructions for outputs that the store unit requantizes, some of them on a part of the machines."""
 
 
 def any_instruction(rng: Random, config: Config, *, finishing: bool = True) -> Instruction:
@@ -308,7 +320,8 @@ def random_finishing(
     """One of :data:`FINISHING`, mostly without a fault of its own. The content of RES is ignored. Without
     ``sets`` there is no SET. Sizes are those of :func:`random_transfer`, up to the usual size of
     outputs."""
-    cls: type[Instruction] = rng.choice([one for one in FINISHING if sets or not issubclass(one, Set)])
+    present = [one for one in FINISHING if exists(one, config)]
+    cls: type[Instruction] = rng.choice([one for one in present if sets or not issubclass(one, Set)])
     if issubclass(cls, Set):
         return _random_output(rng, cls, config)
     small = rng.randint(1, min(x_size, rng.choice((3, 9)))), rng.randint(1, min(y_size, 2))
@@ -318,13 +331,18 @@ def random_finishing(
         "y_size": _seldom(rng, 0, y_size, y_size),
     }
     size = config.out_element_bytes
-    if cls is LoadPar:
-        size = config.par_element_bytes
-        values["sram_base"] = rng.randint(0, max(0, config.par_depth - x_size * y_size))
+    if issubclass(cls, LoadPar | LoadTab):
+        (route,) = cls.ROUTES.values()
+        size, depth = route.element_bytes(config), route.scratchpad.depth(config)
+        x_size = values["x_size"] = min(values["x_size"], depth)
+        values["sram_base"] = rng.randint(0, max(0, depth - x_size * y_size))
     if issubclass(cls, StoreReq):
         values["sram_base"] = rng.randint(0, max(0, config.acc_depth - x_size * y_size))
         values |= rng.choice(({}, {"par_y": True}, {"par_x": True}))
         values["par"] = rng.randint(0, max(0, config.par_depth - max(x_size, y_size)))
+        values["table"] = rng.choice((0, rng.randint(0, config.table_count)))
+    if issubclass(cls, StoreAdd) and config.res_mul:
+        values["hold"] = rng.choice((False, True))
     stride = rng.randint(0, 2 * x_size)
     span = (y_size - 1) * stride + x_size
     return cls(x_stride=stride, dram_base=rng.randint(0, max(0, dram_bytes // size - span)), **values)
@@ -344,12 +362,13 @@ def _random_output(rng: Random, cls: type[Set], config: Config) -> Set:
 
 
 def random_set(rng: Random, config: Config) -> Set:
-    """A SET of a machine of the second generation that is not at fault."""
+    """A SET of the load or the compute unit that is not at fault."""
     if rng.randint(0, 2) == 0:
         return random_taps(rng, config)
     unsigned = rng.choice((False, True))
-    low, high = SetInp(unsigned=unsigned).byte_range
-    return SetInp(unsigned=unsigned, zero=rng.choice((low, high, 0, rng.randint(low, high))))
+    cls: type[SetBytes] = rng.choice([one for one in (SetInp, SetWgt) if exists(one, config)])
+    low, high = cls(unsigned=unsigned).byte_range
+    return cls(unsigned=unsigned, zero=rng.choice((low, high, 0, rng.randint(low, high))))
 
 
 def random_taps(rng: Random, config: Config) -> SetAcc:

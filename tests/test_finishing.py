@@ -8,7 +8,7 @@ import pytest
 
 from accel.core.config import NAMED
 from accel.core.fault_causes import Cause
-from accel.core.isa import LoadRes, SetOut, SetSum, StoreAdd, StoreReq
+from accel.core.isa import LoadRes, SetOut, SetSum, StoreAdd, StoreMul, StoreReq
 from accel.image.dram import Dram
 from accel.run.program import Program
 from accel.sim.functional.scratchpads import Scratchpads
@@ -16,7 +16,8 @@ from tests.finishing import finishing_program
 from tests.programs import handmade
 from tests.strategies import _timing
 
-SECOND = [name for name, config in NAMED.items() if config.post]
+SECOND = {name: config for name, config in NAMED.items() if config.post}
+SECOND["tiny-int8, products"] = PRODUCTS = NAMED["tiny-int8"].override({"res_mul": 1})
 
 
 def ends(program: Program, **options: object) -> tuple[Dram, Scratchpads]:
@@ -30,7 +31,7 @@ def ends(program: Program, **options: object) -> tuple[Dram, Scratchpads]:
 @pytest.mark.parametrize("name", SECOND)
 @pytest.mark.parametrize("seed", range(4))
 def test_any_order_and_any_timing_will_do(name: str, seed: int) -> None:
-    program = finishing_program(NAMED[name], seed)
+    program = finishing_program(SECOND[name], seed)
     assert program.check().ok
     expected, pads = ends(program, backend="functional")
     others = [ends(program, backend="functional", order="random", seed=n) for n in range(3)]
@@ -60,6 +61,12 @@ def test_they_have_everything_in_them() -> None:
         (True, False),
         (False, True),
     }
+
+
+def test_products_and_held_residuals_are_there() -> None:
+    instructions = [one for seed in range(8) for one in finishing_program(PRODUCTS, seed).instructions]
+    seen = {(type(one), one.hold) for one in instructions if isinstance(one, StoreAdd)}
+    assert seen == {(cls, hold) for cls in (StoreAdd, StoreMul) for hold in (False, True)}
 
 
 @pytest.mark.parametrize("backend", ["functional", "sim"])

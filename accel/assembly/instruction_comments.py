@@ -22,10 +22,11 @@ from accel.core.isa import (
     Load,
     Loops,
     Mac,
+    Memory,
     Products,
     Set,
     SetAcc,
-    SetInp,
+    SetBytes,
     SetOut,
     SetSum,
     Store,
@@ -145,15 +146,17 @@ def setting(instruction: Set) -> str:
     """Return the effect of a SET."""
     if isinstance(instruction, SetSum):
         return f"sum * 2^-shift {_bounded(instruction)}; factors {_factors(instruction)}"
-    if not isinstance(instruction, SetInp | SetAcc | SetOut):
+    if not isinstance(instruction, SetBytes | SetAcc | SetOut):
         return ""
     kind = "uint8" if instruction.unsigned else "int8"
-    if isinstance(instruction, SetInp):
-        return f"bytes of inp are {kind}" + (f", less {instruction.zero}" if instruction.zero else "")
+    if isinstance(instruction, SetBytes):
+        name = Memory(instruction.memory).name.lower()
+        return f"bytes of {name} are {kind}" + (f", less {instruction.zero}" if instruction.zero else "")
     if isinstance(instruction, SetAcc):
         taps = f", depthwise MACs have {instruction.taps} taps, step {instruction.step}"
         return f"bytes of acc are {kind}" + (taps if instruction.taps else "")
-    return f"acc * scale {_bounded(instruction)}; residuals are {kind}, shift {instruction.shift}"
+    tables = "; tables are uint8" if instruction.table_unsigned else ""
+    return f"acc * scale {_bounded(instruction)}; residuals are {kind}, shift {instruction.shift}{tables}"
 
 
 def _bounded(instruction: SetOut | SetSum) -> str:

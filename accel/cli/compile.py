@@ -307,7 +307,7 @@ def program_figures(compiled: Compiled, asked: Request) -> dict[str, Any]:
         "dram_bytes": program.size,
         "compile_seconds": program.compile_seconds,
         "mean": mean.to_dict() if isinstance(mean, Mean) else None,
-        "differences": mean.sum.addition.differences if isinstance(mean, Quantized) and mean.sum else None,
+        "differences": mean.differences if isinstance(mean, Quantized) and mean.residual else None,
         "output": None if asked.output is None else str(asked.output),
         "schedule": None if asked.save_schedule is None else str(asked.save_schedule),
         "candidates": plans if asked.explain else None,

@@ -96,6 +96,7 @@ def _compiled(program: NetworkProgram, output: Path | None) -> dict[str, Any]:
         "macs": program.macs,
         "host_macs": program.host_macs,
         "programs": len(program.chains),
+        "partition": None if program.partition is None else program.partition.to_dict(),
         "instructions": sum(len(chain.program.instructions) for chain in program.chains),
         "dram_bytes": [chain.program.size for chain in program.chains],
         "activation_bytes": [chain.memory.nbytes for chain in program.chains],
@@ -105,6 +106,7 @@ def _compiled(program: NetworkProgram, output: Path | None) -> dict[str, Any]:
         "cuts": [asdict(cut) for cut in network_cuts(program)],
         "choices": [choice.to_dict() for choice in program.choices],
         "arrangements": [one.to_dict() for one in program.arrangements],
+        "moves": [one.to_dict() for one in program.moves],
         "layers": [
             {
                 "name": part.fused.name,
@@ -128,13 +130,20 @@ def _compiled_rows(program: NetworkProgram) -> list[tuple[str, str]]:
         machine_row(program.config),
         ("layers", f"{len(program.parts) - on_host} on the machine, {on_host} on the host"),
         ("MACs", f"{program.macs:,}, {program.machine_share:.2%} of them on the machine"),
-        ("programs", f"{figures['programs']} of {figures['instructions']:,} instructions"),
+        ("programs", _programs_text(program, figures["instructions"])),
         *_cut_rows(program),
         ("activations", f"{activations:,} bytes; no plan needs less than {bound:,}"),
         ("fusion saves", f"{total_savings(program.choices)}, predicted"),
         ("compiled in", f"{program.compile_seconds or 0:.2f} s"),
         *([("hint", QUANTIZE_HINT)] if _is_float(program) else []),
     ]
+
+
+def _programs_text(program: NetworkProgram, instructions: int) -> str:
+    text = f"{len(program.chains)} of {instructions:,} instructions"
+    if program.partition is None or len(program.chains) < 2:
+        return text
+    return f"{text}; no order of execution needs fewer than {program.partition.bound}"
 
 
 def _is_float(program: NetworkProgram) -> bool:

@@ -10,10 +10,11 @@ from click.core import ParameterSource
 from accel.base.errors import nearest
 from accel.base.npy_arrays import read_npy
 from accel.cli.declared_options import numbers_parser
-from accel.compiler.expr.quantized_expressions import ORDERS, check_scales
+from accel.compiler.expr.quantized_expressions import ORDERS, check_entries, check_scales
 from accel.compiler.expr.scalar_expressions import BYTES
 from accel.compiler.operators.declared_operator import CommandFamily, Operator
 from accel.compiler.operators.operator_parameters import JointParameter, Parameter, ParameterKind
+from accel.compiler.ops.quantized_layers import RESIDUAL_OPERATIONS
 from accel.compiler.plans.planner import TileSide
 
 Run = Callable[[Operator, dict[str, Any], dict[str, Any]], int]
@@ -23,6 +24,7 @@ _TYPES: dict[ParameterKind, Any] = {
     ParameterKind.NUMBER: click.FLOAT,
     ParameterKind.TYPE: click.Choice(BYTES),
     ParameterKind.ORDER: click.Choice(ORDERS),
+    ParameterKind.RESIDUAL_OPERATION: click.Choice(RESIDUAL_OPERATIONS),
 }
 
 _SCHEDULING = (
@@ -155,6 +157,8 @@ def _field_option(field: Parameter) -> click.Option:
         return click.Option(names, metavar=field.metavar, callback=parser, help=text)
     if field.kind is ParameterKind.SCALES:
         return click.Option(names, metavar=field.metavar, callback=_scales, help=text)
+    if field.kind is ParameterKind.TABLE:
+        return click.Option(names, metavar=field.metavar, callback=_table, help=text)
     return click.Option(names, type=_TYPES.get(field.kind, int), help=text)
 
 
@@ -167,6 +171,14 @@ def _scales(_: click.Context, __: click.Parameter, value: str | None) -> float |
         except ValueError:
             raise click.BadParameter(f"{value!r} is not a number and not an .npy file") from None
     return list(check_scales(read_npy(f"scale from {value!r}", value)))
+
+
+def _table(_: click.Context, __: click.Parameter, value: str | None) -> list[int] | None:
+    if value is None:
+        return None
+    entries = read_npy(f"table from {value!r}", value)
+    check_entries(entries)
+    return [int(entry) for entry in entries]
 
 
 def _option(operator: Operator, parameter: Parameter, *, required: bool) -> click.Option:

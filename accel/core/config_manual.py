@@ -25,6 +25,11 @@ One geometry field is no number. `alu_ops` names the operations of ALU, by defau
 [Add an operation](../how-to/add-an-operation.md) shows how to declare one. Files hold the names as a list,
 and after each declared one `@` with a hash of its declaration."""
 
+_FEATURES = """\
+Each of these fields adds something to a machine with `post=1`, and is 0 on machines that lack it. Files and
+registers name only those that are not 0. For example, `--config vta-int8 --set tab_bytes=2KiB` is a machine
+with eight tables."""
+
 _RULES = """\
 Fields must also fit one another. A violation is reported when the configuration is created.
 
@@ -35,6 +40,7 @@ Fields must also fit one another. A violation is reported when the configuration
 - `mem_base` is a multiple of 4096, and `mem_base + mem_size` is at most 2^40.
 - `fetch_chunk` is at most `fetch_buffer`.
 - `par` has at most 16384 elements.
+- `tab_bytes` is 0, or at least 512: two tables.
 - `post_lanes` is at most the bytes of a beat and the values of an out element.
 - `inp_banks` above 1 needs `block_in` equal to `block_out`, and an inp of at least `inp_banks` elements."""
 
@@ -79,7 +85,10 @@ def config_manual() -> str:
                 ),
                 "## Second generation",
                 "Only machines with `post=1` have these fields, apart from `post` itself.",
-                _field_table([name for name, spec in SPECS.items() if spec.post]),
+                _field_table([name for name, spec in SPECS.items() if spec.post and not spec.feature]),
+                "## Third generation",
+                _FEATURES,
+                _field_table([name for name, spec in SPECS.items() if spec.feature]),
                 "## Rules between fields",
                 _RULES,
                 "## Named machines",

@@ -34,7 +34,7 @@ from accel.core.isa import (
     MicroOp,
     Set,
     SetAcc,
-    SetInp,
+    SetBytes,
     SetOut,
     Store,
     StoreAdd,
@@ -43,11 +43,12 @@ from accel.core.isa import (
     Unit,
     Unknown,
     classes_of,
+    exists,
     field_specs,
     routes_of,
 )
 from accel.core.requantize import MAX_ADD_SHIFT
-from accel.core.scratchpad_specs import PAR, RES, UOP, Scratchpad
+from accel.core.scratchpad_specs import RES, UOP, Scratchpad
 
 
 class Cause(IntEnum):
@@ -92,13 +93,13 @@ class Cause(IntEnum):
         "MAC without taps, or on a machine whose block_in and block_out differ",
         True,
     )
-    ZERO_POINT = 19, "the zero point of SET.INP is not a value of the byte type", True
+    ZERO_POINT = 19, "the zero point of SET.INP or SET.WGT is not a value of the byte type", True
     RESIDUAL_FULL = (
         20,
         "with this LOAD of RES, RES would hold more elements than its depth, in program order",
         True,
     )
-    RESIDUAL_EMPTY = 21, "a STORE.ADD takes more elements than RES holds, in program order", True
+    RESIDUAL_EMPTY = 21, "a STORE takes more elements than RES holds, in program order", True
     STOPPED = 22, "software has written `stop`"
     TIMEOUT = 23, "the memory owes an answer and has done nothing for bus_timeout cycles"
 
@@ -264,10 +265,9 @@ def taps_fault(instruction: Instruction, setting: SetAcc) -> Fault | None:
 
 def residual_change(instruction: Instruction) -> int:
     """Return the elements that an instruction adds to RES, perhaps negative."""
-    if not isinstance(instruction, LoadRes | StoreAdd):
-        return 0
-    elements = instruction.x_size * instruction.y_size
-    return elements if instruction.FILLS else -elements
+    if isinstance(instruction, StoreAdd):
+        return -instruction.taken_residuals
+    return instruction.x_size * instruction.y_size if isinstance(instruction, LoadRes) else 0
 
 
 def residual_fault(instruction: Instruction, held: int, config: Config) -> Fault | None:
@@ -348,9 +348,20 @@ def sram_ranges(instruction: Transfer) -> tuple[tuple[Scratchpad, int, int], ...
     if route is None or isinstance(instruction, LoadRes):
         return ()
     own = (route.scratchpad, instruction.sram_base, instruction.sram_elements)
-    if isinstance(instruction, StoreReq):
-        return own, (PAR, instruction.par, instruction.par_elements)
-    return (own,)
+    operands = (one for one in instruction.OPERANDS if one.used_by(instruction))
+    return own, *((one.scratchpad, one.first(instruction), one.count(instruction)) for one in operands)
+
+
+def operand_ranges(instruction: Instruction) -> tuple[tuple[Scratchpad, int, int], ...]:
+    """Return scratchpad, first element and end of the store unit's operands that an instruction fills or
+    reads. The store unit orders instructions whose ranges overlap."""
+    if not isinstance(instruction, Transfer) or instruction.unit is not Unit.STORE:
+        return ()
+    return tuple(
+        (pad, begin, begin + count)
+        for pad, begin, count in sram_ranges(instruction)
+        if count and pad.filled_by is Unit.STORE
+    )
 
 
 def _unknown_memory_message(instruction: Transfer, config: Config) -> str:
@@ -442,13 +453,14 @@ def most_taps(step: int, config: Config) -> int:
 
 def _set_fault(instruction: Set, config: Config) -> Fault | None:
     if type(instruction) is Set:
-        known = [Memory(memory).name for memory in dict.fromkeys(one().memory for one in SETTINGS)]
+        present = (one for one in SETTINGS if one.REQUIRES == Set.REQUIRES or exists(one, config))
+        known = [Memory(memory).name for memory in dict.fromkeys(one().memory for one in present)]
         return Fault(
             cause=Cause.MEMORY_ID,
             message=f"{instruction.mnemonic} has memory id {instruction.memory}; "
             f"SET knows {_joined_names(known, 'and')}",
         )
-    if isinstance(instruction, SetInp):
+    if isinstance(instruction, SetBytes):
         low, high = instruction.byte_range
         if not low <= instruction.zero <= high:
             return Fault(

@@ -11,14 +11,20 @@ from accel.core.isa import (
     TRANSFERS,
     Alu,
     Instruction,
+    Load,
     Loops,
     MicroOp,
+    SetInp,
+    SetWgt,
+    Unit,
     alu_of,
     class_slots,
     classes_of,
+    exists,
     routes_of,
     variants_of,
 )
+from accel.core.isa.instruction_set import machines_with
 from accel.core.markdown_table import table
 from accel.core.scratchpad_specs import UOP, Scratchpad
 
@@ -67,12 +73,13 @@ The Python API raises these errors as [exceptions](../api/errors.rst). Hardware 
 
 def isa_manual(config: Config) -> str:
     """Return the instruction set of a machine as Markdown."""
+    load_sets = [cls for cls in (SetInp, SetWgt) if exists(cls, config)]
     sections = [
         "# The instruction set",
         _INTRODUCTION.format(
             config=f"`{config.label}`",
-            load="LOAD of INP and WGT" + (", SET.INP" if config.post else ""),
-            store="STORE" + (", LOAD of PAR and RES, SET.OUT, SET.SUM" if config.post else ""),
+            load=", ".join(("LOAD of INP and WGT", *(one().mnemonic for one in load_sets))),
+            store="STORE" + (f", {_loads_of_store_unit(config)}, SET.OUT, SET.SUM" if config.post else ""),
         ),
         "## Memories",
         _memory_table(config),
@@ -80,7 +87,7 @@ def isa_manual(config: Config) -> str:
         _INSTRUCTIONS,
     ]
     for cls in classes_of(config).values():
-        sections += [f"### {cls.OPCODE.name} ({cls.OPCODE.value})", *_generation_note(cls.POST)]
+        sections += [f"### {cls.OPCODE.name} ({cls.OPCODE.value})", *_generation_note(cls.REQUIRES)]
         sections += [_description(cls), _field_table(cls, config)]
         if issubclass(cls, Alu):
             operations = (
@@ -90,13 +97,17 @@ def isa_manual(config: Config) -> str:
             )
             heads = ("alu_op", "name", "result of x = acc[dst] and y = acc[src] or imm")
             sections.append(table(heads, operations))
-        sections.append(_error_table(cls))
+        sections.append(_error_table(cls, config))
         for (opcode, memory, part), one in variants_of(config).items():
             if opcode == cls.OPCODE:
                 parts = "" if one.PART is None else f", part {part}"
                 title = f"#### {one().mnemonic} ({opcode}, memory {memory}{parts})"
-                sections += [title, *_generation_note(one.POST and not cls.POST), _description(one)]
-                sections += [_field_table(one, config), _error_table(one)]
+                sections += [
+                    title,
+                    *_generation_note("" if one.REQUIRES == cls.REQUIRES else one.REQUIRES),
+                    _description(one),
+                ]
+                sections += [_field_table(one, config), _error_table(one, config)]
     sections += [
         "## Micro-ops",
         _description(MicroOp),
@@ -109,8 +120,19 @@ def isa_manual(config: Config) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def _generation_note(post: bool) -> list[str]:
-    return ["Only machines of the second generation, with `post=1`, have it."] if post else []
+def _loads_of_store_unit(config: Config) -> str:
+    """For example ``LOAD of PAR, RES and TAB``."""
+    *names, last = (one.name for one in routes_of(Load, config).values() if one.unit is Unit.STORE)
+    return f"LOAD of {', '.join(names)} and {last}"
+
+
+def _generation_note(required: str) -> list[str]:
+    if not required:
+        return []
+    return [_GENERATION_NOTES.get(required, f"Only {machines_with(required)} have it.")]
+
+
+_GENERATION_NOTES = {"post": "Only machines of the second generation, with `post=1`, have it."}
 
 
 def cause_table(causes: Iterable[Cause]) -> str:
@@ -158,6 +180,6 @@ def _field_table(cls: type[Any], config: Config) -> str:
     return table(("bits", "field", "meaning", "unit", "width", "values"), rows)
 
 
-def _error_table(cls: type[Instruction]) -> str:
-    rows = ((f"`{cause.label}`", text) for cause, text in conditions_of(cls))
+def _error_table(cls: type[Instruction], config: Config) -> str:
+    rows = ((f"`{cause.label}`", text) for cause, text in conditions_of(cls, config))
     return table(("error", "reported if"), rows)

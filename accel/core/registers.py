@@ -59,6 +59,7 @@ class Register:
         offset: byte address of the low word.
         width: bits that can be non-zero.
         post: whether only machines with ``post=1`` have the register.
+        feature: whether only machines where the field of the same name is not 0 have it.
     """
 
     name: str
@@ -69,6 +70,11 @@ class Register:
     reset: int = 0
     bits: tuple[Bit, ...] = ()
     post: bool = False
+    feature: bool = False
+
+    def exists(self, config: Config) -> bool:
+        """Whether a machine has the register."""
+        return bool(config.post or not self.post) and (not self.feature or bool(getattr(config, self.name)))
 
     @property
     def words(self) -> int:
@@ -92,10 +98,13 @@ _NO_LIMIT_CYCLES = (1 << 64) - 1
 _ADDRESS_CONDITION = "a multiple of 16, and the whole program must lie in the DRAM window"
 
 
+_FEATURES = frozenset(name for name, spec in SPECS.items() if spec.feature)
+
+
 def _configuration_rows(*, post: bool) -> Iterator[tuple[str, int, Access, str]]:
     for name, spec in SPECS.items():
         if name not in RUN_FIELDS and spec.post == post:
-            only = "; only where post=1" if post else ""
+            only = "; only where it is not 0" if spec.feature else "; only where post=1" if post else ""
             yield name, 32, Access.CONSTANT, f"{spec.doc} ({spec.unit}){only}"
 
 
@@ -115,7 +124,15 @@ def _assign_addresses(
     for name, width, access, doc in rows:
         step = 2 * WORD_BYTES if width > 8 * WORD_BYTES else WORD_BYTES
         offset = -(-offset // step) * step
-        yield Register(name=name, offset=offset, width=width, access=access, doc=doc, post=post)
+        yield Register(
+            name=name,
+            offset=offset,
+            width=width,
+            access=access,
+            doc=doc,
+            post=post,
+            feature=name in _FEATURES,
+        )
         offset += step
 
 
@@ -287,7 +304,7 @@ REGISTERS: Mapping[str, Register] = MappingProxyType(
 
 def registers_of(config: Config) -> dict[str, Register]:
     """Return the registers of a machine."""
-    return {name: register for name, register in REGISTERS.items() if config.post or not register.post}
+    return {name: register for name, register in REGISTERS.items() if register.exists(config)}
 
 
 def constants(config: Config) -> dict[str, int]:

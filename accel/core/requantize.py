@@ -165,6 +165,21 @@ def sum_of_products(left: Lane, right: Lane) -> Lane:
     return (left - zeros[0]) * factors[0] + (right - zeros[1]) * factors[1] + offset
 
 
+def product_of_differences(left: Lane, right: Lane) -> Lane:
+    """Return the product of two values less their zero points. Each difference wraps at 9 bits."""
+    differences = [
+        wrapped(value - lane_input(f"{side}_zero", RESULT_BITS), RESULT_BITS)
+        for side, value in (("left", left), ("right", right))
+    ]
+    return differences[0] * differences[1]
+
+
+def scaled_product(product: Lane) -> Lane:
+    """Return a product of differences times the left multiplier, plus the offset."""
+    multiplier = lane_input("left_multiplier", ADD_MULTIPLIER_BITS, signed=False)
+    return product * multiplier + lane_input("offset", ADD_OFFSET_BITS)
+
+
 def divided(total: Lane, bounds: Bounds) -> Lane:
     """Return a sum of products divided by 2 to the power of the input ``shift``, within bounds."""
     shift = minimum(lane_input("shift", ADD_SHIFT_BITS, signed=False), MAX_ADD_SHIFT)
@@ -182,11 +197,18 @@ REQUANTIZED = requantized(
 """The result of STORE.REQ in a lane."""
 ADDED = divided(sum_of_products(lane_input("left", RESULT_BITS), lane_input("right", RESULT_BITS)), BOUNDS)
 """The result of STORE.ADD in a lane, of the requantized value and the residual."""
+MULTIPLIED = divided(
+    scaled_product(product_of_differences(lane_input("left", RESULT_BITS), lane_input("right", RESULT_BITS))),
+    BOUNDS,
+)
+"""The result of STORE.MUL in a lane, of the requantized value and the residual."""
 
 _RANGE = ("zero", "low", "high")
 _requantize = function_of(REQUANTIZED, ("acc", "bias", "multiplier", "exponent", *_RANGE))
 _ADD_INPUTS = ("left", "right", "left_multiplier", "right_multiplier", "left_zero", "right_zero")
 _add = function_of(ADDED, (*_ADD_INPUTS, "offset", "shift", *_RANGE))
+_MUL_INPUTS = ("left", "right", "left_multiplier", "left_zero", "right_zero")
+_multiply = function_of(MULTIPLIED, (*_MUL_INPUTS, "offset", "shift", *_RANGE))
 
 
 def requantize(
@@ -242,3 +264,27 @@ def add(
         shift: 0 to 41.
     """
     return _add(left, right, *multipliers, *zeros, offset, shift, zero, low, high)
+
+
+def multiply(
+    left: npt.ArrayLike,
+    right: npt.ArrayLike,
+    *,
+    multiplier: int,
+    shift: int,
+    offset: int,
+    zeros: tuple[int, int],
+    zero: int,
+    low: int,
+    high: int,
+) -> npt.NDArray[np.int32]:
+    """Multiply two quantized tensors elementwise.
+
+    The result is ``clamp(rne(((left - zeros[0]) * (right - zeros[1]) * multiplier + offset) / 2**shift) +
+    zero, low, high)``. Each difference wraps at 9 bits.
+
+    Args:
+        left, right: int8 or uint8 values.
+        shift: 0 to 41.
+    """
+    return _multiply(left, right, multiplier, *zeros, offset, shift, zero, low, high)

@@ -25,6 +25,9 @@ class Geometry(Protocol):
     @property
     def post(self) -> int: ...
 
+    @property
+    def wgt_zero(self) -> int: ...
+
 
 @dataclass(frozen=True, kw_only=True)
 class Scratchpad:
@@ -34,16 +37,21 @@ class Scratchpad:
         name: in ports, access sets, assembly and configuration.
         dtype: numpy name of a value's type.
         axes: extents of an element, as configuration fields or numbers, or empty for one value.
-        post_bits: bits of a value where ``post=1``, if more than in DRAM, else 0.
-        post: whether only machines with ``post=1`` have the scratchpad.
+        requires: the configuration field that is not 0 on machines with the scratchpad, or empty.
+        wide_bits: bits of a value where the field ``wide_if`` is not 0.
+        is_queue: whether instructions append and take elements, first in, first out, without an address.
+        is_table: whether lanes read single bytes of an element. The hardware then holds words of one beat.
     """
 
     name: str
     dtype: str
     axes: tuple[str | int, ...]
     filled_by: Unit
-    post_bits: int = 0
-    post: bool = False
+    requires: str = ""
+    wide_bits: int = 0
+    wide_if: str = ""
+    is_queue: bool = False
+    is_table: bool = False
 
     def shape(self, config: Geometry) -> tuple[int, ...]:
         """For example ``(1, 16)`` for inp on ``vta``."""
@@ -62,7 +70,12 @@ class Scratchpad:
 
     def lane_bits(self, config: Geometry) -> int:
         """Bits of a value, signed unless ``dtype`` is unsigned."""
-        return max(bits_of(self.dtype), self.post_bits if config.post else 0)
+        is_wide = self.wide_if and getattr(config, self.wide_if)
+        return max(bits_of(self.dtype), self.wide_bits if is_wide else 0)
+
+    def exists(self, config: Geometry) -> bool:
+        """Whether the machine has the scratchpad."""
+        return not self.requires or bool(getattr(config, self.requires))
 
     def word_bits(self, config: Geometry) -> int:
         """Bits of an element in the scratchpad."""
@@ -96,29 +109,66 @@ def bits_of(dtype: str) -> int:
 
 
 UOP = Scratchpad(name="uop", dtype="uint32", axes=(), filled_by=Unit.COMPUTE)
-INP = Scratchpad(name="inp", dtype="int8", axes=("batch", "block_in"), filled_by=Unit.LOAD, post_bits=9)
+INP = Scratchpad(
+    name="inp",
+    dtype="int8",
+    axes=("batch", "block_in"),
+    filled_by=Unit.LOAD,
+    wide_bits=9,
+    wide_if="post",
+)
 """Values have 9 bits where ``post=1``, because LOAD.INP subtracts a zero point."""
-WGT = Scratchpad(name="wgt", dtype="int8", axes=("block_out", "block_in"), filled_by=Unit.LOAD)
+WGT = Scratchpad(
+    name="wgt",
+    dtype="int8",
+    axes=("block_out", "block_in"),
+    filled_by=Unit.LOAD,
+    wide_bits=9,
+    wide_if="wgt_zero",
+)
+"""Values have 9 bits where ``wgt_zero=1``, because LOAD.WGT subtracts a zero point."""
 ACC = Scratchpad(name="acc", dtype="int32", axes=("batch", "block_out"), filled_by=Unit.COMPUTE)
-PAR = Scratchpad(name="par", dtype="int32", axes=("block_out", 2), filled_by=Unit.STORE, post=True)
+PAR = Scratchpad(name="par", dtype="int32", axes=("block_out", 2), filled_by=Unit.STORE, requires="post")
 """A bias and a scale for each channel. The low 24 bits of a scale are its multiplier, the high 8 bits its
 exponent."""
-RES = Scratchpad(name="res", dtype="int8", axes=("batch", "block_out"), filled_by=Unit.STORE, post=True)
+RES = Scratchpad(
+    name="res",
+    dtype="int8",
+    axes=("batch", "block_out"),
+    filled_by=Unit.STORE,
+    requires="post",
+    is_queue=True,
+)
 """Residuals, a queue in a ring: the k-th element loaded in a run is at index k modulo the depth."""
+TABLE_BYTES = 256
+"""Bytes of a table: one for each value of a byte."""
+TABLE_FIELD_BITS = 5
+"""Bits of the field ``table`` of STOREs: those above ``dram_base``, less the flag ``hold``."""
+MAX_TABLES = 1 << (TABLE_FIELD_BITS - 1)
+"""Most tables of a machine, a power of two: the field is 0, or a table's index plus 1."""
+TAB = Scratchpad(
+    name="tab",
+    dtype="uint8",
+    axes=(1, TABLE_BYTES),
+    filled_by=Unit.STORE,
+    requires="tab_bytes",
+    is_table=True,
+)
+"""Tables, each of which maps the 256 values of a byte to bytes."""
 
 PAR_INDEX_BITS = 14
 """Bits of an index into PAR in STORE.REQ and STORE.ADD: the bits of the four pad fields, which these lack,
 less the two flags ``par_y`` and ``par_x``."""
 
 SCRATCHPADS: Mapping[str, Scratchpad] = MappingProxyType(
-    {pad.name: pad for pad in (UOP, INP, WGT, ACC, PAR, RES)}
+    {pad.name: pad for pad in (UOP, INP, WGT, ACC, PAR, RES, TAB)}
 )
 """All scratchpads by name. :func:`scratchpads_of` returns those of a machine."""
 
 
 def scratchpads_of(config: Geometry) -> dict[str, Scratchpad]:
     """Return the scratchpads of a machine by name."""
-    return {name: pad for name, pad in SCRATCHPADS.items() if config.post or not pad.post}
+    return {name: pad for name, pad in SCRATCHPADS.items() if pad.exists(config)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +178,7 @@ class Route:
     Attributes:
         dtype: numpy type of a value in DRAM.
         doc: conversion of the values, in words.
-        set_by: memory id of the SET that sets signedness and zero point where ``post=1``, if any.
+        set_by: memory id of the SET that sets signedness and zero point on machines that have it, if any.
     """
 
     memory: IntEnum

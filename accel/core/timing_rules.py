@@ -25,6 +25,9 @@ _OPERAND_STAGES = 4
 """Cycles from a micro-op's slot to its products: sequencer, micro-op read, index add, operand read."""
 _ACCUMULATE_STAGES = 2
 """Cycles from product to accumulator, apart from the adder tree: operate, write."""
+TABLE_STAGES = 1
+"""Cycles that the look-up in a table adds to the requantization pipeline of machines with tables, for every
+STORE: the block RAM reads a word."""
 _STORE_STAGES = 2
 """Cycles from the grant of a write burst to its first beat where nothing is requantized: read
 accumulators, beat."""
@@ -57,13 +60,21 @@ def busy_slots(instruction: Loops, config: Config) -> int:
     return instruction.uop_count * uop_slots(instruction, config)
 
 
+def post_depth(config: Config) -> int:
+    """Cycles that a beat spends in the requantization pipeline: ``post_stages``, and ``TABLE_STAGES`` where
+    the machine has tables. For example, 11 on ``vta-int8`` with ``tab_bytes`` set."""
+    if not config.post:
+        return 0
+    return config.post_stages + (TABLE_STAGES if config.table_count else 0)
+
+
 def store_depth(config: Config) -> int:
     """Cycles from the grant of a write burst to its first beat on the bus.
 
     The store unit reads the accumulators in this time. With ``post=1`` the beats of every STORE pass through
     the requantization pipeline, to stay in order.
     """
-    return _STORE_STAGES + (config.post_stages if config.post else 0)
+    return _STORE_STAGES + post_depth(config)
 
 
 def beat_cycles(instruction: Instruction, config: Config) -> int:

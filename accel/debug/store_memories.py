@@ -1,13 +1,13 @@
-"""The use of PAR and RES."""
+"""The use of the store unit's scratchpads."""
 
 from collections.abc import Iterator, Sequence
 
 from accel.core.config import Config
 from accel.core.events import Event, EventKind
-from accel.core.fault_causes import instruction_faults, residual_change, sram_ranges
+from accel.core.fault_causes import instruction_faults, operand_ranges, residual_change
 from accel.core.instruction_access import dram_rows
-from accel.core.isa import Instruction, Load, Store, Transfer, Unit
-from accel.core.scratchpad_specs import PAR, RES
+from accel.core.isa import Instruction, Load, Transfer, Unit
+from accel.core.scratchpad_specs import RES, Scratchpad
 from accel.core.timing_rules import burst_beats
 
 
@@ -52,14 +52,14 @@ class StoreUnitMemories:
         one = self._instructions[index]
         if not isinstance(one, Transfer) or self._faults[index] is not None:
             return
-        ranges = _par_ranges(one)
+        ranges = operand_ranges(one)
         for other in reversed(self._running):
-            shared = [span for span in _par_ranges(self._instructions[other]) if _is_hit(span, ranges)]
+            shared = [span for span in operand_ranges(self._instructions[other]) if _is_hit(span, ranges)]
             if shared and isinstance(one, Load):
-                yield f"until instruction {other}, which uses {_par(shared[0])}, has retired"
+                yield f"until instruction {other}, which uses {_span(shared[0])}, has retired"
                 break
             if shared and other in self._writing:
-                yield f"until instruction {other} has filled {_par(shared[0])}"
+                yield f"until instruction {other} has filled {_span(shared[0])}"
                 break
         change, depth = residual_change(one), RES.depth(self._config)
         if change > 0 and self._loaded - self._freed + change > depth:
@@ -69,15 +69,13 @@ class StoreUnitMemories:
             yield f"for residuals: {max(0, there - self._consumed)} of {-change} have been loaded"
 
 
-def _par_ranges(one: Instruction) -> list[tuple[int, int]]:
-    if not isinstance(one, Load | Store):
-        return []
-    return [(begin, begin + count) for pad, begin, count in sram_ranges(one) if pad is PAR and count]
+_Span = tuple[Scratchpad, int, int]
 
 
-def _is_hit(span: tuple[int, int], ranges: Sequence[tuple[int, int]]) -> bool:
-    return any(begin < span[1] and span[0] < end for begin, end in ranges)
+def _is_hit(span: _Span, ranges: Sequence[_Span]) -> bool:
+    return any(pad is span[0] and begin < span[2] and span[1] < end for pad, begin, end in ranges)
 
 
-def _par(span: tuple[int, int]) -> str:
-    return f"{PAR}[{span[0]}:{span[1]}]"
+def _span(span: _Span) -> str:
+    pad, begin, end = span
+    return f"{pad}[{begin}:{end}]"

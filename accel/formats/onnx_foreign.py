@@ -195,6 +195,11 @@ def _model(
     )
 
 
+def single_result_model(importer: Importer, node: FileNode, operand: Tensor) -> str:
+    """Return the model of a node with one varying operand, the first, and one output."""
+    return _model(importer, node, [node.inputs[0]], [operand], node.outputs[0])
+
+
 def node_proto(node: FileNode, names: Mapping[str, str]) -> Any:
     """Return a node in ONNX's form.
 

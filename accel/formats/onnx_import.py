@@ -24,6 +24,8 @@ from accel.graph.graph_tensor import Tensor
 
 """Largest batch size."""
 
+_OPAQUE = {"Flatten", "Gather", "GlobalMaxPool", "ReduceMax", "Split", "Sum"}
+_OPAQUE |= {"DepthToSpace", "Resize", "SpaceToDepth", "Upsample"}
 
 Shapes = Mapping[str, Sequence[int]]
 """Sizes of inputs by name."""
@@ -70,9 +72,7 @@ def _is_opaque(node: FileNode) -> bool:
     For example, Flatten is a Reshape in the graph. ONNX Runtime moves a Quantize through Reshape, but not
     through Flatten.
     """
-    return node.kind in {"Flatten", "Gather", "GlobalMaxPool", "ReduceMax", "Split", "Sum"} or (
-        node.kind == "MaxPool" and node.opset < 12
-    )
+    return node.kind in _OPAQUE or (node.kind == "MaxPool" and node.opset < 12)
 
 
 def _as_written(file: File, batch: int | None, shapes: Shapes) -> tuple[Graph, Tail | None]:

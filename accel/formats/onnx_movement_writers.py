@@ -4,7 +4,16 @@ import numpy as np
 
 from accel.formats.onnx_exporter import Exporter, writer
 from accel.graph.graph import Node
-from accel.graph.movement_operators import Concat, Pad, Reshape, Slice, Transpose
+from accel.graph.movement_operators import (
+    Concat,
+    DepthToSpace,
+    Pad,
+    Reshape,
+    Slice,
+    SpaceToDepth,
+    Take,
+    Transpose,
+)
 
 
 @writer(Reshape)
@@ -47,3 +56,23 @@ def _pad(exporter: Exporter, node: Node) -> None:
     if operator.mode == "constant":
         operands.append(exporter.constant(operator.value, out.dtype))
     exporter.write("Pad", [*node.inputs, *operands], node.output, mode=operator.mode)
+
+
+@writer(Take)
+def _take(exporter: Exporter, node: Node) -> None:
+    assert isinstance(node.operator, Take)
+    indices = exporter.constant(list(node.operator.indices), "int64")
+    exporter.write("Gather", [*node.inputs, indices], node.output, axis=node.operator.axis)
+
+
+@writer(DepthToSpace)
+def _depth_to_space(exporter: Exporter, node: Node) -> None:
+    assert isinstance(node.operator, DepthToSpace)
+    mode = "DCR" if node.operator.columns_first else "CRD"
+    exporter.write("DepthToSpace", node.inputs, node.output, blocksize=node.operator.block, mode=mode)
+
+
+@writer(SpaceToDepth)
+def _space_to_depth(exporter: Exporter, node: Node) -> None:
+    assert isinstance(node.operator, SpaceToDepth)
+    exporter.write("SpaceToDepth", node.inputs, node.output, blocksize=node.operator.block)

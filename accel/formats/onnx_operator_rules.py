@@ -6,6 +6,7 @@ from accel.formats import (  # noqa: F401  # they register their rules
     onnx_pooling_rules,
     onnx_product_rules,
     onnx_quantize_rules,
+    onnx_resampling_rules,
 )
 from accel.formats.onnx_constant_folding import FOLDED
 from accel.formats.onnx_foreign import import_foreign

@@ -6,6 +6,7 @@ from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from accel.graph.graph_operator import (
     MAX_OPERANDS,
@@ -175,3 +176,88 @@ class Pad(Movement):
         if mode == "constant":
             return np.pad(arrays[0], around, mode="constant", constant_values=self.value)
         return np.pad(arrays[0], around, mode=mode)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Take(Movement):
+    """Values along one axis by index, as ``numpy.take``.
+
+    For example, the indices 0, 0, 1, 1 repeat each of two rows, as a nearest Resize by 2 does.
+    """
+
+    axis: int
+    indices: tuple[int, ...]
+
+    def shape(self, operands: Sequence[Tensor]) -> Shape:
+        sizes = operands[0].shape
+        if not 0 <= self.axis < len(sizes):
+            raise operator_error(self, f"the axis is {self.axis}; the operand is {sizes}")
+        size = sizes[self.axis]
+        if not self.indices or not all(0 <= index < size for index in self.indices):
+            raise operator_error(
+                self, f"it takes {len(self.indices)} indices; all must be from 0 to {size - 1}"
+            )
+        return (*sizes[: self.axis], len(self.indices), *sizes[self.axis + 1 :])
+
+    def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
+        return arrays[0].take(self.indices, axis=self.axis)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DepthToSpace(Movement):
+    """Channels of (N, C, H, W) as squares of ``block`` by ``block`` pixels.
+
+    Attributes:
+        columns_first: whether the square's pixels are the slow part of the operand's channel number (DCR in
+            ONNX), not the fast one (CRD).
+    """
+
+    block: int
+    columns_first: bool = True
+
+    def shape(self, operands: Sequence[Tensor]) -> Shape:
+        sizes = operands[0].shape
+        if len(sizes) != 4 or self.block < 1 or sizes[1] % self.block**2:
+            raise operator_error(
+                self,
+                f"the block is {self.block}; the operand is {sizes}, and its channels must be a multiple of "
+                "the block's square",
+            )
+        count, channels, height, width = sizes
+        return count, channels // self.block**2, height * self.block, width * self.block
+
+    def source_channels(self, channels: int) -> npt.NDArray[np.int64]:
+        """Return int64[block, block, channels], the operand's channel for each pixel of a square."""
+        numbers = np.arange(channels * self.block**2, dtype=np.int64)
+        if self.columns_first:
+            return numbers.reshape(self.block, self.block, channels)
+        return numbers.reshape(channels, self.block, self.block).transpose(1, 2, 0)
+
+    def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
+        count, _, height, width = operands[0].shape
+        channels = self.source_channels(out.shape[1]).reshape(-1)
+        squares = arrays[0].take(channels, axis=1)
+        squares = squares.reshape(count, self.block, self.block, out.shape[1], height, width)
+        return squares.transpose(0, 3, 4, 1, 5, 2).reshape(out.shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpaceToDepth(Movement):
+    """Squares of ``block`` by ``block`` pixels of (N, C, H, W) as channels, pixel by pixel."""
+
+    block: int
+
+    def shape(self, operands: Sequence[Tensor]) -> Shape:
+        sizes = operands[0].shape
+        if len(sizes) != 4 or self.block < 1 or sizes[2] % self.block or sizes[3] % self.block:
+            raise operator_error(
+                self, f"the block is {self.block}; the operand is {sizes}, and it must divide both sizes"
+            )
+        count, channels, height, width = sizes
+        return count, channels * self.block**2, height // self.block, width // self.block
+
+    def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
+        count, channels, height, width = operands[0].shape
+        block = self.block
+        squares = arrays[0].reshape(count, channels, height // block, block, width // block, block)
+        return squares.transpose(0, 3, 5, 1, 2, 4).reshape(out.shape)

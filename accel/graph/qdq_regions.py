@@ -20,15 +20,27 @@ from accel.graph.float_regions import bounds_nothing, ends_in_float32
 from accel.graph.graph import Graph, Node
 from accel.graph.graph_operator import Operator
 from accel.graph.graph_tensor import Tensor
-from accel.graph.movement_operators import Concat, Identity, Movement, Reshape, Slice, Transpose
+from accel.graph.movement_operators import (
+    Concat,
+    DepthToSpace,
+    Identity,
+    Movement,
+    Reshape,
+    Slice,
+    SpaceToDepth,
+    Take,
+    Transpose,
+)
 from accel.graph.pooling_operators import AveragePool, GlobalAveragePool, MaxPool
 from accel.graph.product_operators import Product
 from accel.graph.qdq_moves import integer_form, move_integers
 from accel.graph.qdq_products import product_and_bias_emitter, product_emitter
 from accel.graph.qdq_rewriting import Emitter, QdqRewriting, TableEvaluator
-from accel.graph.qdq_tables import emit_table, evaluate_table
+from accel.graph.qdq_tables import evaluate_table, table_emitter
 
-_COMMUTES_WITH_ROUNDING = Clip | MaxPool | Identity | Reshape | Transpose | Slice
+_COMMUTES_WITH_ROUNDING = (
+    Clip | MaxPool | Identity | Reshape | Transpose | Slice | Take | DepthToSpace | SpaceToDepth
+)
 
 
 def match_regions(
@@ -95,8 +107,12 @@ class _Matcher:
         steps, name = self._steps_before(node)
         in_float32 = ends_in_float32(steps, out, self._rewriting.opaque)
         emitter = self._core_emitter(name, out, in_float32=in_float32)
-        if emitter is None and emit_table(self._rewriting, node, out):
-            return True
+        if emitter is None:
+            whole = table_emitter(self._rewriting, node.inputs[0], (node,), out)
+            if whole is not None:
+                whole(node.output)
+                return True
+            emitter = table_emitter(self._rewriting, name, (*steps, node), out)
         if emitter is None and any(isinstance(step.operator, MaxPool) for step in steps):
             emitter = self._rewriting.emitter(Quantize(), [name], out, node.name)
         if emitter is None:

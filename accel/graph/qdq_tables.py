@@ -1,5 +1,6 @@
 """Regions of functions of one 8-bit tensor as tables."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,7 +19,7 @@ from accel.graph.graph import Graph, Node
 from accel.graph.graph_builder import Builder
 from accel.graph.graph_evaluation import evaluate
 from accel.graph.graph_tensor import Array, Shape, Tensor
-from accel.graph.qdq_rewriting import QdqRewriting
+from accel.graph.qdq_rewriting import Emitter, QdqRewriting
 from accel.graph.quantize_values import all_values
 
 
@@ -31,23 +32,27 @@ class _Region:
     constants: set[str] = field(default_factory=set)
 
 
-def emit_table(rewriting: QdqRewriting, node: Node, out: Tensor) -> bool:
-    """Replace the region before a Quantize by a table if possible.
+def table_emitter(rewriting: QdqRewriting, name: str, after: Collection[Node], out: Tensor) -> Emitter | None:
+    """Return an emitter of a table for the region that ends at a float tensor, if possible.
 
     For example, ``x * HardSigmoid(x)`` is a table of all values of x.
+
+    Args:
+        name: the region's result.
+        after: the nodes from the region to the Quantize, which no other node may bypass.
+        out: dtype and quantization of the table's result.
     """
-    region = _find_region(rewriting, node.inputs[0], out.shape)
-    if region is None or not region.nodes or not _is_closed(rewriting, region, node):
-        return False
-    sources = {rewriting.integers[name] for name in region.leaves}
+    region = _find_region(rewriting, name, rewriting.old.tensors[name].shape)
+    if region is None or not region.nodes or not _is_closed(rewriting, region, after):
+        return None
+    sources = {rewriting.integers[leaf] for leaf in region.leaves}
     if len(sources) != 1:
-        return False
+        return None
     source = rewriting.new.tensors[sources.pop()]
-    graph = _region_graph(rewriting, region, node.inputs[0], source, out)
+    graph = _region_graph(rewriting, region, name, source, out)
     entries = rewriting.evaluate_table(graph, all_values(source.dtype))
-    last = region.nodes[node.inputs[0]]
-    rewriting.emitter(Table(values=tuple(entries.tolist())), [source.name], out, last.name)(node.output)
-    return True
+    label = region.nodes[name].name
+    return rewriting.emitter(Table(values=tuple(entries.tolist())), [source.name], out, label)
 
 
 def _find_region(rewriting: QdqRewriting, name: str, shape: Shape) -> _Region | None:
@@ -74,8 +79,8 @@ def _find_region(rewriting: QdqRewriting, name: str, shape: Shape) -> _Region | 
     return region
 
 
-def _is_closed(rewriting: QdqRewriting, region: _Region, quantize_node: Node) -> bool:
-    inside = {quantize_node.name, *(one.name for one in region.nodes.values())}
+def _is_closed(rewriting: QdqRewriting, region: _Region, after: Collection[Node]) -> bool:
+    inside = {one.name for one in (*after, *region.nodes.values())}
     return all(
         name not in rewriting.old.outputs and all(one.name in inside for one in rewriting.consumers[name])
         for name in region.nodes

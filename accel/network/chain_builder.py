@@ -13,16 +13,19 @@ from accel.compiler.codegen.token_insertion import CARRIER, Ordered
 from accel.core.config import Config
 from accel.core.isa import (
     Finish,
-    Finishing,
     Instruction,
     Load,
     Loops,
+    Memory,
     Set,
     SetAcc,
     SetInp,
     SetOut,
     SetSum,
+    SetWgt,
     Store,
+    StoreAdd,
+    StoreReq,
     Transfer,
     encode,
     without_tokens,
@@ -36,8 +39,9 @@ from accel.network.chain_memory import ChainMemory
 from accel.network.chain_waits import TENSOR_MEMORIES, insert_fastest_tokens
 from accel.network.chained_program import Chain
 from accel.network.placement import NetworkPart
-from accel.network.relocated_transfers import relocate_transfers
+from accel.network.relocated_transfers import relocate_transfers, scatter_store, transfers_at
 from accel.network.repeated_operands import loads_of_copies
+from accel.network.repeated_residuals import Entry, Located, RepeatedStore, StorePiece, without_repeats
 from accel.network.strip_layout import element_positions
 from accel.run.program import as_program
 
@@ -75,6 +79,10 @@ class _ChainBuilder:
         self._memory = ChainMemory(graph, parts, needed, config)
         self._relocated: dict[int, dict[int, Sequence[Transfer]]] = {}
         """By layer and index of an instruction of its own program, the transfers that replace it."""
+        self._pieces: dict[int, dict[int, list[StorePiece]]] = {}
+        """Likewise, the STOREs of copies that follow it."""
+        self._dropped: set[int] = set()
+        """Layers of which only the copies are stored."""
 
     def build(self) -> Chain:
         linked = [self._link(at, part) for at, part in enumerate(self._layers)]
@@ -106,7 +114,8 @@ class _ChainBuilder:
         """Return for each layer the last earlier layer whose result it reads."""
         writers: dict[str, list[int]] = {}
         for at, part in enumerate(self._layers):
-            writers.setdefault(self._memory.root(part.fused.output), []).append(at)
+            for name in (part.fused.output, *self._memory.copies_of(part)):
+                writers.setdefault(self._memory.root(name), []).append(at)
         return [
             max(
                 (
@@ -137,12 +146,40 @@ class _ChainBuilder:
             if tensor is None or tensor.role == "constant":
                 offsets[one] = memory.layer_constant(one, segments)
             elif tensor.role == "output":
-                offset = memory.offset(self._buffer(at, part, tensor, part.fused.output))
-                assert offset is not None
-                offsets[one] = offset
+                offsets[one] = self._output_offset(at, part, tensor)
             else:
                 offsets[one] = self._input_offset(at, part, tensor)
         return linker.linked(offsets, within_pages=True)
+
+    def _output_offset(self, at: int, part: NetworkPart, tensor: ImageTensor) -> int:
+        """Return where a layer writes, and find out where it stores copies."""
+        assert part.program is not None
+        memory, element = self._memory, self._config.out_element_bytes
+        base = tensor.offset // element
+        stores = transfers_at(part.program, tensor.offset)
+        found: int | None = None
+        copied: dict[int, list[StorePiece]] = {}
+        for buffer in memory.copies_of(part):
+            found = memory.offset(buffer)
+            assert found is not None
+            for positions in memory.aliases.copies[buffer].positions[part.fused.output]:
+                for index, store in stores.items():
+                    assert isinstance(store, Store)
+                    copied.setdefault(index, []).extend(
+                        StorePiece(
+                            store=replace(one, dram_base=one.dram_base - base + found // element),
+                            offset=found,
+                            elements=elements,
+                        )
+                        for one, elements in scatter_store(store, base, positions)
+                    )
+        self._pieces[at] = copied
+        if part.fused.output in memory.aliases.unread:
+            self._dropped.add(at)
+            return found or 0
+        found = memory.offset(self._buffer(at, part, tensor, part.fused.output))
+        assert found is not None
+        return found
 
     def _input_offset(self, at: int, part: NetworkPart, tensor: ImageTensor) -> int:
         assert part.layer is not None
@@ -157,7 +194,7 @@ class _ChainBuilder:
         if operand.copies > 1 and order is not None:
             loads = loads_of_copies(self._graph, part.program, operand, order)
             assert loads is not None  # otherwise the layer would be in another chain
-            self._relocated[at] = dict(loads)
+            self._relocated.setdefault(at, {}).update(loads)
         return offset
 
     def _buffer(self, at: int, part: NetworkPart, tensor: ImageTensor, name: str) -> str:
@@ -210,23 +247,28 @@ class _ChainBuilder:
                 stream.append(instruction, offset, at)
         return stream
 
-    def _body(
-        self, at: int, image: Image, resets: Sequence[Instruction]
-    ) -> list[tuple[Instruction, int | None]]:
+    def _body(self, at: int, image: Image, resets: Sequence[Instruction]) -> list[Located]:
         program, references = self._layers[at].program, image.references
         assert program is not None
         assert references is not None
-        relocated = self._relocated.get(at, {})
-        body: list[tuple[Instruction, int | None]] = [(one, None) for one in resets]
+        relocated, pieces = self._relocated.get(at, {}), self._pieces.get(at, {})
+        body: list[Entry] = [(one, None) for one in resets]
         for n, number in enumerate(references.of[:-1].tolist()):  # without FINISH
             offset = None if number == NO_PART else references.parts[number].offset
             instruction = image.instructions[n]
-            if n in relocated:
+            if n in pieces:
+                assert isinstance(instruction, Store)
+                assert n not in relocated  # layers that store copies write plain pictures
+                is_dropped = at in self._dropped
+                body.append(
+                    RepeatedStore(store=instruction, offset=offset, pieces=pieces[n], is_dropped=is_dropped)
+                )
+            elif n in relocated:
                 moved = _link_transfers(relocated[n], instruction, program.instructions[n])
                 body += [(one, offset) for one in moved]
             else:
                 body.append((instruction, offset))
-        return body
+        return without_repeats(body, self._config)
 
     def _image(self, stream: _Stream, ordered: Ordered, code: Part) -> Image:
         memory = self._memory
@@ -259,11 +301,10 @@ def _resets(at: int, linked: Sequence[Image]) -> list[Instruction]:
     changed = {type(one) for image in linked[:at] for one in image.instructions if isinstance(one, Set)}
     body = linked[at].instructions
     own = {type(one) for one in body if isinstance(one, Set)}
-    used: list[type[Set]] = [SetInp, SetAcc]
-    stores = {one.memory for one in body if isinstance(one, Store)}
-    if stores & {Finishing.REQ, Finishing.ADD}:
+    used: list[type[Set]] = [SetInp, SetWgt, SetAcc]
+    if any(isinstance(one, StoreReq) for one in body):
         used.append(SetOut)
-    if Finishing.ADD in stores:
+    if any(isinstance(one, StoreAdd) for one in body):  # STORE.MUL is one, too
         used.append(SetSum)
     return [kind() for kind in used if kind in changed - own]
 
@@ -280,13 +321,15 @@ def _link_transfers(
 
 def _constants_first(body: Sequence[Instruction]) -> list[int]:
     """Return a layer's instructions with LOADs of constants before its first product and STORE first, by
-    index."""
+    index. A SET.WGT that resets the zero point stays before LOADs of weights. After another one, weights are
+    no constants."""
     head = next((n for n, one in enumerate(body) if isinstance(one, Loops | Store)), 0)
-    first = [
-        n for n, one in enumerate(body[:head]) if isinstance(one, Load) and one.memory not in TENSOR_MEMORIES
-    ]
-    moved = set(first)
-    return [*first, *(n for n in range(len(body)) if n not in moved)]
+    resets = [n for n, one in enumerate(body[:head]) if one == SetWgt()]
+    has_centered_weights = any(isinstance(one, SetWgt) and one != SetWgt() for one in body)
+    tensors = (*TENSOR_MEMORIES, Memory.WGT) if has_centered_weights else TENSOR_MEMORIES
+    first = [n for n, one in enumerate(body[:head]) if isinstance(one, Load) and one.memory not in tensors]
+    moved = {*resets, *first}
+    return [*resets, *first, *(n for n in range(len(body)) if n not in moved)]
 
 
 def _ends(layers: Sequence[int | None], count: int) -> list[int]:

@@ -41,7 +41,9 @@ class ChainMemory:
         self.aliases = find_aliases(graph, parts, needed, config)
         assert not self.aliases.failed
         self.layouts = tensor_layouts(layers, needed, parts, config)
-        results = {part.fused.output: part.output for part in layers}
+        copies = self.aliases.copies
+        results = {part.fused.output: part.output for part in layers if not self._is_unread(part)}
+        results |= {name: copy.tensor for name, copy in copies.items() if copy.tensor is not None}
         self._results = {name: tensor for name, tensor in results.items() if self.root(name) == name}
         self._nbytes = {name: one.nbytes for name, one in self._results.items()}
         self._nbytes |= {name: size for name, size in self.aliases.nbytes.items() if self.root(name) == name}
@@ -59,9 +61,16 @@ class ChainMemory:
             if name in self._persistent:
                 self._buffers[name] = self._allocate_output(name)
 
+    def _is_unread(self, part: NetworkPart) -> bool:
+        return part.fused.output in self.aliases.unread
+
+    def copies_of(self, part: NetworkPart) -> list[str]:
+        """Return the buffers to which a layer also stores its result."""
+        return [name for name, one in self.aliases.copies.items() if part.fused.output in one.positions]
+
     def _replace_by_layouts(self) -> None:
         for name, layouts in self.layouts.items():
-            if self.root(name) == name and name not in layouts.buffers:
+            if self.root(name) == name and name in self._results and name not in layouts.buffers:
                 del self._results[name], self._nbytes[name]
             self._nbytes |= {
                 buffer: layouts.nbytes(buffer)
@@ -76,6 +85,7 @@ class ChainMemory:
             layouts = self.layouts.get(part.fused.output)
             written = [part.fused.output] if layouts is None else [*layouts.buffers, *layouts.scratch_buffers]
             read = (self._buffer_read(part, name) for name in part.fused.inputs)
+            written += self.copies_of(part)
             for name in map(self.root, written):
                 first.setdefault(name, at)
             for name in map(self.root, (*written, *read)):

@@ -22,18 +22,20 @@ class FusedNodes:
     Attributes:
         main: a convolution or another product, or any node that is not fused.
         pad: a Pad before it, with the value that stands for the number zero.
+        lookup: a function of each byte of their result, which the machine looks up in a table.
         addition: the sum of their result and another tensor.
     """
 
     main: Node
     pad: Node | None = None
     clips: tuple[Node, ...] = ()
+    lookup: Node | None = None
     addition: Node | None = None
     sum_clips: tuple[Node, ...] = ()
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        candidates = (self.pad, self.main, *self.clips, self.addition, *self.sum_clips)
+        candidates = (self.pad, self.main, *self.clips, self.lookup, self.addition, *self.sum_clips)
         return tuple(node for node in candidates if node is not None)
 
     @property
@@ -47,7 +49,7 @@ class FusedNodes:
     @property
     def result(self) -> str:
         """The result before the addition."""
-        return (self.main, *self.clips)[-1].output
+        return (self.lookup or (self.main, *self.clips)[-1]).output
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -1,14 +1,15 @@
 """Which nodes of a graph can be fused, and in which ways.
 
 Convolutions can take over padding of zeros. Convolutions, matrix products and global averages can take over
-bounds. The first two can also add a residual, and bound the sum. A fused node is the only reader of its
-operand.
+bounds, and look the result up in a table. The first two can also add a residual, and bound the sum. A fused
+node is the only reader of its operand.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from accel.graph.byte_functions import byte_function
 from accel.graph.elementwise_operators import Add, Clip
 from accel.graph.graph import Graph, Node
 from accel.graph.graph_tensor import QUANTIZED
@@ -40,7 +41,22 @@ class _Anchor:
     main: Node
     pad: Node | None
     clips: tuple[Node, ...]
+    lookup: Node | None
     addition: Node | None
+
+    def ways(self, *, adds: bool) -> list[tuple[bool, bool, bool]]:
+        """Return whether padding, bounds and look-up are fused, in each way, with the most fused nodes first.
+
+        Args:
+            adds: whether the addition is fused, which needs bounds and look-up in the same layer.
+        """
+        pads = (True, False) if self.pad else (False,)
+        afters = [(True, True)]
+        if self.lookup and not adds:
+            afters.append((True, False))
+        if self.clips and not adds:
+            afters.append((False, False))
+        return [(pad, *after) for pad in pads for after in afters]
 
 
 def fusion_groups(graph: Graph) -> tuple[FusionGroup, ...]:
@@ -89,23 +105,16 @@ def _alternatives(
     adders = [] if addition is None else list(reversed(anchors))
     for adder in (*adders, None):
         for fuses_sum_clips in yes_or_no if adder is not None and sum_clips else (False,):
-            # an addition needs the bounds before it in the same layer
-            options = [
-                product(
-                    yes_or_no if one.pad else (False,),
-                    yes_or_no if one.clips and one is not adder else (True,),
-                )
-                for one in anchors
-            ]
-            for chosen in product(*options):
+            for chosen in product(*(one.ways(adds=one is adder) for one in anchors)):
                 pieces: list[FusedNodes] = []
-                for anchor, (fuses_pad, fuses_clips) in zip(anchors, chosen, strict=True):
+                for anchor, (fuses_pad, fuses_clips, looks_up) in zip(anchors, chosen, strict=True):
                     adds = anchor is adder
                     pieces.append(
                         FusedNodes(
                             main=anchor.main,
                             pad=anchor.pad if fuses_pad else None,
                             clips=anchor.clips if fuses_clips else (),
+                            lookup=anchor.lookup if looks_up else None,
                             addition=addition if adds else None,
                             sum_clips=sum_clips if adds and fuses_sum_clips else (),
                         )
@@ -113,6 +122,8 @@ def _alternatives(
                     if anchor.pad is not None and not fuses_pad:
                         pieces.append(FusedNodes(main=anchor.pad))
                     pieces += [] if fuses_clips else [FusedNodes(main=node) for node in anchor.clips]
+                    if anchor.lookup is not None and not looks_up:
+                        pieces.append(FusedNodes(main=anchor.lookup))
                 if addition is not None and adder is None:
                     pieces.append(FusedNodes(main=addition))
                 if not fuses_sum_clips:
@@ -130,12 +141,15 @@ def _is_anchor(graph: Graph, node: Node) -> bool:
 def _anchor(graph: Graph, node: Node, consumers: Mapping[str, Sequence[Node]]) -> _Anchor:
     clips = _clips(graph, node.output, consumers)
     bounded = clips[-1].output if clips else node.output
+    lookup = _lookup(graph, bounded, consumers)
+    result = bounded if lookup is None else lookup.output
     adds = isinstance(node.operator, Product)
     return _Anchor(
         main=node,
         pad=_pad(graph, node, consumers),
         clips=clips,
-        addition=_addition(graph, bounded, consumers) if adds else None,
+        lookup=lookup,
+        addition=_addition(graph, result, consumers) if adds else None,
     )
 
 
@@ -151,6 +165,12 @@ def _clips(graph: Graph, name: str, consumers: Mapping[str, Sequence[Node]]) -> 
         clips.append(node)
         node = _only_consumer(graph, node.output, consumers)
     return tuple(clips)
+
+
+def _lookup(graph: Graph, name: str, consumers: Mapping[str, Sequence[Node]]) -> Node | None:
+    """Return the function of each byte of a tensor that follows it."""
+    node = _only_consumer(graph, name, consumers)
+    return node if node is not None and byte_function(graph, node) is not None else None
 
 
 def _pad(graph: Graph, node: Node, consumers: Mapping[str, Sequence[Node]]) -> Node | None:

@@ -206,6 +206,7 @@ class FusionChooser:
     def _find_placements(self, fused: FusedNodes) -> _Placements:
         try:
             layer = lower(self._graph, fused, approximate=self._approximate)
+            layer.check_machine(self._config)
             cost = machine_cost(self._graph, fused, layer, self._config)
         except (NotOnMachine, ScheduleError, ShapeError) as error:
             return _Placements(options=_on_host(fused, str(error)), unsupported=str(error))

@@ -44,12 +44,18 @@ _BEAM_WIDTH = 4096
 
 
 def assign_layouts(
-    graph: Graph, parts: Sequence[NetworkPart], needed: Collection[str], config: Config
+    graph: Graph,
+    parts: Sequence[NetworkPart],
+    needed: Collection[str],
+    config: Config,
+    *,
+    copied: Collection[str] = (),
 ) -> tuple[tuple[NetworkPart, ...], tuple[LayoutChoice, ...]]:
     """Compile the layers of a chain for the layouts with the fewest predicted cycles.
 
     Args:
         needed: tensors needed outside of the chain, as plain pictures.
+        copied: results that layers also store elsewhere, which they write as plain pictures.
 
     Returns:
         The parts, and the choices of layers.
@@ -57,6 +63,9 @@ def assign_layouts(
     if not supports_row_exchange(config):
         return tuple(parts), ()
     search = _LayoutSearch(graph, parts, needed, config)
+    for part, candidates in zip(parts, search.candidates, strict=True):
+        if part.fused.output in copied:
+            candidates[:] = [one for one in candidates if one.writes is None or one.writes.strips == 1]
     while True:
         chosen = search.best()
         compiled = []

@@ -5,6 +5,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 from accel.base.arguments import check_integer
 from accel.base.errors import ScheduleError
@@ -12,16 +13,19 @@ from accel.base.html_summary import Bar, html_summary
 from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
 from accel.formats import onnx_import, tflite_import
+from accel.graph.byte_functions import fold_byte_functions
 from accel.graph.graph import Graph
+from accel.graph.shuffle_recognition import recognize_shuffles
 from accel.network.chain_builder import build_chain
 from accel.network.chain_grouping import split_into_chains
 from accel.network.chained_program import Chain
-from accel.network.execution_order import order_parts
+from accel.network.channel_assignment import assign_channel_maps
 from accel.network.fusion_candidates import fusion_groups, unfused_groups
 from accel.network.layout_assignment import assign_layouts
 from accel.network.layout_choice import LayoutChoice
 from accel.network.model_files import DEFAULT_MACHINE, is_tflite
 from accel.network.network_program import NetworkProgram
+from accel.network.partition import Partition, PartitionSummary, partition_parts
 from accel.network.placement import NetworkPart, check_strict, place
 from accel.network.tensor_aliases import find_aliases, may_alias
 from accel.run.measured_plans import simulated_cycles
@@ -82,20 +86,18 @@ class Network:
         target = machine(on)
         measured_plans = None if measure is None else check_integer("measure", measure, error=ScheduleError)
         begin = time.perf_counter()
-        groups = fusion_groups(self.graph) if fusion else unfused_groups(self.graph)
+        graph = recognize_shuffles(self.graph)
+        if fusion and target.config.tab_bytes:
+            graph = fold_byte_functions(graph)
+        graph, moves = assign_channel_maps(graph, target.config)
+        groups = fusion_groups(graph) if fusion else unfused_groups(graph)
 
         def compile_network(measure: int | None) -> NetworkProgram:
-            parts, choices = place(self.graph, groups, target, approximate=approximate, measure=measure)
+            parts, choices = place(graph, groups, target, approximate=approximate, measure=measure)
             if strict:
-                check_strict(self.graph, parts)
-            steps, arrangements = build_steps(self.graph, parts, target.config, keep=keep)
-            return NetworkProgram(
-                graph=self.graph,
-                config=target.config,
-                steps=steps,
-                choices=choices,
-                arrangements=arrangements,
-            )
+                check_strict(graph, parts)
+            built = build_steps(graph, parts, target.config, keep=keep)
+            return NetworkProgram(graph=graph, config=target.config, choices=choices, moves=moves, **built)
 
         program = compile_network(measured_plans)
         if measured_plans is not None:
@@ -107,49 +109,61 @@ def _total_cycles(program: NetworkProgram) -> int:
     return sum(simulated_cycles(chain.program) for chain in program.chains)
 
 
+class BuiltSteps(TypedDict):
+    """Attributes of a :class:`~accel.network.network_program.NetworkProgram`."""
+
+    steps: tuple[Chain | NetworkPart, ...]
+    arrangements: tuple[LayoutChoice, ...]
+    partition: PartitionSummary
+
+
 def build_steps(
     graph: Graph, parts: Sequence[NetworkPart], config: Config, *, keep: bool = False
-) -> tuple[tuple[Chain | NetworkPart, ...], tuple[LayoutChoice, ...]]:
+) -> BuiltSteps:
     """Group the parts of the machine into chains, and compile them."""
-    groups, needed, aliases = _group_parts(graph, parts, config, keep=keep)
+    groups, needed, partition = _group_parts(graph, parts, config, keep=keep)
     steps: list[Chain | NetworkPart] = []
     choices: list[LayoutChoice] = []
     for group, needed_outside in zip(groups, needed, strict=True):
         if not any(part.on_machine for part in group):
             steps += group
             continue
-        explained = [_as_alias(part) if part.fused.output in aliases else part for part in group]
-        compiled, group_choices = assign_layouts(graph, explained, needed_outside, config)
+        explained = [_as_alias(part) if part.fused.output in partition.aliases else part for part in group]
+        copied = find_aliases(graph, explained, needed_outside, config).copied
+        compiled, group_choices = assign_layouts(graph, explained, needed_outside, config, copied=copied)
         choices += group_choices
         steps.append(build_chain(graph, compiled, needed_outside, config))
-    return tuple(steps), tuple(choices)
+    return BuiltSteps(steps=tuple(steps), arrangements=tuple(choices), partition=partition.summary)
 
 
 def _group_parts(
     graph: Graph, parts: Sequence[NetworkPart], config: Config, *, keep: bool
-) -> tuple[list[tuple[NetworkPart, ...]], list[set[str]], set[str]]:
+) -> tuple[list[tuple[NetworkPart, ...]], list[set[str]], Partition]:
     """Group parts for the machine and for the host.
 
     If a Concat or Slice cannot be an alias, the host executes it, and the grouping starts again.
 
     Returns:
-        The groups, the tensors that others need of each, and the aliases.
+        The groups, the tensors that others need of each, and the partition.
     """
     aliases = {part.fused.output for part in parts if not part.on_machine and may_alias(graph, part)}
+    first: PartitionSummary | None = None
     while True:
+        partition = partition_parts(graph, parts, config, aliases)
         groups: list[tuple[NetworkPart, ...]] = []
-        for group in order_parts(graph, parts, aliases):
+        for group in partition.groups:
             on_machine = any(part.on_machine for part in group)
-            groups += split_into_chains(graph, group) if on_machine else [group]
+            groups += split_into_chains(graph, group, config) if on_machine else [group]
         needed = [_needed_outside(graph, groups, at, keep=keep) for at in range(len(groups))]
         failed: set[str] = set()
         for group, needed_outside in zip(groups, needed, strict=True):
             if any(part.on_machine for part in group):
                 failed |= find_aliases(graph, group, needed_outside, config).failed
             else:
-                failed |= aliases.intersection(part.fused.output for part in group)
+                failed |= partition.aliases.intersection(part.fused.output for part in group)
         if not failed:
-            return groups, needed, aliases
+            return groups, needed, partition if first is None else replace(partition, summary=first)
+        first = first or replace(partition.summary, is_exact=False)
         aliases -= failed
 
 

@@ -17,15 +17,17 @@ from accel.base.errors import AccelError, ProgramError
 from accel.core.config import from_dict
 from accel.graph.graph_serialization import graph_to_data
 from accel.image.image import NETWORK_FORMAT
-from accel.image.manifest_entries import read_entry
+from accel.image.manifest_entries import read_entry, read_object
 from accel.image.zip_archive import Archive, damage, is_archive, write_archive
 from accel.network.chained_program import Chain
+from accel.network.channel_costs import MoveChoice
 from accel.network.fusion_choice import FusionChoice
 from accel.network.graph_file import constant_members, read_graph
 from accel.network.host_regions import check_foreign
 from accel.network.layout_choice import LayoutChoice
 from accel.network.network_data import chain_from_data, chain_to_data, part_from_data, part_to_data
 from accel.network.network_program import NetworkProgram
+from accel.network.partition import PartitionSummary
 from accel.network.placement import NetworkPart
 from accel.run.program import Program
 
@@ -65,6 +67,8 @@ def save_network(program: NetworkProgram, path: str | Path) -> None:
         "steps": steps,
         "choices": [choice.to_dict() for choice in program.choices],
         "arrangements": [one.to_dict() for one in program.arrangements],
+        "partition": None if program.partition is None else program.partition.to_dict(),
+        **({"moves": [one.to_dict() for one in program.moves]} if program.moves else {}),
     }
     buffer = io.BytesIO()
     write_archive(buffer, json.dumps(data).encode(), members)
@@ -132,6 +136,8 @@ def _parse(archive: Archive) -> NetworkProgram:
         steps=tuple(steps),
         choices=tuple(FusionChoice.from_dict(one) for one in data.get("choices", [])),
         arrangements=tuple(LayoutChoice.from_dict(one) for one in data.get("arrangements", [])),
+        partition=read_object(data, "partition", PartitionSummary.from_dict),
+        moves=tuple(MoveChoice.from_dict(one) for one in data.get("moves", [])),
         compile_seconds=data.get("compile_seconds"),
     )
     _check(network)

@@ -18,6 +18,7 @@ from accel.graph.graph_evaluation import check_inputs, evaluate_node
 from accel.graph.graph_state import first_states
 from accel.graph.graph_tensor import Array, random_values
 from accel.network.chained_program import Chain
+from accel.network.channel_costs import MoveChoice
 from accel.network.fusion_choice import FusionChoice
 from accel.network.host_regions import HostRegion, host_regions
 from accel.network.layout_choice import LayoutChoice
@@ -28,6 +29,7 @@ from accel.network.network_result import (
     host_layer_result,
     machine_layer_results,
 )
+from accel.network.partition import PartitionSummary
 from accel.network.placement import NetworkPart
 from accel.run.result import Result
 from accel.run.session import Session, SessionTensor
@@ -45,6 +47,8 @@ class NetworkProgram:
         steps: chains of the machine and nodes of the host, in the order of execution.
         choices: compared alternatives of fusion and placement.
         arrangements: compared alternatives of layouts.
+        partition: the lower bound of the number of programs, or None if unknown.
+        moves: compared forms of moves between channels.
         compile_seconds: processor time of the compilation, or None if unknown.
     """
 
@@ -53,6 +57,8 @@ class NetworkProgram:
     steps: tuple[Chain | NetworkPart, ...]
     choices: tuple[FusionChoice, ...] = ()
     arrangements: tuple[LayoutChoice, ...] = ()
+    partition: PartitionSummary | None = None
+    moves: tuple[MoveChoice, ...] = ()
     compile_seconds: float | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:

@@ -14,7 +14,7 @@ from accel.compiler.expr.compulsory_cost import bound_by
 from accel.core.config import Config
 from accel.core.events import Timing
 from accel.core.instruction_access import dram_rows
-from accel.core.isa import Instruction, Loops, Transfer, Unit
+from accel.core.isa import Instruction, Loops, Store, Transfer, Unit
 from accel.core.timing_rules import beat_cycles, busy_slots
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import Array
@@ -36,6 +36,8 @@ class LayerResult(Layer):
         bytes_by_kind: moved bytes by memory.
         causes: its critical path by cause, largest first, or empty without events.
         alone: predicted cycles in isolation, or None.
+        busy: cycles of compute slots, of reads or of writes at full bus width, whichever are most, or None
+            without cycles.
     """
 
     reason: str
@@ -45,6 +47,7 @@ class LayerResult(Layer):
     macs_per_cycle: int
     causes: tuple[Share, ...] = ()
     alone: int | None = None
+    busy: float | None = None
 
     @property
     def utilization(self) -> float | None:
@@ -71,6 +74,7 @@ class LayerResult(Layer):
             "macs": self.macs,
             "cycles": self.cycles,
             "alone": self.alone,
+            "busy": self.busy,
             "utilization": self.utilization,
             "bound_by": self.bound_by,
             "bytes_by_kind": dict(self.bytes_by_kind),
@@ -131,6 +135,7 @@ def machine_layer_results(
                 mapping=part.mapping,
                 alone=part.alone,
                 program=program,
+                busy=None if cycles[at] is None else _busy_cycles(instructions, result.config),
             )
         )
         at += 1
@@ -150,6 +155,27 @@ def _bound_by(instructions: Sequence[Instruction], cycles: int | None, config: C
             moved = 0 if rows is None else rows.rows * rows.row_bytes
             busy[one.unit] += moved / config.bus_bytes * beat_cycles(one, config)
     return bound_by(cycles, compute=busy[Unit.COMPUTE], load=busy[Unit.LOAD], store=busy[Unit.STORE])
+
+
+def _busy_cycles(instructions: Sequence[Instruction], config: Config) -> float:
+    """Return the cycles of compute slots, of reads or of writes, whichever are most.
+
+    Reads and writes have a channel of the bus each. For example, 90 slots, 800 bytes read and 400 written
+    over a bus of 8 bytes are 100 cycles.
+    """
+    slots = reads = writes = 0.0
+    for one in instructions:
+        if isinstance(one, Loops):
+            slots += busy_slots(one, config)
+        elif isinstance(one, Transfer):
+            rows = dram_rows(one, config)
+            moved = 0 if rows is None else rows.rows * rows.row_bytes
+            cycles = moved / config.bus_bytes * beat_cycles(one, config)
+            if isinstance(one, Store):
+                writes += cycles
+            else:
+                reads += cycles
+    return max(slots, reads, writes)
 
 
 def layer_cycles(chain: Chain, timing: Timing | None) -> list[int] | list[None]:
@@ -245,6 +271,13 @@ class NetworkResult:
         return on_machine / (self.cycles * self.config.macs_per_cycle)
 
     @property
+    def busy_share(self) -> float | None:
+        """The sum of all layers' :attr:`LayerResult.busy`, divided by the cycles."""
+        if not self.cycles:
+            return None
+        return sum(layer.busy or 0 for layer in self.layers) / self.cycles
+
+    @property
     def bytes_by_kind(self) -> dict[str, int]:
         """Bytes that instructions moved, by memory."""
         total: Counter[str] = Counter()
@@ -294,6 +327,7 @@ class NetworkResult:
             "config": self.config.label,
             "cycles": self.cycles,
             "utilization": self.utilization,
+            "busy_share": self.busy_share,
             "macs": self.macs,
             "host_macs": self.host_macs,
             "mismatches": self.wrong,

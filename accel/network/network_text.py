@@ -79,6 +79,10 @@ def _choices(program: NetworkProgram) -> Iterator[str]:
             cost = "not supported" if one.cost is None else str(one.cost)
             remark = _CHOSEN if not number else f" ({one.refused})" if one.refused else ""
             yield f"  {', '.join(one.stages)}: {cost}{remark}"
+    for move in program.moves:
+        yield f"{move.name!r}: predicted cycles of the layers around each form of the move"
+        for number, (form, cycles) in enumerate(move.alternatives):
+            yield f"  {form}: {cycles:,}{'' if number else _CHOSEN}"
     for layouts in program.arrangements:
         yield f"{layouts.name!r}: predicted cycles of the layer + of row exchanges before and after it"
         for number, mapping in enumerate(layouts.alternatives):
@@ -106,6 +110,8 @@ def _placed(program: NetworkProgram) -> Iterator[str]:
     tail = program.graph.tail
     if tail is not None:
         yield f"{'host':<8} {', '.join(tail.kinds)}  (after each run; its shapes depend on values)"
+    if program.partition is not None:
+        yield f"programs: {number}; {program.partition.describe()}"
     share = f"{program.machine_share:.2%} of {program.macs:,} MACs"
     yield f"on the machine ({program.config.label}): {share}"
 

@@ -1,6 +1,6 @@
 """A layer's transfers, changed for a tensor whose elements lie elsewhere in a chain."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TypeVar
@@ -9,11 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.core.fault_causes import dram_element_bytes
-from accel.core.isa import LoadRes, StoreReq, Transfer
+from accel.core.isa import LoadRes, Store, StoreAdd, StoreReq, Transfer
+from accel.core.isa.field_widths import SIZE_BITS
 from accel.run.program import Program
 
 _Integers = npt.NDArray[np.int64]
 _TransferT = TypeVar("_TransferT", bound=Transfer)
+_MAX_STRIDE = (1 << SIZE_BITS) - 1
 
 
 def transfers_at(program: Program, offset: int) -> dict[int, Transfer]:
@@ -60,15 +62,18 @@ def relocate_transfer(transfer: _TransferT, base: int, positions: _Integers) -> 
         positions: int64[elements], relative to ``base``, the tensor's first element in DRAM.
 
     Returns:
-        None if a row would be divided and the transfer has rows of padding.
+        None if a row would be divided and the transfer has rows of padding, or if a STORE that takes one
+        residual for all of its elements would be divided.
     """
     rows = np.arange(transfer.y_size)[:, None] * transfer.x_stride + np.arange(transfer.x_size)
     if not rows.size:
         return [transfer]
     moved = positions[rows + (transfer.dram_base - base)]
+    holds = isinstance(transfer, StoreAdd) and transfer.hold
     if (np.diff(moved, axis=1) == 1).all():
-        return _relocate_whole_rows(transfer, base, moved[:, 0])
-    if transfer.y_pad_0 or transfer.y_pad_1:
+        found = _relocate_whole_rows(transfer, base, moved[:, 0])
+        return None if holds and len(found) > 1 else found
+    if transfer.y_pad_0 or transfer.y_pad_1 or holds:
         return None
     pieces: list[_TransferT] = []
     for row, row_positions in enumerate(moved):
@@ -126,3 +131,68 @@ def _with_scratchpad_offset(transfer: _TransferT, row: int, column: int, element
         par = transfer.par + (row if transfer.par_y else column if transfer.par_x else 0)
         return replace(transfer, sram_base=transfer.sram_base + elements, par=par)
     return replace(transfer, sram_base=transfer.sram_base + elements)
+
+
+def scatter_store(store: Store, base: int, positions: _Integers) -> list[tuple[Store, _Integers]]:
+    """Replace a STORE by ones that write its elements elsewhere, without those that go nowhere.
+
+    For example, a row of five elements at the positions 0, 2, 4, 6, 8 is one STORE of five rows of one
+    element with stride 2.
+
+    Args:
+        positions: int64[elements], relative to ``base``, or negative for an element to leave out. Elements
+            after the last position are also left out.
+
+    Returns:
+        Each STORE, with the numbers of the elements that it writes.
+    """
+    rows = np.arange(store.y_size)[:, None] * store.x_stride + np.arange(store.x_size)
+    rows += store.dram_base - base
+    if not rows.size:
+        return []
+    known = rows < len(positions)
+    moved = np.where(known, positions[np.minimum(rows, len(positions) - 1)], -1)
+    pieces: list[tuple[Store, _Integers]] = []
+    if (moved >= 0).all() and (np.diff(moved, axis=1) == 1).all():
+        first = 0
+        for piece in _relocate_whole_rows(store, base, moved[:, 0]):
+            pieces.append((piece, first + np.arange(piece.sram_elements)))
+            first += piece.sram_elements
+        return pieces
+    for row, row_positions in enumerate(moved.tolist()):
+        for begin, count, stride in _runs(row_positions):
+            piece = _stored_run(store, row, begin, count, stride, base + row_positions[begin])
+            pieces.append((piece, row * store.x_size + begin + np.arange(count)))
+    return pieces
+
+
+def _runs(positions: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Yield begin, count and stride of elements at equal distances, without negative positions."""
+    at = 0
+    while at < len(positions):
+        if positions[at] < 0:
+            at += 1
+            continue
+        end, stride = at + 1, 1
+        if end < len(positions) and 0 < positions[end] - positions[at] <= _MAX_STRIDE:
+            stride = positions[end] - positions[at]
+            while end < len(positions) and positions[end] - positions[end - 1] == stride:
+                end += 1
+        yield at, end - at, stride
+        at = end
+
+
+def _stored_run(store: Store, row: int, begin: int, count: int, stride: int, target: int) -> Store:
+    is_row = stride == 1
+    piece = replace(
+        _with_scratchpad_offset(store, row, begin, row * store.width + begin),
+        dram_base=target,
+        y_size=1 if is_row else count,
+        x_size=count if is_row else 1,
+        x_stride=count if is_row else stride,
+    )
+    if isinstance(piece, StoreReq) and isinstance(store, StoreReq):
+        # a column of PAR takes one element for each row of the piece
+        steps = store.par_x and not is_row
+        piece = replace(piece, par_y=steps, par_x=store.par_x and is_row)
+    return piece

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from accel.base.errors import ScheduleError
 from accel.core.config import Config
-from accel.core.isa import Instruction, Load, Mac, Memory, SetInp, Store, encode_uops
+from accel.core.isa import Instruction, Load, Mac, Memory, SetInp, SetWgt, Store, encode_uops
 from accel.network.strip_layout import PictureSize, StripLayout
 
 SOURCE, TARGET, TRANSPOSED = "source", "target", "transposed"
@@ -215,6 +215,7 @@ class _ExchangeProgram:
         first_uop = config.uop_depth - len(self.uops)
         self.steps: list[tuple[Instruction, str]] = [
             (SetInp(), ""),
+            *([(SetWgt(), "")] if config.wgt_zero else []),
             (_load(Memory.INP, self._unit_matrix, len(matrices)), MATRICES),
             (_load(Memory.WGT, self._fill_index, 1), FILL),
             (_load(Memory.UOP, first_uop, len(self.uops)), UOPS),

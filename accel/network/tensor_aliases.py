@@ -1,11 +1,13 @@
-"""Aliases: tensors inside other tensors, so that Concat and Slice move no data.
+"""Aliases: tensors inside other tensors, so that moves take no pass over the data.
 
 Layers write the operands of a Concat next to each other. A Slice is read where it lies. For example, channels
-0..31 of 64 are the first two blocks of 16, which layers can read as a tensor of 32 channels.
+0..31 of 64 are the first two blocks of 16, which layers can read as a tensor of 32 channels. Where a tensor
+cannot lie inside another one, the layers that write its values store them once more
+(:mod:`accel.network.stored_copies`).
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,40 +17,18 @@ from accel.graph.graph import Graph
 from accel.graph.graph_tensor import QUANTIZED
 from accel.graph.movement_operators import Concat, Slice
 from accel.image.image_tensor import ImageTensor
+from accel.network.byte_orders import ByteOrder, ByteOrders, byte_order
+from accel.network.moved_values import MOVES, MovedValues
 from accel.network.placement import NetworkPart
-from accel.run.session_tensors import value_numbers
+from accel.network.stored_copies import StoredCopy, find_copy, picture_tensor
 
 _Numbers = npt.NDArray[np.int32]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ByteOrder:
-    """The value in each byte of DRAM.
-
-    Attributes:
-        numbers: index of each byte's value, from 1 in row-major order, or 0 for none.
-    """
-
-    dtype: str
-    numbers: _Numbers
-
-    def is_order_of(self, tensor: ImageTensor) -> bool:
-        if tensor.dtype != self.dtype or tensor.preparation is not None:
-            return False
-        expected = value_numbers(tensor)
-        return expected is not None and np.array_equal(expected, self.numbers)
-
-
-def byte_order(tensor: ImageTensor) -> ByteOrder | None:
-    """Return the order of a program's tensor, or None if the host prepares it."""
-    numbers = value_numbers(tensor)
-    return None if numbers is None else ByteOrder(dtype=tensor.dtype, numbers=numbers)
-
-
 def may_alias(graph: Graph, part: NetworkPart) -> bool:
-    """Whether a part is a Concat or a Slice of integers."""
+    """Whether a part moves integers."""
     is_integer = graph.tensors[part.fused.output].dtype in QUANTIZED
-    return is_integer and isinstance(part.fused.main.operator, Concat | Slice)
+    return is_integer and isinstance(part.fused.main.operator, MOVES)
 
 
 def alias_order(
@@ -74,7 +54,8 @@ def alias_order(
         pieces = np.split(indices, ends, axis=operator.axis)
         numbers = [_renumbered(one.numbers, piece) for one, piece in zip(known, pieces, strict=True)]
         return ByteOrder(dtype=out.dtype, numbers=np.concatenate(numbers)), 0
-    assert isinstance(operator, Slice)
+    if not isinstance(operator, Slice):
+        return None
     source = np.arange(operands[0].size).reshape(operands[0].shape)
     selected = operator.evaluate(operands, [source], out)
     indices = np.zeros(operands[0].size, dtype=np.int32)
@@ -90,19 +71,126 @@ def _renumbered(numbers: _Numbers, new_numbers: _Numbers) -> _Numbers:
     return np.concatenate([np.zeros(1, dtype=np.int32), new_numbers.reshape(-1)])[numbers]
 
 
+@dataclass(frozen=True, kw_only=True)
+class MovePlan:
+    """How the result of a move lies in DRAM.
+
+    Attributes:
+        order: None for a result that only other moves read: it lies nowhere.
+        start: bytes before a Slice in its operand.
+        copy: what layers store, or None for an alias.
+    """
+
+    order: ByteOrder | None
+    start: int = 0
+    copy: StoredCopy | None = None
+
+
+class MovePlanner:
+    """Plans the moves of a chain in order.
+
+    Attributes:
+        orders: of the chain's tensors, None outside of DRAM.
+    """
+
+    def __init__(self, graph: Graph, parts: Sequence[NetworkPart], config: Config) -> None:
+        self._graph = graph
+        self._config = config
+        self._readers: dict[str, list[NetworkPart]] = {}
+        for part in parts:
+            for name in part.fused.inputs:
+                self._readers.setdefault(name, []).append(part)
+        self.moved = MovedValues(graph)
+        self.orders = ByteOrders()
+
+    def add_layer(self, part: NetworkPart) -> None:
+        """Add a part of the machine, or one that moves nothing."""
+        out = part.fused.output
+        self.moved.add(part)
+        if not part.on_machine:
+            self.orders.alias(out, part.fused.inputs[0])
+            return
+        self.orders.add(out, part.output)
+
+    def plan(self, part: NetworkPart, *, is_needed: bool = False) -> MovePlan | None:
+        """Plan a move, or return None if the host must execute it.
+
+        Args:
+            is_needed: whether the host or another chain reads the result.
+        """
+        out = part.fused.output
+        self.moved.add(part)
+        wanted, is_read = self._wanted(out)
+        alias = alias_order(self._graph, part, [self._operand_order(name) for name in part.fused.main.inputs])
+        if alias is not None and not is_needed and all(map(alias[0].is_order_of, wanted)):
+            self.orders.add(out, alias[0])
+            return MovePlan(order=alias[0], start=alias[1])
+        if not is_read and not is_needed:
+            return MovePlan(order=None) if self.moved.addresses(out) is not None else None
+        copy = self.copy(out, wanted)
+        if copy is None:
+            return None
+        assert copy.tensor is not None
+        self.orders.add(out, copy.tensor)
+        return MovePlan(order=byte_order(copy.tensor), copy=copy)
+
+    def copy(self, name: str, wanted: Sequence[ImageTensor] = ()) -> StoredCopy | None:
+        """Return a copy of a whole tensor, in the layout that its readers want."""
+        tensor = wanted[0] if wanted else picture_tensor(self._graph.tensors[name], self._config)
+        order = None if tensor is None else byte_order(tensor)
+        if tensor is None or order is None or not all(map(order.is_order_of, wanted)):
+            return None
+        written = replace(tensor, role="output")
+        return find_copy(self.moved, name, order, self._config, tensor=written)
+
+    def _wanted(self, name: str) -> tuple[list[ImageTensor], bool]:
+        """Return the layouts in which layers read a tensor, and whether any layer reads it."""
+        wanted, is_read = list[ImageTensor](), False
+        for part in self._readers.get(name, ()):
+            if part.layer is None or part.program is None:
+                if part.moves_nothing:
+                    below, is_below_read = self._wanted(part.fused.output)
+                    wanted += below
+                    is_read |= is_below_read
+                continue
+            operands = [one for one in part.layer.operands if one.tensor == name and not one.generated]
+            names = {one.name for one in operands if one.copies == 1}
+            wanted += [one for one in part.program.tensors if one.name in names]
+            is_read |= bool(operands)
+        return wanted, is_read
+
+    def _operand_order(self, name: str) -> ByteOrder | None:
+        """Return the order of an operand, or of the copy of one that lies nowhere."""
+        if self.orders.get(name) is not None or self.moved.addresses(name) is None:
+            return self.orders.get(name)
+        picture = picture_tensor(self._graph.tensors[name], self._config)
+        return None if picture is None else byte_order(picture)
+
+    def operand_copy(self, name: str) -> StoredCopy | None:
+        """Return a copy of a Concat's operand in its own order."""
+        order = self._operand_order(name)
+        if order is None:
+            return None
+        return find_copy(self.moved, name, order, self._config)
+
+
 @dataclass
 class Aliases:
     """Which tensors lie inside others.
 
     Attributes:
         inside: the tensor that contains each alias, and the bytes before it.
-        orders: byte orders of concatenated, sliced or repeated tensors.
+        orders: byte orders of the chain's tensors.
+        copies: by name of the buffer, what layers store elsewhere.
+        unread: results whose own buffers nobody reads.
     """
 
     inside: dict[str, tuple[str, int]] = field(default_factory=dict)
     nbytes: dict[str, int] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
-    orders: dict[str, ByteOrder | None] = field(default_factory=dict)
+    orders: ByteOrders = field(default_factory=ByteOrders)
+    copies: dict[str, StoredCopy] = field(default_factory=dict)
+    unread: set[str] = field(default_factory=set)
 
     def location(self, name: str) -> tuple[str, int]:
         """Return the outermost tensor and the bytes before."""
@@ -111,6 +199,11 @@ class Aliases:
             name, bytes_before = self.inside[name]
             offset += bytes_before
         return name, offset
+
+    @property
+    def copied(self) -> set[str]:
+        """The results that layers also store elsewhere."""
+        return {name for copy in self.copies.values() for name in copy.positions}
 
 
 def find_aliases(
@@ -129,17 +222,23 @@ def find_aliases(
         else any(operand.copies > 1 for operand in part.layer.operands)
         for part in parts
     )
+    planner = MovePlanner(graph, parts, config)
+    aliases.orders = planner.orders
+    used = _used_by_machine(parts)
     for part in parts:
+        out = part.fused.output
         if part.on_machine:
-            aliases.orders[part.fused.output] = byte_order(part.output) if needs_orders else None
-        elif may_alias(graph, part):
-            _add_alias(aliases, graph, part, element)
+            if needs_orders:
+                planner.add_layer(part)
+        elif not may_alias(graph, part):
+            planner.add_layer(part)
+            aliases.inside[out] = (part.fused.inputs[0], 0)
+        elif out not in used:
+            _fail(aliases, part)
         else:
-            out, source = part.fused.output, part.fused.inputs[0]
-            aliases.orders[out] = aliases.orders.get(source)
-            aliases.inside[out] = (source, 0)
+            _add_move(aliases, planner, part, needed, element)
     # outside of the chain, a tensor must be all that one layer has written
-    written = {part.fused.output for part in parts if part.on_machine}
+    written = {part.fused.output for part in parts if part.on_machine} | aliases.copies.keys()
     incomplete = {aliases.location(name)[0] for name in needed if not _is_complete(aliases, written, name)}
     aliases.failed |= {
         part.fused.output
@@ -148,26 +247,72 @@ def find_aliases(
         and may_alias(graph, part)
         and aliases.location(part.fused.output)[0] in incomplete
     }
+    read = {name for part in parts if part.on_machine for name in part.fused.inputs}
+    read_buffers = {aliases.location(name)[0] for name in (*read, *needed)}
+    aliases.unread = {
+        name for name in aliases.copied if name not in aliases.inside and name not in read_buffers
+    }
     return aliases
 
 
-def _add_alias(aliases: Aliases, graph: Graph, part: NetworkPart, element: int) -> None:
-    out, sources, orders = part.fused.output, part.fused.inputs, aliases.orders
-    alias = alias_order(graph, part, [orders.get(name) for name in part.fused.main.inputs])
-    if alias is None or not _is_possible(aliases, part, alias[1], element):
-        aliases.failed.add(out)
-        aliases.inside[out] = (sources[0], 0)
-        return
-    orders[out], start = alias
-    if isinstance(part.fused.main.operator, Slice):
-        aliases.inside[out] = (sources[0], start)
-        return
-    nbytes = 0
-    for name in sources:
-        order = orders[name]
-        assert order is not None
-        aliases.inside[aliases.location(name)[0]] = (out, nbytes)
-        nbytes += len(order.numbers)
+def _used_by_machine(parts: Sequence[NetworkPart]) -> set[str]:
+    """Return the tensors that layers read, perhaps after moves."""
+    used: set[str] = set()
+    for part in reversed(parts):
+        if part.on_machine or part.fused.output in used:
+            used.update(part.fused.inputs)
+    return used
+
+
+def _fail(aliases: Aliases, part: NetworkPart) -> None:
+    aliases.failed.add(part.fused.output)
+    aliases.inside[part.fused.output] = (part.fused.inputs[0], 0)
+
+
+def _add_move(
+    aliases: Aliases, planner: MovePlanner, part: NetworkPart, needed: Collection[str], element: int
+) -> None:
+    out, node = part.fused.output, part.fused.main
+    plan = planner.plan(part, is_needed=out in needed)
+    if plan is None:
+        _fail(aliases, part)
+    elif plan.copy is not None:
+        aliases.copies[out] = plan.copy
+    elif isinstance(node.operator, Slice) and plan.order is not None:
+        if plan.start % element == 0:
+            aliases.inside[out] = (node.inputs[0], plan.start)
+        else:
+            _fail(aliases, part)
+    elif isinstance(node.operator, Concat) and plan.order is not None:
+        _add_concat(aliases, planner, part, needed, element)
+
+
+def _add_concat(
+    aliases: Aliases, planner: MovePlanner, part: NetworkPart, needed: Collection[str], element: int
+) -> None:
+    """Place the operands of a Concat next to each other, or copies of them."""
+    out, nbytes = part.fused.output, 0
+    places: dict[str, tuple[str, int]] = {}
+    copies: dict[str, StoredCopy] = {}
+    for number, name in enumerate(part.fused.main.inputs):
+        order = planner.orders.get(name)
+        root = aliases.location(name)[0]
+        buffer = root
+        if root in places or root in needed or not _is_whole(aliases, name, element):
+            copy = planner.operand_copy(name)
+            if copy is None or copy.nbytes % element:
+                _fail(aliases, part)
+                return
+            buffer = f"{name} in {out}, {number}"
+            copies[buffer] = copy
+            size = copy.nbytes
+        else:
+            assert order is not None
+            size = len(order.numbers)
+        places[buffer] = (out, nbytes)
+        nbytes += size
+    aliases.inside |= places
+    aliases.copies |= copies
     aliases.nbytes[out] = nbytes
 
 
@@ -179,18 +324,14 @@ def _is_complete(aliases: Aliases, written: Collection[str], name: str) -> bool:
     return not offset and len(own.numbers) == len(whole.numbers)
 
 
-def _is_possible(aliases: Aliases, part: NetworkPart, offset: int, element: int) -> bool:
-    """Whether the operands of a Concat or the result of a Slice can lie where the alias needs them."""
-    node, orders = part.fused.main, aliases.orders
-    if isinstance(node.operator, Slice):
-        return offset % element == 0
-    locations = [aliases.location(name) for name in node.inputs]
-    if len({name for name, _ in locations}) < len(locations) or any(before for _, before in locations):
-        return False
-    for name, (root, _) in zip(node.inputs, locations, strict=True):
-        own, whole = orders.get(name), orders.get(root)
-        if own is None or whole is None or len(own.numbers) != len(whole.numbers):
-            return False
-        if len(own.numbers) % element:
-            return False
-    return True
+def _is_whole(aliases: Aliases, name: str, element: int) -> bool:
+    """Whether a tensor is all of its buffer, in whole elements."""
+    root, before = aliases.location(name)
+    own, whole = aliases.orders.get(name), aliases.orders.get(root)
+    return (
+        own is not None
+        and whole is not None
+        and not before
+        and len(own.numbers) == len(whole.numbers)
+        and len(own.numbers) % element == 0
+    )

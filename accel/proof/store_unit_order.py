@@ -9,7 +9,7 @@ and writes while earlier LOADs are still reading. An earlier STORE is surely in 
 An earlier LOAD has surely finished reading
 
 - where a STORE up to the current one takes residuals that this LOAD or a later one has loaded, or
-- where such a STORE uses elements of PAR that this LOAD or a later one has loaded,
+- where such a STORE uses elements of PAR or TAB that this LOAD or a later one has loaded,
 
 since such STOREs wait for these elements, and the data of one unit's LOADs arrive in order.
 """
@@ -19,8 +19,9 @@ from bisect import bisect_left
 import numpy as np
 
 from accel.core.config import Config
-from accel.core.fault_causes import residual_change
-from accel.core.isa import Instruction, LoadPar, LoadRes, Set, StoreAdd, StoreReq
+from accel.core.fault_causes import operand_ranges, residual_change
+from accel.core.isa import Instruction, Load, LoadRes, Set, StoreAdd, Unit
+from accel.core.scratchpad_specs import scratchpads_of
 
 
 class OwnOrder:
@@ -34,8 +35,12 @@ class OwnOrder:
     def __init__(self, config: Config) -> None:
         self.retired = 0
         self.read = 0
-        self._filler = np.full(config.par_depth if config.post else 0, -1, dtype=np.int64)
-        """Position of the LOAD that has filled each element of PAR."""
+        self._fillers = {
+            pad.name: np.full(pad.depth(config), -1, dtype=np.int64)
+            for pad in scratchpads_of(config).values()
+            if pad.filled_by is Unit.STORE and not pad.is_queue
+        }
+        """Position of the LOAD that has filled each element of PAR and TAB."""
         self._loaded = 0
         self._taken = 0
         self._ends: list[int] = []
@@ -51,13 +56,11 @@ class OwnOrder:
         """
         self.retired = max(self.retired, position + 1 if isinstance(instruction, Set) else retired)
         self.read = max(self.read, self.retired)
-        if isinstance(instruction, LoadPar) and instruction.sram_elements:
-            begin = instruction.sram_base
-            self._filler[begin : begin + instruction.sram_elements] = position
-        elif isinstance(instruction, StoreReq) and instruction.par_elements:
-            begin = instruction.par
-            last = int(self._filler[begin : begin + instruction.par_elements].max())
-            self.read = max(self.read, last + 1)
+        for pad, begin, end in operand_ranges(instruction):
+            if isinstance(instruction, Load):
+                self._fillers[pad.name][begin:end] = position
+            else:
+                self.read = max(self.read, int(self._fillers[pad.name][begin:end].max()) + 1)
         change = residual_change(instruction)
         if isinstance(instruction, LoadRes) and change:
             self._loaded += change

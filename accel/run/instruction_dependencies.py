@@ -28,7 +28,7 @@ class InstructionDependencies:
         previous_transfer: the store unit's previous LOAD or STORE.
         transfer_leaver: its retirement allows one more transfer in flight.
         senders: by counter, the instruction that pushes the popped token.
-        par_waits: the last user of PAR elements before a LOAD, or LOAD before a STORE.
+        operand_waits: the last user of elements of PAR or TAB before a LOAD, or LOAD before a STORE.
         residual_waits: the STORE that makes room in RES, or the last LOAD of residuals.
     """
 
@@ -49,7 +49,7 @@ class InstructionDependencies:
         self.queue_leaver = fast_column(queue_leaver)
         self.previous_transfer, self.transfer_leaver = _store_unit_streams(program, config)
         self.senders = {counter: _senders(program, counter, tokens[counter]) for counter in Counter}
-        self.par_waits: dict[int, int] = {}
+        self.operand_waits: dict[int, int] = {}
         self.residual_waits: dict[int, int] = {}
         self._find_store_unit_waits(RES.depth(config))
 
@@ -61,18 +61,23 @@ class InstructionDependencies:
         ]
         if not users:
             return
-        par_depth = max(use.par_end for _, use in users)
-        last_user, last_filler = np.full((2, par_depth), NONE, dtype=np.int64)
-        """Of each PAR element, the last instruction that used or filled it."""
+        ranges = [one for _, use in users for one in use.ranges]
+        depth = max((end for _, _, end in ranges), default=0)
+        last_user, last_filler = (
+            {pad: np.full(depth, NONE, dtype=np.int64) for pad, _, _ in ranges} for _ in range(2)
+        )
+        """Of each element of PAR and TAB, the last instruction that used or filled it."""
         loaded, consumed = _ResidualMoves(), _ResidualMoves()
         for index, use in users:
             is_load = self.timings[index].is_load
-            if use.par_begin < use.par_end:
-                own = slice(use.par_begin, use.par_end)
-                self.par_waits[index] = int((last_user if is_load else last_filler)[own].max())
-                last_user[own] = index
+            awaited = last_user if is_load else last_filler
+            if use.ranges:
+                waits = (int(awaited[pad][begin:end].max()) for pad, begin, end in use.ranges)
+                self.operand_waits[index] = max(waits)
+            for pad, begin, end in use.ranges:
+                last_user[pad][begin:end] = index
                 if is_load:
-                    last_filler[own] = index
+                    last_filler[pad][begin:end] = index
             if use.residuals and is_load:
                 excess = loaded.total + use.residuals - res_depth
                 self.residual_waits[index] = consumed.mover_of(excess) if excess > 0 else NONE

@@ -380,7 +380,7 @@ def bytes_moved(instructions: Sequence[Instruction], config: Config) -> dict[str
         rows = dram_rows(instruction, config)
         if rows is not None:
             moved[_byte_kind(instruction)] += rows.rows * rows.row_bytes
-    own = [pad.name for pad in scratchpads_of(config).values() if pad.post]
+    own = [pad.name for pad in scratchpads_of(config).values() if pad.requires]
     return {kind: moved[kind] for kind in (*_KINDS, *own)} | {
         "instructions": len(instructions) * INSTRUCTION_BYTES
     }

@@ -18,8 +18,8 @@ class Wait(StrEnum):
     EXCLUSIVE = "exclusive"
     IN_FLIGHT = "in flight"
     OVERLAP = "overlap"
-    PAR_IN_USE = "par in use"
-    PAR_LOADED = "par loaded"
+    OPERAND_IN_USE = "par in use"
+    OPERAND_LOADED = "par loaded"
     RES_FULL = "res full"
     RES_LOADED = "res loaded"
     REQUESTS = "requests"
@@ -53,8 +53,8 @@ _LABELS = {
     Wait.EXCLUSIVE: "a LOAD of the compute unit, a SET or a FINISH runs alone in its unit",
     Wait.IN_FLIGHT: "as many transfers are in flight as the unit allows",
     Wait.OVERLAP: "a LOAD of the same scratchpad elements has to retire",
-    Wait.PAR_IN_USE: "elements of par are still in use",
-    Wait.PAR_LOADED: "biases and scales are loaded",
+    Wait.OPERAND_IN_USE: "elements of par or tab are still in use",
+    Wait.OPERAND_LOADED: "biases, scales and tables are loaded",
     Wait.RES_FULL: "res is full until a STORE retires",
     Wait.RES_LOADED: "residuals are loaded",
     Wait.REQUESTS: "one burst is requested per cycle",

@@ -198,7 +198,7 @@ class WaitGraph:
 
     def _store_edges(self, previous: int, index: int) -> Iterator[Edge]:
         dependencies = self._dependencies
-        if dependencies.par_waits or dependencies.residual_waits:
+        if dependencies.operand_waits or dependencies.residual_waits:
             yield from self._store_unit_memory_edges(index)
         leaver, same = dependencies.transfer_leaver[index], dependencies.previous_transfer[index]
         if leaver != NONE:
@@ -210,7 +210,7 @@ class WaitGraph:
     def _store_unit_memory_edges(self, index: int) -> Iterator[Edge]:
         is_load = self._timings[index].is_load
         for other, load_wait, store_wait in (
-            (self._dependencies.par_waits.get(index, NONE), Wait.PAR_IN_USE, Wait.PAR_LOADED),
+            (self._dependencies.operand_waits.get(index, NONE), Wait.OPERAND_IN_USE, Wait.OPERAND_LOADED),
             (self._dependencies.residual_waits.get(index, NONE), Wait.RES_FULL, Wait.RES_LOADED),
         ):
             if other == NONE:

@@ -62,15 +62,18 @@ def _option_values(state: StudioState) -> dict[str, Any]:
             found[name] = value
     for name, value in found.items():
         one = state.operator.spellings[name]
-        if isinstance(value, list) and (
-            isinstance(one, JointParameter) or one.kind is not ParameterKind.SCALES
-        ):
+        is_file = not isinstance(one, JointParameter) and one.kind in (
+            ParameterKind.SCALES,
+            ParameterKind.TABLE,
+        )
+        if isinstance(value, list) and not is_file:
             found[name] = tuple(value)
     return found
 
 
 def _save_line(file: str, values: list[float]) -> str:
-    script = f"import numpy; numpy.save({file!r}, numpy.array({values}, numpy.float32))"
+    dtype = "int16" if all(isinstance(value, int) for value in values) else "float32"
+    script = f"import numpy; numpy.save({file!r}, numpy.array({values}, numpy.{dtype}))"
     return shlex.join(["python", "-c", script])
 
 

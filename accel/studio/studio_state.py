@@ -141,7 +141,7 @@ def parameter_value(one: Parameter | JointParameter, given: object) -> Any:
     if one.kind is ParameterKind.RECORD:
         assert one.make is not None
         return one.make(_object(one.name, given))
-    if one.kind is ParameterKind.SCALES and isinstance(given, list):
+    if one.kind in (ParameterKind.SCALES, ParameterKind.TABLE) and isinstance(given, list):
         return given
     if one.kind is ParameterKind.FLAG:
         if not isinstance(given, bool):

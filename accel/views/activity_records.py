@@ -17,8 +17,8 @@ class StateReason(IntEnum):
     FIRST_BEAT = 1
     NEXT_BEAT = 2
     LAST_WRITE = 3
-    PAR_IN_USE = 4
-    PAR_LOADED = 5
+    OPERAND_IN_USE = 4
+    OPERAND_LOADED = 5
     RES_FULL = 6
     RES_LOADED = 7
     ARRIVAL = 8
@@ -48,8 +48,8 @@ _LABELS = {
     StateReason.FIRST_BEAT: "memory: the first data has not arrived",
     StateReason.NEXT_BEAT: "memory: gap between two bursts",
     StateReason.LAST_WRITE: "memory: the last write is not complete",
-    StateReason.PAR_IN_USE: "memory: the next LOAD.PAR would overwrite parameters that are still in use",
-    StateReason.PAR_LOADED: "memory: biases and scales of the next STORE are not loaded yet",
+    StateReason.OPERAND_IN_USE: "memory: the next LOAD would overwrite elements of par or tab in use",
+    StateReason.OPERAND_LOADED: "memory: biases, scales or the table of the next STORE are not loaded",
     StateReason.RES_FULL: "memory: res is full",
     StateReason.RES_LOADED: "memory: residuals of the next STORE are not loaded yet",
     StateReason.ARRIVAL: "memory: the next instruction has not arrived",

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from accel.core.config import Config
-from accel.core.fault_causes import instruction_faults, residual_change, sram_ranges
+from accel.core.fault_causes import instruction_faults, operand_ranges, residual_change
 from accel.core.isa import Instruction, Load, Loops, Set, Transfer, Unit
-from accel.core.scratchpad_specs import PAR, RES
+from accel.core.scratchpad_specs import RES, Scratchpad
 from accel.core.timing_rules import busy_slots, dispatch_depth
 from accel.views.activity_records import NO_INSTRUCTION, StateReason
 from accel.views.event_times import EventTimes
@@ -16,7 +16,7 @@ from accel.views.event_times import EventTimes
 class EarliestStart(NamedTuple):
     """The first cycle in which its unit could accept a queued instruction.
 
-    In ``[wait_start, cycle)`` it waits for elements of PAR or RES.
+    In ``[wait_start, cycle)`` it waits for elements of the store unit's scratchpads.
     """
 
     wait_start: int
@@ -30,8 +30,8 @@ def earliest_starts(
 ) -> dict[int, EarliestStart]:
     """Return the earliest starts up to the first instruction that did not start."""
     rules = _StartRules(unit, times, instructions, config)
-    has_par_and_res = unit is Unit.STORE and config.post
-    scratchpads = _ParAndRes(times, instructions, config) if has_par_and_res else None
+    has_operands = unit is Unit.STORE and config.post
+    scratchpads = _StoreOperands(times, instructions, config) if has_operands else None
     found: dict[int, EarliestStart] = {}
     previous: int | None = None
     for index in times.order[unit]:
@@ -125,7 +125,7 @@ def _overlap(one: Instruction, other: Instruction) -> bool:
     )
 
 
-class _ParAndRes:
+class _StoreOperands:
     """The store unit's scratchpads."""
 
     def __init__(self, times: EventTimes, instructions: Sequence[Instruction], config: Config) -> None:
@@ -137,8 +137,8 @@ class _ParAndRes:
             burst.instruction: burst.stop for burst in times.bursts[Unit.STORE] if not burst.is_write
         }
         """By LOAD, the cycle in which its last beat is written."""
-        self._par_ranges: list[tuple[int, int, int]] = []
-        """Instruction and range of PAR elements, of all that have started."""
+        self._ranges: list[tuple[int, Scratchpad, int, int]] = []
+        """Instruction, and scratchpad, first element and end of an operand, of all that have started."""
         self._pushed: list[tuple[int, int]] = []
         self._popped: list[tuple[int, int]] = []
         """RES elements up to and including each LOAD, or STORE, and the instruction's number."""
@@ -148,20 +148,21 @@ class _ParAndRes:
         found = EarliestStart(ready, ready)
         if not isinstance(instruction, Transfer) or self._faults[index] is not None:
             return found
-        return self._after_res(instruction, self._after_par(instruction, found))
+        return self._after_res(instruction, self._after_operands(instruction, found))
 
-    def _after_par(self, instruction: Transfer, found: EarliestStart) -> EarliestStart:
+    def _after_operands(self, instruction: Transfer, found: EarliestStart) -> EarliestStart:
         """LOADs wait until overlapping instructions retire, STOREs for overlapping LOADs' data."""
-        for other, begin, end in reversed(self._par_ranges):
+        own = operand_ranges(instruction)
+        for other, pad, begin, end in reversed(self._ranges):
             retired = self._times.retired[other]
             if retired is not None and retired < found.wait_start:
                 break  # instructions retire in order, so all earlier ones have retired, too
-            if not any(a < end and begin < b for a, b in _par_ranges(instruction)):
+            if not any(pad is p and a < end and begin < b for p, a, b in own):
                 continue
             if instruction.FILLS:
-                return self._delayed(found, retired, StateReason.PAR_IN_USE, other)
+                return self._delayed(found, retired, StateReason.OPERAND_IN_USE, other)
             if isinstance(self._instructions[other], Load):
-                return self._delayed(found, self._write_cycle(other), StateReason.PAR_LOADED, other)
+                return self._delayed(found, self._write_cycle(other), StateReason.OPERAND_LOADED, other)
         return found
 
     def _after_res(self, instruction: Transfer, found: EarliestStart) -> EarliestStart:
@@ -185,7 +186,7 @@ class _ParAndRes:
         instruction = self._instructions[index]
         if not isinstance(instruction, Transfer):
             return
-        self._par_ranges += [(index, *span) for span in _par_ranges(instruction)]
+        self._ranges += [(index, *span) for span in operand_ranges(instruction)]
         change = residual_change(instruction)
         if change:
             sums = self._pushed if change > 0 else self._popped
@@ -200,7 +201,3 @@ class _ParAndRes:
     ) -> EarliestStart:
         after = _cycle_after(cycle, self._times)
         return found if after <= found.cycle else EarliestStart(found.wait_start, after, reason, awaited)
-
-
-def _par_ranges(instruction: Transfer) -> list[tuple[int, int]]:
-    return [(begin, begin + count) for pad, begin, count in sram_ranges(instruction) if pad is PAR and count]

@@ -15,7 +15,7 @@ from accel.compiler.codegen.nest_emission import Emission
 from accel.compiler.codegen.reorder_passes import PassEffect, checked_pass_names, pass_effects, reorder
 from accel.compiler.codegen.statement_origins import Origins
 from accel.compiler.expr.expression_data import expression_to_data
-from accel.compiler.nest.nest import ConstantParameters, HostPack, IdentityMatrix, Nest
+from accel.compiler.nest.nest import HostConstant, HostPack, Nest
 from accel.compiler.nest.nest_passes import Compilation, run_passes
 from accel.compiler.schedule.schedule import Schedule
 from accel.core.config import Config
@@ -128,8 +128,8 @@ def _tensors(
 
 
 def _units(nest: Nest, dram: DramMap) -> Iterator[tuple[Region, bytes]]:
-    """Identity matrices and parameters without a bias, in DRAM."""
-    nodes = {node.target: node for node in nest.body if isinstance(node, IdentityMatrix | ConstantParameters)}
+    """Identity matrices, tables and parameters without a bias, in DRAM."""
+    nodes = {node.target: node for node in nest.body if isinstance(node, HostConstant)}
     for (buffer, _), place in dram.tensors.items():
         if buffer in nodes:
             content = array_bytes(place.layout.pack(nodes[buffer].value)).tobytes()

@@ -15,7 +15,7 @@ from accel.compiler.nest.nest import Buffer, Copy, Region
 from accel.compiler.target.builtin_emitters import dma_copy2d
 from accel.compiler.target.emitter_registry import AccessPtr, Emitted, Target
 from accel.core.instruction_access import dram_rows
-from accel.core.isa import SetAcc, SetInp
+from accel.core.isa import SetAcc, SetInp, SetWgt
 
 MAX_CACHED_TRANSFERS = 1 << 16
 """Transfers of one copy that are cached: later iterations of a loop often transfer the same data again."""
@@ -143,6 +143,8 @@ class CopyEmission:
         unsigned = node.source.buffer.dtype == "uint8"
         if scope.name == "inp_buffer":
             self._state.set(node, SetInp(zero=node.zero_point, unsigned=unsigned))
+        elif scope.name == "wgt_buffer" and self._state.config.wgt_zero:
+            self._state.set(node, SetWgt(zero=node.zero_point, unsigned=unsigned))
         elif scope.name == "acc_buffer":
             self._state.set(node, replace(self._state.setting(SetAcc), unsigned=unsigned))
 

@@ -17,12 +17,11 @@ from accel.compiler.nest.nest import (
     AluCall,
     Buffer,
     Call,
-    ConstantParameters,
     Copy,
     For,
     Guard,
+    HostConstant,
     HostPack,
-    IdentityMatrix,
     Nest,
     Node,
     StoreEpilogue,
@@ -101,7 +100,7 @@ class Emission:
                 self._run(self._lowered_epilogue(node), env)
             elif isinstance(node, ZeroBuffer):
                 self._emit_clear(node)
-            elif isinstance(node, HostPack | IdentityMatrix | ConstantParameters):
+            elif isinstance(node, HostPack | HostConstant):
                 continue  # the host does it
             elif isinstance(node, Guard):
                 if all(evaluate(a, env) < evaluate(b, env) for a, b in node.conditions):

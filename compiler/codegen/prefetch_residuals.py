@@ -56,14 +56,15 @@ def _prefetched(emitted: Sequence[Emitted], config: Config) -> list[Emitted]:
         if isinstance(one.instruction, LoadRes):
             continue
         if isinstance(one.instruction, StoreAdd):
-            wanted = added + one.instruction.sram_elements + (distance if added else 0)
+            taken = one.instruction.taken_residuals
+            wanted = added + taken + (distance if added else 0)
             while waiting and loaded < wanted:
                 size = _elements(waiting[0])
                 if loaded + size - added > config.res_depth:
                     break
                 loaded += size
                 found.append(waiting.popleft())
-            added += one.instruction.sram_elements
+            added += taken
         found.append(one)
     return found
 

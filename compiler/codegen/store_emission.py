@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from accel.compiler.codegen.dram_map import DramTensor
 from accel.compiler.codegen.emission_state import EmissionState
-from accel.compiler.expr.epilogue_operators import StoreAdd, StoreRequantize
+from accel.compiler.expr.epilogue_operators import StoreAdd, StoreLookUp, StoreMultiply, StoreRequantize
 from accel.compiler.expr.scalar_expressions import IterVar
-from accel.compiler.nest.nest import AppliedOp, Region, StoreEpilogue
+from accel.compiler.nest.nest import AppliedOp, Region, StoreEpilogue, has_channel_shape
 from accel.compiler.target.emitter_registry import AccessPtr, Emitted, Target
 from accel.compiler.target.store_emitter import emit_stores
 from accel.core.isa import Memory, SetOut, SetSum
@@ -33,18 +33,24 @@ class StoreEmission:
         requantize, *rest = node.ops
         par = self._parameter_pointer(requantize, len(extents), env)
         added, residual = None, None
+        table, is_product = None, False
         for one in rest:
             assert one.operand is not None
+            if isinstance(one.op, StoreLookUp):
+                table = self._table_element(one.operand, env)
+                continue
             added, residual = self._dram_pointer(one.operand, node, env)
+            residual = residual._replace(strides=_steps(one.operand, node.target, residual.strides))
+            is_product = isinstance(one.op, StoreMultiply)
         state.settle(acc, extents)
         state.set(node, *store_settings(node))
         state.stored(node.target.buffer)
-        key = (id(node), tensor.part, added and added.part, to, acc, par, residual, extents)
+        key = (id(node), tensor.part, added and added.part, to, acc, par, table, residual, extents)
         if key not in self._instructions:
             target = Target(config=state.config, extents=extents)
             stores, loads = (
                 state.statements.labelled(node, emitted)
-                for emitted in emit_stores(target, to, acc, par, residual)
+                for emitted in emit_stores(target, to, acc, par, residual, table=table, is_product=is_product)
             )
             self._instructions[key] = _paired(
                 [] if added is None else [replace(one, part=added.part) for one in loads],
@@ -68,6 +74,11 @@ class StoreEmission:
         )
         return pointer._replace(strides=strides)
 
+    def _table_element(self, region: Region, env: Mapping[IterVar, int]) -> int:
+        addresses = self._state.addresses
+        place = addresses.place(region, addresses.elements[region.buffer])
+        return addresses.pointer_to(region, place, env).base
+
     def _dram_pointer(
         self, region: Region, node: StoreEpilogue, env: Mapping[IterVar, int]
     ) -> tuple[DramTensor, AccessPtr]:
@@ -78,6 +89,13 @@ class StoreEmission:
         return tensor, AccessPtr("dram", base, tensor.strides)
 
 
+def _steps(residual: Region, target: Region, strides: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a residual's strides for each dimension of a tile: 0 for pixels that share one element."""
+    if has_channel_shape(residual.buffer.shape, target.buffer.shape):
+        return (*strides[:2], *(0 for _ in strides[2:]))
+    return strides
+
+
 def _paired(loads: list[Emitted], stores: list[Emitted]) -> list[Emitted]:
     if not loads:
         return stores
@@ -85,25 +103,28 @@ def _paired(loads: list[Emitted], stores: list[Emitted]) -> list[Emitted]:
 
 
 def store_settings(node: StoreEpilogue) -> tuple[SetOut] | tuple[SetOut, SetSum]:
-    """Return the settings of the store unit for a tile: SET.OUT, and SET.SUM if it adds a residual."""
-    first, *rest = (one.op for one in node.ops)
-    assert isinstance(first, StoreRequantize)
-    out = SetOut(zero=first.zero, low=first.low, high=first.high)
+    """Return the settings of the store unit for a tile: SET.OUT, and SET.SUM if it has a residual."""
+    first, *rest = node.ops
+    assert isinstance(first.op, StoreRequantize)
+    out = SetOut(zero=first.op.zero, low=first.op.low, high=first.op.high)
+    if rest and isinstance(rest[0].op, StoreLookUp):
+        out = replace(out, table_unsigned=len(rest) > 1 and rest[0].op.to == "uint8")
+        del rest[0]
     if not rest:
         return (out,)
-    (added,) = rest
-    assert isinstance(added, StoreAdd)
-    operand = node.ops[1].operand
+    (last,) = rest
+    combined, operand = last.op, last.operand
+    assert isinstance(combined, StoreAdd | StoreMultiply)
     out = replace(
         out,
-        left_zero=added.zeros[0],
-        right_zero=added.zeros[1],
+        left_zero=combined.zeros[0],
+        right_zero=combined.zeros[1],
         unsigned=operand is not None and operand.buffer.dtype == "uint8",
-        offset=added.offset,
-        shift=added.shift,
+        offset=combined.offset,
+        shift=combined.shift,
     )
-    left, right = added.multipliers
+    left, right = combined.multipliers if isinstance(combined, StoreAdd) else (combined.multiplier, 0)
     total = SetSum(
-        left_multiplier=left, right_multiplier=right, zero=added.zero, low=added.low, high=added.high
+        left_multiplier=left, right_multiplier=right, zero=combined.zero, low=combined.low, high=combined.high
     )
     return out, total

@@ -17,9 +17,11 @@ from accel.compiler.expr.quantized_expressions import (
     Added,
     IntegerAdded,
     IntegerRequantized,
+    LookedUp,
     QuantizedSum,
     Requantized,
 )
+from accel.compiler.expr.quantized_products import IntegerMultiplied, Multiplied, QuantizedProduct
 from accel.compiler.expr.scalar_expressions import (
     Binary,
     Composed,
@@ -181,6 +183,18 @@ class Requantize(PostOp):
 
 
 @dataclass(frozen=True)
+class LookUp(PostOp):
+    """Replace the value by an entry of a table, see
+    :class:`~accel.compiler.expr.quantized_expressions.LookedUp`."""
+
+    entries: tuple[int, ...]
+    to: str
+
+    def apply(self, value: Expr) -> LookedUp:
+        return LookedUp(value, self.entries, self.to)
+
+
+@dataclass(frozen=True)
 class AddQuantized(PostOp):
     """Add an element of a quantized tensor, another layer's result."""
 
@@ -192,8 +206,20 @@ class AddQuantized(PostOp):
 
 
 @dataclass(frozen=True)
+class MultiplyQuantized(PostOp):
+    """Multiply by an element of a quantized tensor, another layer's result."""
+
+    operand: Expr
+    how: QuantizedProduct
+
+    def apply(self, value: Expr) -> Expr:
+        return Multiplied(value, self.operand, self.how)
+
+
+@dataclass(frozen=True)
 class StoreRequantize(PostOp):
-    """The store unit's requantization of an accumulator: STORE.REQ, and the first half of STORE.ADD."""
+    """The store unit's requantization of an accumulator: STORE.REQ, and the first half of STORE.ADD and
+    STORE.MUL."""
 
     bias: Expr
     scale: Expr
@@ -203,6 +229,17 @@ class StoreRequantize(PostOp):
 
     def apply(self, value: Expr) -> Expr:
         return IntegerRequantized(value, self.bias, self.scale, self.zero, self.low, self.high)
+
+
+@dataclass(frozen=True)
+class StoreLookUp(LookUp):
+    """The store unit's look-up between requantization and addition.
+
+    Attributes:
+        operand: the first entry of the table in TAB, or None before ``pack_table``.
+    """
+
+    operand: Expr | None = None
 
 
 @dataclass(frozen=True)
@@ -238,6 +275,39 @@ class StoreAdd(PostOp):
         )
 
 
+@dataclass(frozen=True)
+class StoreMultiply(PostOp):
+    """The store unit's multiplication by a residual: the second half of STORE.MUL.
+
+    Attributes:
+        operand: the residual, an int8 or uint8 value.
+        zeros: those of the requantized value and of the residual.
+        multiplier, shift, offset, zero, low, high: see :func:`accel.core.requantize.multiply`.
+    """
+
+    operand: Expr
+    multiplier: int
+    shift: int
+    offset: int
+    zeros: tuple[int, int]
+    zero: int
+    low: int
+    high: int
+
+    def apply(self, value: Expr) -> Expr:
+        return IntegerMultiplied(
+            value,
+            self.operand,
+            self.multiplier,
+            self.shift,
+            self.offset,
+            self.zeros,
+            self.zero,
+            self.low,
+            self.high,
+        )
+
+
 def taken_apart(body: Expr) -> tuple[Read, tuple[PostOp, ...]] | None:
     """Return the element and the epilogue operators that make up a value, or None for other expressions."""
     found: list[PostOp] = []
@@ -257,8 +327,12 @@ def _outermost_operator(body: Expr) -> tuple[Expr, PostOp] | None:
     match body:
         case Requantized(value, channel, scales, zero, low, high):
             return value, Requantize(channel, scales, zero, low, high)
+        case LookedUp(value, entries, to):
+            return value, LookUp(entries, to)
         case Added(left, right, how):
             return left, AddQuantized(right, how)
+        case Multiplied(left, right, how):
+            return left, MultiplyQuantized(right, how)
         case Binary("+", value, Read() as operand):
             return value, Bias(operand) if operand.dtype == "int32" else Residual(operand)
         case Binary("+", value, Const(amount)):

@@ -5,7 +5,8 @@ from typing import Any
 
 from accel.base.errors import AccelError, ProgramError
 from accel.compiler.expr.applied_operations import Applied, apply
-from accel.compiler.expr.quantized_expressions import FUNCTIONS, Added, Requantized
+from accel.compiler.expr.quantized_expressions import Added, LookedUp, Requantized
+from accel.compiler.expr.quantized_products import Multiplied
 from accel.compiler.expr.scalar_expressions import (
     Binary,
     Cast,
@@ -30,6 +31,11 @@ from accel.compiler.expr.tensor_expressions import (
     reduce_axis,
 )
 from accel.core.config.alu_ops_field import checked_alu_ops
+
+_FUNCTIONS: dict[str, type[Requantized] | type[Added] | type[LookedUp] | type[Multiplied]] = {
+    cls.NAME: cls for cls in (Requantized, Added, LookedUp, Multiplied)
+}
+"""The functions that program files may contain, by name."""
 
 
 def expression_to_data(outputs: Sequence[Tensor]) -> dict[str, Any]:
@@ -70,7 +76,7 @@ def _to_data(expr: Expr, keys: dict[IterVar, str]) -> Any:
         return ["guarded", _to_data(expr.value, keys), *conditions]
     if isinstance(expr, Composed):
         return _to_data(expr.plain(), keys)
-    if isinstance(expr, Requantized | Added | Applied):
+    if isinstance(expr, Requantized | Added | LookedUp | Multiplied | Applied):
         return [expr.NAME, expr.to_data(), *(_to_data(part, keys) for part in expr.parts())]
     assert isinstance(expr, Sum)
     return ["sum", _to_data(expr.body, keys)]
@@ -118,9 +124,9 @@ def _from_data(
         return known[rest[0]][tuple(_from_data(i, known, variables, reduce) for i in rest[1:])]
     if kind == "sum":
         return Sum(_from_data(rest[0], known, variables, reduce), reduce)
-    if kind in FUNCTIONS:
+    if kind in _FUNCTIONS:
         parts = [_from_data(part, known, variables, reduce) for part in rest[1:]]
-        return FUNCTIONS[kind].from_data(rest[0], tuple(parts))
+        return _FUNCTIONS[kind].from_data(rest[0], tuple(parts))
     if kind == Applied.NAME:
         (name,) = checked_alu_ops([rest[0]])
         return apply(name, *(_from_data(part, known, variables, reduce) for part in rest[1:]))

@@ -14,9 +14,10 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from accel.base.arguments import check_flag, check_integer
+from accel.base.arguments import check_flag, check_integer, plain_integers
 from accel.base.errors import ShapeError
 from accel.base.fma import fma
+from accel.base.json_types import shown
 from accel.compiler.expr.scalar_expressions import BYTES, Dtype, Expr, Function
 from accel.core.requantize import (
     ADD_MULTIPLIER_BITS,
@@ -29,16 +30,18 @@ from accel.core.requantize import (
     multipliers_and_exponents,
     requantize,
 )
+from accel.core.scratchpad_specs import TABLE_BYTES
 
 Array = npt.NDArray[Any]
 
-_OFFSET_RANGE = 1 << (ADD_OFFSET_BITS - 1)
+OFFSET_RANGE = 1 << (ADD_OFFSET_BITS - 1)
 _RESULT_RANGE = 1 << (RESULT_BITS - 1)
-_VALUE_PAIRS = 256**2
+VALUE_PAIRS = 256**2
 """Pairs of values of two quantized tensors."""
 
 
-def _check_nine_bits(name: str, value: object) -> int:
+def check_nine_bits(name: str, value: object) -> int:
+    """Return ``value`` if it is a signed integer of 9 bits. Raise a ShapeError otherwise."""
     return check_integer(name, value, least=-_RESULT_RANGE, most=_RESULT_RANGE - 1)
 
 
@@ -225,7 +228,7 @@ class Requantized(Function):
     def from_data(cls, data: Mapping[str, Any], parts: tuple[Expr, ...]) -> Requantized:
         value, channel = parts
         scales = check_scales(data["scales"])
-        zero, low, high = (_check_nine_bits(name, data[name]) for name in ("zero", "low", "high"))
+        zero, low, high = (check_nine_bits(name, data[name]) for name in ("zero", "low", "high"))
         return cls(value, channel, scales, zero, low, high)
 
 
@@ -334,7 +337,7 @@ class QuantizedSum:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> QuantizedSum:
-        left, right, out = (_quantization(data[name]) for name in ("left", "right", "out"))
+        left, right, out = (quantization_from_data(data[name]) for name in ("left", "right", "out"))
         found = dict(data["addition"])
         a, b = (
             check_integer("multiplier", number, least=0, most=(1 << ADD_MULTIPLIER_BITS) - 1)
@@ -343,9 +346,9 @@ class QuantizedSum:
         addition = Addition(
             multipliers=(a, b),
             shift=check_integer("shift", found["shift"], least=0, most=MAX_ADD_SHIFT),
-            offset=check_integer("offset", found["offset"], least=-_OFFSET_RANGE, most=_OFFSET_RANGE - 1),
-            zero=_check_nine_bits("zero", found.get("zero", out.zero)),
-            differences=check_integer("differences", found["differences"], least=0, most=_VALUE_PAIRS),
+            offset=check_integer("offset", found["offset"], least=-OFFSET_RANGE, most=OFFSET_RANGE - 1),
+            zero=check_nine_bits("zero", found.get("zero", out.zero)),
+            differences=check_integer("differences", found["differences"], least=0, most=VALUE_PAIRS),
         )
         low = check_integer("low", data["low"], least=out.low, most=out.high)
         high = check_integer("high", data["high"], least=low, most=out.high)
@@ -353,7 +356,8 @@ class QuantizedSum:
         return cls(left=left, right=right, out=out, low=low, high=high, addition=addition, order=order)
 
 
-def _quantization(data: Mapping[str, Any]) -> Quantization:
+def quantization_from_data(data: Mapping[str, Any]) -> Quantization:
+    """Rebuild a quantization from its fields. Raise a ShapeError for values out of range."""
     found = Quantization(**data)
     check_flag("unsigned", found.unsigned)
     return replace(found, zero=check_integer("zero", found.zero, least=found.low, most=found.high))
@@ -422,8 +426,79 @@ class IntegerAdded(Function):
         return {name: getattr(self, name) for name in names}
 
 
-FUNCTIONS: dict[str, type[Requantized] | type[Added]] = {cls.NAME: cls for cls in (Requantized, Added)}
-"""The functions that program files may contain, by name."""
+# --- tables ------------------------------------------------------------------------------------------
+
+
+def check_entries(entries: object) -> tuple[int, ...]:
+    """Return the 256 bytes of a table as numbers of 0 to 255, from int8 or uint8 values.
+
+    Raises:
+        ShapeError: there are not 256 integers that fit a byte.
+    """
+    found = plain_integers(entries)
+    if found is None or len(found) != TABLE_BYTES or not all(-128 <= entry <= 255 for entry in found):
+        raise ShapeError(f"the table is {shown(entries)}; it must be {TABLE_BYTES} values of int8 or uint8")
+    return tuple(entry & 0xFF for entry in found)
+
+
+@dataclass(frozen=True)
+class LookedUp(Function):
+    """A quantized value replaced by an entry of a table: ``entries[value & 255]``.
+
+    Attributes:
+        value: of int8 or uint8.
+        entries: 256 bytes. Entry 255 is the result of -1 or 255.
+        to: int8 or uint8, the type of the results.
+    """
+
+    NAME: ClassVar[str] = "looked_up"
+
+    value: Expr
+    entries: tuple[int, ...]
+    to: str
+
+    def parts(self) -> tuple[Expr, ...]:
+        return (self.value,)
+
+    def rewritten(self, change: Callable[[Expr], Expr]) -> LookedUp:
+        return replace(self, value=change(self.value))
+
+    def values(self, *parts: Array) -> Array:
+        table = np.array(self.entries, dtype=np.uint8).view(self.to).astype(np.int32)
+        found: Array = table[np.asarray(parts[0]) & (TABLE_BYTES - 1)]
+        return found
+
+    def settings(self) -> dict[str, Any]:
+        return {"table": self.to}
+
+    def to_data(self) -> dict[str, Any]:
+        return {"entries": list(self.entries), "to": self.to}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any], parts: tuple[Expr, ...]) -> LookedUp:
+        (value,) = parts
+        bounds_of(data["to"])
+        return cls(value, check_entries(data["entries"]), data["to"])
+
+
+@dataclass(frozen=True)
+class TableEntry(Function):
+    """Entry ``index`` of a table."""
+
+    NAME: ClassVar[str] = "entry"
+
+    index: Expr
+    entries: tuple[int, ...]
+
+    def parts(self) -> tuple[Expr, ...]:
+        return (self.index,)
+
+    def rewritten(self, change: Callable[[Expr], Expr]) -> TableEntry:
+        return replace(self, index=change(self.index))
+
+    def values(self, *parts: Array) -> Array:
+        found: Array = np.array(self.entries, dtype=np.int64)[parts[0]]
+        return found
 
 
 # --- parameters --------------------------------------------------------------------------------------

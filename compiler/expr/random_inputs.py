@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.compiler.expr.applied_operations import Applied
-from accel.compiler.expr.quantized_expressions import Added, Requantized, bounds_of
+from accel.compiler.expr.quantized_expressions import Added, LookedUp, Requantized, bounds_of
+from accel.compiler.expr.quantized_products import Multiplied
 from accel.compiler.expr.scalar_expressions import (
     BYTES,
     Binary,
@@ -57,7 +58,7 @@ def _centers(outputs: Sequence[Tensor]) -> dict[Tensor, int]:
             found[centered[0]] = centered[1]
         if isinstance(tensor.op, Compute):
             for node in walk(tensor.op.body):
-                if isinstance(node, Added) and isinstance(node.right, Read):
+                if isinstance(node, Added | Multiplied) and isinstance(node.right, Read):
                     assert isinstance(node.right.tensor, Tensor)
                     found[node.right.tensor] = node.how.right.zero
         elif tensor.dtype == "uint8":
@@ -141,7 +142,14 @@ class _VarianceEstimate:
             for bound in (expr.how.high - expr.how.out.zero, expr.how.out.zero - expr.how.low):
                 self._check_bound(total, bound)
             return total
-        if isinstance(expr, Applied):
+        if isinstance(expr, Multiplied):
+            how = expr.how
+            factor = how.left.scale * how.right.scale / how.out.scale
+            total = self.variance(expr.left) * self.variance(expr.right) * factor * factor
+            for bound in (how.high - how.out.zero, how.out.zero - how.low):
+                self._check_bound(total, bound)
+            return total
+        if isinstance(expr, Applied | LookedUp):
             return max(map(self.variance, expr.parts()))
         assert isinstance(expr, Binary)
         return self._binary(expr)

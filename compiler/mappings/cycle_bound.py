@@ -70,7 +70,7 @@ def _sum_work(shape: object, config: Config) -> _Work:
     weights = shape.groups * shape.channels * shape.depth * _used_taps(shape) if shape.has_weights else 1
     inputs = shape.groups * (shape.channels if shape.is_diagonal else shape.depth) * _used_pixels(shape)
     load = inputs * config.inp_element_bytes + weights * config.wgt_element_bytes
-    load += shape.has_residual * shape.output_blocks * config.out_element_bytes
+    load += shape.residual_blocks * config.out_element_bytes
     if shape.epilogue_in_store:
         load += shape.bias_blocks * config.par_element_bytes
     elif shape.has_bias:

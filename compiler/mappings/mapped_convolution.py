@@ -29,7 +29,8 @@ def split_convolution(workload: Workload, splits: Splits) -> Workload:
     copies = down.block * across.block
     batch = sizes["N"] * down.strips * across.strips
     inputs, outputs = sizes["IC"] * down.input_channels * across.input_channels, sizes["OC"] * copies
-    epilogue: dict[str, Any] = _epilogue(workload, copies) | {"bias": workload.bias is not None}
+    epilogue: dict[str, Any] = _epilogue(workload, copies, is_matrix=is_product(workload, splits))
+    epilogue |= {"bias": workload.bias is not None}
     if is_product(workload, splits):
         return dense(batch, inputs, outputs, **epilogue)
     return conv2d(
@@ -52,9 +53,16 @@ def is_product(workload: Workload, splits: Splits) -> bool:
     return workload.parameters["groups"] == 1 and all(one.is_single_product for one in splits)
 
 
-def _epilogue(workload: Workload, copies: int) -> dict[str, Any]:
+def _epilogue(workload: Workload, copies: int, *, is_matrix: bool) -> dict[str, Any]:
+    """Return the epilogue of what is left, for ``copies`` channels for each one of the convolution.
+
+    The pixels of a matrix are its rows, which have a residual each.
+    """
     epilogue = workload.epilogue
     if isinstance(epilogue, Quantized):
+        if epilogue.residual is not None and epilogue.residual.per_channel and is_matrix:
+            residual = replace(epilogue.residual, per_channel=False)
+            epilogue = replace(epilogue, residual=residual)
         if len(epilogue.scales) > 1 and copies > 1:
             scales = [scale for scale in epilogue.scales for _ in range(copies)]
             epilogue = replace(epilogue, scale=scales)
@@ -76,8 +84,10 @@ def convolution_views(workload: Workload, splits: Splits) -> dict[str, View]:
             coefficients=((1, 0, 0),),
         )
     if has_blocks or down.strips * across.strips > 1 or is_product(workload, splits):
-        names = ("out", "residual") if workload.residual is not None else ("out",)
-        views |= dict.fromkeys(names, _output_view(workload, splits))
+        views["out"] = _output_view(workload, splits)
+        if workload.residual is not None:
+            is_held = workload.residual.shape != workload.output.shape
+            views["residual"] = _channel_view(workload, splits) if is_held else views["out"]
     return views
 
 
@@ -131,6 +141,19 @@ def _weight_view(workload: Workload, splits: Splits) -> View:
             (0, shift(down), 0, 0, 1, 0, tap_spacing(down), 0),
             (0, 0, shift(across), 0, 0, 1, 0, tap_spacing(across)),
         ),
+    )
+
+
+def _channel_view(workload: Workload, splits: Splits) -> View:
+    """Return the view of a residual with one value for each channel: each strip and position repeats it."""
+    assert workload.residual is not None
+    down, across = splits
+    sizes = workload.parameters
+    return View(
+        shape=workload.residual.shape,
+        before=(0, 0, 0, 0),
+        sizes=(sizes["N"], down.strips, across.strips, sizes["OC"], down.block, across.block, 1, 1),
+        coefficients=(_BATCH, _CHANNEL, (0,) * len(_BATCH), (0,) * len(_BATCH)),
     )
 
 

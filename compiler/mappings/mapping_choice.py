@@ -15,6 +15,7 @@ from accel.compiler.mappings.mapping import (
     plain_mapping,
     workload_tensors,
 )
+from accel.compiler.mappings.padded_products import PADDED, needs_padding, padded_product
 from accel.compiler.mappings.pool_mappings import find_pool_mapping, pool_mappings
 from accel.compiler.operators.default_schedule import find_candidates, planner_of
 from accel.compiler.ops.workload import Workload
@@ -91,11 +92,16 @@ def choose_mapping(
     """Choose a mapping and find the plans of its operator.
 
     Args:
-        mapping: a name, or ``auto`` for the fastest. With a given tile, ``auto`` is the plain mapping.
+        mapping: a name, or ``auto`` for the fastest. With a given tile, ``auto`` is the plain mapping. A
+            product that needs padding has the mapping ``padded`` only, also if ``mapping`` is ``plain``.
         keep_results: whether to consider only mappings that do not change the output's layout in DRAM.
     """
-    if mapping != AUTO:
-        named = find_mapping(workload, mapping)
+    is_padded = needs_padding(workload, config)
+    if mapping != AUTO or is_padded:
+        if is_padded and mapping in (AUTO, PLAIN, PADDED):
+            named = padded_product(workload, config)
+        else:
+            named = find_mapping(workload, mapping)
         plans = find_candidates(named.workload, config, threads, tile)
         return MappingChoice(mapping=named, candidates=plans, compared=(_compare(named, config, plans),))
     plain = plain_mapping(workload)

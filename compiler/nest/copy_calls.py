@@ -81,17 +81,28 @@ def _check_dtypes(stage: Stage, source: Buffer, target: Buffer, zero: int | None
             f"{stage.name} loads {source.name} with {what}; configuration {scope.config.name!r} has post=0, "
             f"and only machines with post=1, as 'vta-int8', do that"
         )
-    if scope.name == "inp_buffer" and source.dtype == "uint8" and zero is None:
+    centering = ("inp_buffer", "wgt_buffer") if scope.config.wgt_zero else ("inp_buffer",)
+    if scope.name in centering and source.dtype == "uint8" and zero is None:
         raise TensorizeError(
-            f"{stage.name} copies {source.name}, which is uint8; inp_buffer holds 9 bits, signed: subtract "
+            f"{stage.name} copies {source.name}, which is uint8; {scope.name} holds 9 bits, signed: subtract "
             f"its zero point and cast to int16"
         )
-    if zero is not None and scope.name != "inp_buffer":
+    if scope.name == "wgt_buffer" and zero is not None and not scope.config.wgt_zero:
+        raise TensorizeError(
+            f"{stage.name} copies {source.name} less {zero} to {scope.name}; configuration "
+            f"{scope.config.name!r} has wgt_zero=0, and only machines with wgt_zero=1 do that"
+        )
+    if zero is not None and scope.name not in centering:
         raise TensorizeError(
             f"{stage.name} copies {source.name} less {zero} to {scope.name}; LOAD subtracts zero points on "
-            f"the way to inp_buffer only"
+            f"the way to {' and '.join(centering)} only"
         )
-    taken = {"wgt_buffer": ("int8",), "inp_buffer": BYTES, "par_buffer": ("int32",)}.get(scope.name)
+    by_scope = {
+        "wgt_buffer": BYTES if scope.config.wgt_zero else ("int8",),
+        "inp_buffer": BYTES,
+        "par_buffer": ("int32",),
+    }
+    taken = (by_scope | {"tab_buffer": ("uint8",)}).get(scope.name)
     if taken is not None and source.dtype not in taken:
         raise TensorizeError(
             f"{stage.name} copies {source.name}, which is {source.dtype}; {scope.name} holds {taken[0]}"

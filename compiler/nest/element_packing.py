@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping
 
 from accel.base.errors import TensorizeError
+from accel.compiler.expr.epilogue_operators import StoreLookUp
 from accel.compiler.nest.nest import (
     BlockEpilogue,
     Buffer,
     Call,
-    ConstantParameters,
     Copy,
+    HostConstant,
     HostPack,
-    IdentityMatrix,
     Nest,
     Region,
     StoreEpilogue,
@@ -18,6 +18,7 @@ from accel.compiler.nest.nest import (
 )
 from accel.compiler.nest.nest_text import format_region
 from accel.compiler.target.alu_epilogue import passes
+from accel.core.scratchpad_specs import TABLE_BYTES
 
 Element = tuple[tuple[int | None, int], ...]
 """For each dimension of a hardware element: the buffer's dimension and the size along it, or None."""
@@ -63,9 +64,7 @@ def buffer_elements(nest: Nest) -> dict[Buffer, Element]:
         elif isinstance(node, Copy) and node.target.buffer.scope is None and node.source.buffer in found:
             set_element(node.target, found[node.source.buffer][0], "STORE")
     _check_rereads(nest, {buffer: element for buffer, (element, _) in found.items()})
-    hosts = {
-        node.target for node in nest.body if isinstance(node, HostPack | IdentityMatrix | ConstantParameters)
-    }
+    hosts = {node.target for node in nest.body if isinstance(node, HostPack | HostConstant)}
     for buffer in nest.locals:
         if buffer in hosts:
             continue
@@ -100,6 +99,9 @@ def _store_epilogue_elements(
         assert one.operand is not None
         if one.operand.buffer.scope is None:
             yield one.operand, element
+            continue
+        if isinstance(one.op, StoreLookUp):
+            yield one.operand, ((0, 1), (1, TABLE_BYTES))
             continue
         columns, width = element[1]
         if columns != one.dims[0]:

@@ -20,6 +20,7 @@ from accel.compiler.expr.epilogue_operators import (
     Bias,
     Combine,
     Finished,
+    MultiplyQuantized,
     Offset,
     PostOp,
     Requantize,
@@ -104,7 +105,9 @@ def _taken_apart(body: Finished) -> tuple[Expr, tuple[PostOp, ...]]:
     """Return the value that epilogue operators are applied to, and the operators, or their arithmetic if an
     operand is compound or the ALU does not have one of them."""
     settled = all(_is_leaf(part) or isinstance(op, Scale) for op in body.ops for part in op.parts())
-    settled = settled and not any(isinstance(op, Requantize | AddQuantized) for op in body.ops)
+    settled = settled and not any(
+        isinstance(op, Requantize | AddQuantized | MultiplyQuantized) for op in body.ops
+    )
     return (body.value, body.ops) if settled else (body.plain(), ())
 
 

@@ -6,9 +6,10 @@ A nest can be printed (:mod:`accel.compiler.nest.nest_text`) and executed
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -187,11 +188,21 @@ class HostPack(Node):
 
 
 @dataclass(frozen=True)
-class ConstantParameters(Node):
-    """A constant in DRAM: the store unit's parameters of channels without a bias of their own. ``bias`` is
-    added to all of them."""
+class HostConstant(Node, ABC):
+    """A constant in DRAM, which the program file contains."""
 
     target: Buffer
+
+    @property
+    @abstractmethod
+    def value(self) -> npt.NDArray[Any]: ...
+
+
+@dataclass(frozen=True)
+class ConstantParameters(HostConstant):
+    """The store unit's parameters of channels without a bias of their own. ``bias`` is added to all of
+    them."""
+
     packing: Interleaved
     bias: int
 
@@ -202,10 +213,19 @@ class ConstantParameters(Node):
 
 
 @dataclass(frozen=True)
-class IdentityMatrix(Node):
-    """A constant in DRAM: an identity matrix in ``target``."""
+class ConstantTable(HostConstant):
+    """A table of 256 bytes."""
 
-    target: Buffer
+    entries: tuple[int, ...]
+
+    @property
+    def value(self) -> npt.NDArray[np.uint8]:
+        return np.array([self.entries], dtype=np.uint8)
+
+
+@dataclass(frozen=True)
+class IdentityMatrix(HostConstant):
+    """An identity matrix."""
 
     @property
     def value(self) -> npt.NDArray[np.int8]:
@@ -262,11 +282,21 @@ class BlockEpilogue(Node):
     stage: str = field(default="", compare=False, kw_only=True)
 
 
+def has_channel_shape(shape: Sequence[int], result: Sequence[int]) -> bool:
+    """Return whether a residual of this shape has one value for all pixels of a channel, and a result of
+    several pixels.
+
+    For example, with a result of ``(1, 64, 7, 7)`` the shape ``(1, 64, 1, 1)``.
+    """
+    return tuple(shape) != tuple(result) and tuple(shape) == (*result[:2], *(1 for _ in result[2:]))
+
+
 @dataclass(frozen=True)
 class StoreEpilogue(Node):
     """Epilogue operators on a tile of accumulators, executed by the store unit on the way to DRAM.
 
-    The first operator has parameters in ``par_buffer``. A second one may have a residual in DRAM.
+    The first operator has parameters in ``par_buffer``. A look-up has a table in ``tab_buffer``, an addition
+    or a multiplication a residual in DRAM, perhaps with one element for all pixels of a block of channels.
     """
 
     target: Region

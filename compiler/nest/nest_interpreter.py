@@ -1,6 +1,7 @@
 """Executes loop nests with numpy, at every stage of the compiler."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from accel.base.arguments import check_mapping, plain_array
 from accel.base.errors import ShapeError
 from accel.compiler.expr.applied_operations import operation_values
-from accel.compiler.expr.epilogue_operators import StoreRequantize
+from accel.compiler.expr.epilogue_operators import StoreLookUp, StoreRequantize
 from accel.compiler.expr.linear_expressions import evaluate as evaluate_index
 from accel.compiler.expr.linear_expressions import variables
 from accel.compiler.expr.numpy_reference import apply, evaluate, values_at
@@ -32,12 +33,11 @@ from accel.compiler.nest.nest import (
     Assign,
     Buffer,
     Call,
-    ConstantParameters,
     Copy,
     For,
     Guard,
+    HostConstant,
     HostPack,
-    IdentityMatrix,
     Nest,
     Node,
     Region,
@@ -97,13 +97,11 @@ class _State:
                 self._part(node.region, env)[...] = 0
             elif isinstance(node, ZeroBuffer):
                 self.arrays[node.buffer][...] = 0
-            elif isinstance(node, IdentityMatrix):
-                self.arrays[node.target] = node.value
             elif isinstance(node, HostPack):
                 self.arrays[node.target] = node.packing.widen(self.arrays[node.source])
             elif isinstance(node, Copy):
                 self._copy(node, env)
-            elif isinstance(node, ConstantParameters):
+            elif isinstance(node, HostConstant):
                 self.arrays[node.target] = node.value
             elif isinstance(node, StoreEpilogue):
                 self._store(node, env)
@@ -137,6 +135,9 @@ class _State:
                 part = part[np.arange(value.shape[d]) % len(part)]
                 bias, scale = (part[:, column].reshape(along) for column in (0, 1))
                 operands = [bias, scale]
+            elif isinstance(one.op, StoreLookUp):
+                value = replace(one.op, entries=tuple(part[0].tolist())).apply(Const(0)).values(value)
+                continue
             else:
                 operands = [part.astype(np.int32)]
             function = one.op.apply(Const(0))

@@ -20,6 +20,7 @@ from accel.compiler.nest.nest import (
     BlockEpilogue,
     Call,
     ConstantParameters,
+    ConstantTable,
     Copy,
     For,
     Guard,
@@ -96,6 +97,8 @@ def _format_leaf(node: Node) -> str:
         if isinstance(node.packing, Interleaved):
             return f"host.parameters({node.target.name}, {node.source.name})"
         return f"host.widen({node.target.name}, {node.source.name}, groups={node.packing.merged})"
+    if isinstance(node, ConstantTable):
+        return f"host.table({node.target.name})"
     if isinstance(node, ConstantParameters):
         return f"host.parameters({node.target.name}, bias={node.bias})"
     if isinstance(node, StoreEpilogue):

@@ -34,12 +34,11 @@ from accel.compiler.nest.nest import (
     BlockEpilogue,
     Buffer,
     Call,
-    ConstantParameters,
     Copy,
     For,
     Guard,
+    HostConstant,
     HostPack,
-    IdentityMatrix,
     Nest,
     Node,
     Region,
@@ -47,6 +46,7 @@ from accel.compiler.nest.nest import (
     TileEpilogue,
     ZeroBuffer,
     ZeroRegion,
+    has_channel_shape,
 )
 from accel.compiler.nest.nest_text import format_node, format_region
 from accel.compiler.target.alu_epilogue import passes
@@ -179,7 +179,7 @@ class _Verifier:
         elif isinstance(node, ZeroRegion):
             self._region(node.region, iterations)
             self._mark_written(node.region.buffer)
-        elif isinstance(node, ZeroBuffer | IdentityMatrix | ConstantParameters):
+        elif isinstance(node, ZeroBuffer | HostConstant):
             self._mark_written(node.buffer if isinstance(node, ZeroBuffer) else node.target)
         elif isinstance(node, HostPack):
             self._require_written(node.source)
@@ -325,10 +325,17 @@ class _Verifier:
         for region, scope in ((node.target, None), (node.source, "acc_buffer")):
             found = region.buffer.scope
             self._require((found and found.name) == scope, f"{region.buffer.name} is in {found}")
-        tiles = [node.source, *(one.operand for one in node.ops[1:] if one.operand is not None)]
+        others = [one.operand for one in node.ops[1:] if one.operand is not None]
+        tables = [region for region in others if region.buffer.scope is not None]
+        for region in tables:
+            self._block(region, (0, 1), region.buffer.shape, "tab_buffer", iterations)
+            self._require_written(region.buffer)
+        tiles = [node.source, *(region for region in others if region not in tables)]
         for region in tiles:
             self._region(region, iterations)
-            for a, b in zip(node.target.ranges, region.ranges, strict=True):
+            is_held = region in others and has_channel_shape(region.buffer.shape, node.target.buffer.shape)
+            ranges = list(zip(node.target.ranges, region.ranges, strict=True))
+            for a, b in ranges[:2] if is_held else ranges:
                 self._require(
                     (filled.values(a.extent) == filled.values(b.extent)).all(),
                     f"{format_region(node.target)} and {format_region(region)} differ in size",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from accel.base.errors import TensorizeError
 from accel.compiler.expr.epilogue_operators import (
     Finished,
     PostOp,
     StoreAdd,
+    StoreLookUp,
+    StoreMultiply,
     StoreRequantize,
 )
 from accel.compiler.expr.linear_expressions import (
@@ -63,22 +67,32 @@ def store_epilogue(lowering: Lowering, nest: StageNest, block: int) -> Node:
     parameters, d = _parameters(lowering, nest, block, first)
     placed = [AppliedOp(lowering.lowered_op(first, nest), parameters, (d, None))]
     for op in rest:
-        assert isinstance(op, StoreAdd)
-        if not isinstance(op.operand, Read) or op.operand.indices != stage.axis:
+        if isinstance(op, StoreLookUp):
+            placed.append(AppliedOp(op, _table(lowering, stage.name, op), (None, None)))
+            continue
+        assert isinstance(op, StoreAdd | StoreMultiply)
+        if not isinstance(op.operand, Read) or not _is_elementwise(op.operand, stage.axis):
             raise TensorizeError(
-                f"{stage.name} adds {format_expr(op.operand)}; the store unit adds element by element"
+                f"{stage.name} has the residual {format_expr(op.operand)}; the store unit takes residuals "
+                f"element by element, or one for all pixels of a channel"
             )
         residual = _same_box(lowering, nest, block, op.operand)
         if residual.buffer.scope is not None:
             raise TensorizeError(
-                f"{stage.name} adds {residual.buffer.name} from {residual.buffer.scope}; "
+                f"{stage.name} has the residual {residual.buffer.name} in {residual.buffer.scope}; "
                 f"the store unit loads residuals from DRAM itself"
             )
         placed.append(AppliedOp(lowering.lowered_op(op, nest), residual))
     return StoreEpilogue(target, source, tuple(placed), stage=stage.name)
 
 
+def _is_elementwise(read: Read, axes: Sequence[IterVar]) -> bool:
+    """Whether a residual is read at the result's indices, or at 0 along all axes but the first two."""
+    return read.indices in (tuple(axes), (*axes[:2], *(Const(0) for _ in axes[2:])))
+
+
 def _same_box(lowering: Lowering, nest: StageNest, block: int, read: Read) -> Region:
+    """Return the region of a tensor that a tile reads. It has one element along axes that are read at 0."""
     tensor = read.tensor
     assert isinstance(tensor, Tensor)
     target = inner_region(nest, block)
@@ -86,10 +100,25 @@ def _same_box(lowering: Lowering, nest: StageNest, block: int, read: Read) -> Re
     inner = nest.inside(block)
     starts = lowering.starts[tensor]
     ranges = tuple(
-        Range(simplify(Binary("-", at_zero(nest.index(d), inner), start)), r.extent)
-        for d, (r, start) in enumerate(zip(target.ranges, starts, strict=True))
+        Range(Const(0), Const(1))
+        if index == Const(0)
+        else Range(simplify(Binary("-", at_zero(nest.index(d), inner), start)), r.extent)
+        for d, (index, r, start) in enumerate(zip(read.indices, target.ranges, starts, strict=True))
     )
     buffer = lowering.buffers[tensor]
+    return Region(buffer, ranges, lowering.buffer_extents[buffer])
+
+
+def _table(lowering: Lowering, stage: str, op: StoreLookUp) -> Region:
+    read = op.operand
+    buffer = None
+    if isinstance(read, Read) and isinstance(read.tensor, Tensor):
+        buffer = lowering.buffers[read.tensor]
+    if buffer is None or buffer.scope is None or buffer.scope.name != "tab_buffer":
+        raise TensorizeError(
+            f"{stage} looks values up in DRAM; the store unit reads tab_buffer: use pack_table and cache_read"
+        )
+    ranges = tuple(Range(Const(0), Const(size)) for size in buffer.scope.element)
     return Region(buffer, ranges, lowering.buffer_extents[buffer])
 
 

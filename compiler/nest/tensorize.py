@@ -18,7 +18,7 @@ from accel.compiler.expr.linear_expressions import (
     simplify,
     variables,
 )
-from accel.compiler.expr.quantized_expressions import Parameter
+from accel.compiler.expr.quantized_expressions import Parameter, TableEntry
 from accel.compiler.expr.scalar_expressions import (
     Cast,
     Condition,
@@ -48,6 +48,7 @@ from accel.compiler.nest.nest import (
     Buffer,
     Call,
     ConstantParameters,
+    ConstantTable,
     HostPack,
     IdentityMatrix,
     Nest,
@@ -120,6 +121,9 @@ class _Tensorizer:
         target = self.lowering.buffers[stage.tensor]
         if stage.host_packing == "identity":
             return IdentityMatrix(target)
+        if stage.host_packing == "table":
+            assert isinstance(stage.body, TableEntry)
+            return ConstantTable(target, stage.body.entries)
         assert isinstance(stage.host_packing, BlockDiagonal | Interleaved)
         if isinstance(stage.body, Parameter) and not reads(stage.body):
             assert isinstance(stage.host_packing, Interleaved)

@@ -52,9 +52,20 @@ def quantized(*, shared: tuple[str, ...] = ()) -> Parameter:
             name="clip", kind=ParameterKind.BOUNDS, metavar="LOW,HIGH", text="Saturate to these bounds."
         ),
         Parameter(
+            name="table",
+            kind=ParameterKind.TABLE,
+            metavar="FILE.npy",
+            text="Replace each result by one of these 256 values, on machines with tab_bytes. Entry 255 is "
+            "for -1, or 255.",
+        ),
+        Parameter(
+            name="table_dtype", kind=ParameterKind.TYPE, text="Type of the table.", default_text="int8"
+        ),
+        Parameter(name="table_zero", text="Zero point of the table.", default_text="0"),
+        Parameter(
             name="result_scale",
             kind=ParameterKind.NUMBER,
-            text="Scale of the result, if a residual is added.",
+            text="Scale of the result, if there is a residual.",
         ),
         Parameter(name="residual_scale", kind=ParameterKind.NUMBER, text="Add a residual with this scale."),
         Parameter(name="residual_zero", text="Zero point of the residual.", default_text="0"),
@@ -68,16 +79,38 @@ def quantized(*, shared: tuple[str, ...] = ()) -> Parameter:
             "multiply-add (right), or the sum of both products (apart).",
             default_text="left",
         ),
-        Parameter(name="sum_scale", kind=ParameterKind.NUMBER, text="Scale of the sum with the residual."),
-        Parameter(name="sum_zero", text="Zero point of the sum.", default_text="0"),
-        Parameter(name="sum_dtype", kind=ParameterKind.TYPE, text="Type of the sum.", default_text="int8"),
+        Parameter(
+            name="residual_operation",
+            kind=ParameterKind.RESIDUAL_OPERATION,
+            text="Add the residual, or multiply by it on machines with res_mul=1.",
+            default_text="add",
+        ),
+        Parameter(
+            name="residual_per_channel",
+            kind=ParameterKind.FLAG,
+            text="The residual has one value for each channel of each picture, on machines with res_mul=1.",
+        ),
+        Parameter(
+            name="sum_scale", kind=ParameterKind.NUMBER, text="Scale of the sum or product with the residual."
+        ),
+        Parameter(name="sum_zero", text="Zero point of the sum or product.", default_text="0"),
+        Parameter(
+            name="sum_dtype",
+            kind=ParameterKind.TYPE,
+            text="Type of the sum or product.",
+            default_text="int8",
+        ),
         Parameter(
             name="sum_clip",
             kind=ParameterKind.BOUNDS,
             metavar="LOW,HIGH",
-            text="Saturate the sum to these bounds.",
+            text="Saturate the sum or product to these bounds.",
         ),
-        Parameter(name="approximate", kind=ParameterKind.FLAG, text="Sums may differ from float32 by 1."),
+        Parameter(
+            name="approximate",
+            kind=ParameterKind.FLAG,
+            text="Sums and products may differ from float32 by 1.",
+        ),
     )
     return Parameter(
         name="quantized",
@@ -93,7 +126,8 @@ EPILOGUE_TEXT = (
     "Without --shift, --residual, --relu and --clip, {result} holds the low 8 bits of the sums. With any "
     "of them, the epilogue is: plus bias, shift right, plus residual, ReLU, saturation, in this order. With "
     "--scale, on machines with post=1, it is: plus bias, times the scale in float32, rounded half to even, "
-    "plus the zero point, saturation, and optionally plus a residual, as in ONNX's quantized operators."
+    "plus the zero point, saturation, and optionally plus or times a residual, as in ONNX's quantized "
+    "operators."
 )
 """The description of an epilogue on the command line."""
 

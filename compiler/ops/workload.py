@@ -60,6 +60,13 @@ class Workload:
         return f"Workload({self.name}: {arguments})"
 
     @property
+    def channels(self) -> int:
+        """The size of the output's dimension that has requantization parameters: the last of several
+        products' three, otherwise the second."""
+        shape = self.output.shape
+        return shape[2 if len(shape) == 3 else min(1, len(shape) - 1)]
+
+    @property
     def axes(self) -> tuple[IterVar, ...]:
         """The axes of the sums."""
         assert isinstance(self.sums.op, Compute)
@@ -103,6 +110,7 @@ def gemm(
     N: int,
     K: int,
     *,
+    batch: int | None = None,
     transpose_a: bool = False,
     transpose_b: bool = False,
     bias: bool = False,
@@ -120,16 +128,21 @@ def gemm(
     example, ``gemm(196, 256, 2304, bias=True, shift=8)`` multiplies 196 x 2304 by 2304 x 256 and divides the
     sums plus bias by 256.
 
+    With ``quantized``, both operands may be results of other layers, and ``batch`` pairs of matrices are
+    multiplied. For example, ``gemm(64, 64, 32, batch=12, quantized=...)`` has A of (12, 64, 32) and B of (12,
+    32, 64), such as the queries and keys of 12 heads.
+
     Args:
         M, N, K: sizes, at least 1.
+        batch: the number of pairs of matrices, or None for one pair without that dimension.
         transpose_a, transpose_b: whether the operands are stored transposed.
         bias: add an int32 tensor ``bias`` of shape (N,).
         residual: add an int8 tensor ``residual`` of the shape of C.
         relu, shift, clip: see :class:`~accel.compiler.ops.epilogue.Epilogue`.
         quantized: scales and zero points for machines with ``post=1``, instead of ``residual``,
             ``relu``, ``shift`` and ``clip``, see
-            :class:`~accel.compiler.ops.quantized_layers.Quantized`. A has its ``input_dtype`` and C
-            its output type.
+            :class:`~accel.compiler.ops.quantized_layers.Quantized`. A has its ``input_dtype``, B its
+            ``weight_dtype`` and C its output type.
 
     Raises:
         ShapeError: a size, flag, shift or clip is out of range, or K is too long for int32 sums.
@@ -138,12 +151,26 @@ def gemm(
     transpose_a = check_flag("transpose_a", transpose_a)
     transpose_b = check_flag("transpose_b", transpose_b)
     epilogue = epilogue_of(
-        quantized, bias=bias, shift=shift, residual=residual, relu=relu, clip=clip, channels=N
+        quantized,
+        bias=bias,
+        shift=shift,
+        residual=residual,
+        relu=relu,
+        clip=clip,
+        channels=N,
+        has_second_zero=True,
     )
-    A = input_of(epilogue, (K, M) if transpose_a else (M, K), "A")
-    B = placeholder((N, K) if transpose_b else (K, N), name="B")
+    parameters: dict[str, Any] = {"M": M, "N": N, "K": K}
+    batches: tuple[int, ...] = ()
+    if batch is not None:
+        batches = check_sizes(batch=batch)
+        if not isinstance(epilogue, Quantized) or epilogue.residual is not None:
+            raise ShapeError(f"batch is {batch}; several products need quantized, without a residual")
+        parameters["batch"] = batches[0]
+    A = input_of(epilogue, (*batches, *((K, M) if transpose_a else (M, K))), "A")
+    B = weights_of(epilogue, (*batches, *((N, K) if transpose_b else (K, N))), "B")
     transposed = {"transpose_a": transpose_a, "transpose_b": transpose_b}
-    parameters = {"M": M, "N": N, "K": K} | transposed | parameters_of(epilogue, bias)
+    parameters |= transposed | parameters_of(epilogue, bias)
     return _matrix_product("gemm", "C", A, B, (transpose_a, transpose_b), epilogue, bias, parameters)
 
 
@@ -176,13 +203,19 @@ def dense(
     epilogue = epilogue_of(
         quantized, bias=bias, shift=shift, residual=residual, relu=relu, clip=clip, channels=OC
     )
-    data, weight = input_of(epilogue, (N, IC), "data"), placeholder((OC, IC), name="weight")
+    data, weight = input_of(epilogue, (N, IC), "data"), weights_of(epilogue, (OC, IC), "weight")
     parameters = {"N": N, "IC": IC, "OC": OC} | parameters_of(epilogue, bias)
     return _matrix_product("dense", "out", data, weight, (False, True), epilogue, bias, parameters)
 
 
-def epilogue_of(quantized: object, *, bias: bool, channels: int, **others: Any) -> Epilogue | Quantized:
-    """Return the epilogue from the arguments of an operator."""
+def epilogue_of(
+    quantized: object, *, bias: bool, channels: int, has_second_zero: bool = False, **others: Any
+) -> Epilogue | Quantized:
+    """Return the epilogue from the arguments of an operator.
+
+    Args:
+        has_second_zero: whether the second operand may be uint8, or have a zero point.
+    """
     if quantized is None:
         return Epilogue(bias=bias, **others)
     check_flag("bias", bias)
@@ -200,6 +233,11 @@ def epilogue_of(quantized: object, *, bias: bool, channels: int, **others: Any) 
                 f"{name} is {value!r} and quantized is given; put scale, clip and residual into quantized"
             )
     quantized.check_channels(channels)
+    if quantized.has_centered_weights and not has_second_zero:
+        raise ShapeError(
+            f"weight_zero is {quantized.weight_zero} and weight_dtype {quantized.weight_dtype!r}; only gemm "
+            "has a second operand with a zero point"
+        )
     if bias and quantized.is_empty:
         raise ShapeError("output_dtype is 'int32', which keeps the sums; they have no bias")
     return quantized
@@ -210,6 +248,13 @@ def input_of(epilogue: Epilogue | Quantized, shape: tuple[int, ...], name: str) 
     return (
         epilogue.input(shape, name)[1] if isinstance(epilogue, Quantized) else placeholder(shape, name=name)
     )
+
+
+def weights_of(epilogue: Epilogue | Quantized, shape: tuple[int, ...], name: str) -> Tensor:
+    """Return a layer's weights, minus their zero point if they have one."""
+    if isinstance(epilogue, Quantized):
+        return epilogue.weights(shape, name)
+    return placeholder(shape, name=name)
 
 
 def parameters_of(epilogue: Epilogue | Quantized, bias: bool) -> dict[str, Any]:
@@ -227,19 +272,29 @@ def _matrix_product(
     bias: bool,
     parameters: dict[str, Any],
 ) -> Workload:
-    M, K = A.shape[::-1] if transposed[0] else A.shape
-    N = B.shape[0] if transposed[1] else B.shape[1]
+    M, K = A.shape[:-3:-1] if transposed[0] else A.shape[-2:]
+    N = B.shape[-2] if transposed[1] else B.shape[-1]
     k = reduce_axis((0, K), name="k")
+
+    def product(at: tuple[IterVar, ...], y: IterVar, x: IterVar) -> Expr:
+        left, right = (k, y) if transposed[0] else (y, k), (x, k) if transposed[1] else (k, x)
+        return sum(A[(*at, *left)] * B[(*at, *right)], axis=k)
+
+    def one(y: IterVar, x: IterVar) -> Expr:
+        return product((), y, x)
+
+    def one_of_several(b: IterVar, y: IterVar, x: IterVar) -> Expr:
+        return product((b,), y, x)
+
     return with_epilogue(
         workload,
-        (M, N),
-        lambda y, x: sum(
-            (A[k, y] if transposed[0] else A[y, k]) * (B[x, k] if transposed[1] else B[k, x]), axis=k
-        ),
+        (*A.shape[:-2], M, N),
+        one if len(A.shape) == 2 else one_of_several,
         epilogue,
         parameters,
         bias=bias,
         result=name,
+        channel_axis=len(A.shape) - 1,
     )
 
 
@@ -252,25 +307,30 @@ def with_epilogue(
     *,
     bias: bool,
     result: str = "out",
+    channel_axis: int = 1,
 ) -> Workload:
     """Return a workload of sums and their epilogue, with bias and residual as inputs.
 
     ``total`` returns the sum of an element, and its parameters name the axes. The bias is int32, with the
-    second dimension of ``shape``. ``result`` names the result.
+    dimension ``channel_axis`` of ``shape``. ``result`` names the result.
     """
-    added = placeholder((shape[1],), "int32", name="bias") if bias else None
-    residual, dtype = None, "int8"
+    added = placeholder((shape[channel_axis],), "int32", name="bias") if bias else None
+    residual, dtype, per_channel = None, "int8", False
     if isinstance(epilogue, Quantized):
         dtype = epilogue.dtype
         if epilogue.residual is not None:
-            residual = placeholder(shape, epilogue.residual.dtype, name="residual")
+            per_channel = epilogue.residual.per_channel
+            sizes = _channel_shape(name, shape) if per_channel else shape
+            residual = placeholder(sizes, epilogue.residual.dtype, name="residual")
     elif epilogue.residual:
         residual = placeholder(shape, name="residual")
 
     def after(value: Expr, at: tuple[IterVar, ...]) -> Expr:
-        elements = None if added is None else added[at[1]], None if residual is None else residual[at]
+        channel = at[channel_axis]
+        where: tuple[Expr | int, ...] = (*at[:2], *(0 for _ in at[2:])) if per_channel else at
+        elements = None if added is None else added[channel], None if residual is None else residual[where]
         if isinstance(epilogue, Quantized):
-            return epilogue.apply(value, at[1], *elements)
+            return epilogue.apply(value, channel, *elements)
         return epilogue.apply(value, *elements)
 
     sums, output = sums_and_result(shape, total, None if epilogue.is_empty else after, result, dtype)
@@ -283,6 +343,15 @@ def with_epilogue(
         epilogue=epilogue,
         parameters=parameters,
     )
+
+
+def _channel_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of a tensor with one value for each channel of each picture."""
+    if len(shape) < 4:
+        raise ShapeError(
+            f"residual_per_channel is True; {name} returns a matrix, and only pictures can have it"
+        )
+    return (*shape[:2], *(1 for _ in shape[2:]))
 
 
 def sums_and_result(

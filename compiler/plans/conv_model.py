@@ -9,7 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from accel.compiler.ops.workload import Workload
-from accel.compiler.plans.epilogue_cost import can_add_by_product, epilogue_cost, stored_element_bytes
+from accel.compiler.plans.epilogue_cost import (
+    can_add_by_product,
+    epilogue_cost,
+    has_channel_residual,
+    stored_element_bytes,
+)
 from accel.compiler.plans.merged_groups import merged_groups, taps_at_once
 from accel.compiler.plans.part_sizes import spread_part_sizes
 from accel.compiler.plans.plan_arrays import BoolArray, IntArray, ceil_div
@@ -211,6 +216,7 @@ def conv_shape(workload: Workload, config: Config) -> ConvShape:
         depth=-(-merged.inputs // config.block_in),
         has_bias=workload.bias is not None,
         has_residual=workload.residual is not None,
+        holds_residual=has_channel_residual(workload),
         folds_bias=cost.folds_bias,
         passes=cost.passes,
         pass_slots=cost.slots,

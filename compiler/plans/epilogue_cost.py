@@ -59,8 +59,25 @@ def has_store_epilogue(workload: Workload, config: Config) -> bool:
             f"post=0 and only shifts sums: give shift=N instead of quantized, or take a machine with post=1, "
             f"as 'vta-int8'"
         )
+    if isinstance(workload.epilogue, Quantized):
+        _check_residual(workload.epilogue, workload.name, config)
     sum_length = prod(axis.extent for axis in workload.reduce_axes)
     return bool(config.post) and workload.sums is not workload.output and workload.epilogue.stored(sum_length)
+
+
+def _check_residual(epilogue: Quantized, name: str, config: Config) -> None:
+    residual = epilogue.residual
+    if residual is not None and residual.requires_res_mul and not config.res_mul:
+        what = "multiplies by a residual" if residual.operation == "multiply" else "adds a value per channel"
+        raise ScheduleError(
+            f"{name} {what}; configuration {config.name!r} has res_mul=0: take a machine with res_mul=1"
+        )
+
+
+def has_channel_residual(workload: Workload) -> bool:
+    """Return whether the residual has one value for the several pixels of each channel."""
+    residual = workload.residual
+    return residual is not None and residual.shape != workload.output.shape
 
 
 def stored_element_bytes(workload: Workload, config: Config) -> int:
@@ -76,7 +93,7 @@ def shared_parameter_block(workload: Workload, config: Config) -> int | None:
     """
     epilogue, block = workload.epilogue, config.block_out
     has_one_scale = not isinstance(epilogue, Quantized) or len(epilogue.scales) == 1
-    has_more_blocks = workload.output.shape[1] > block
+    has_more_blocks = workload.channels > block
     return block if workload.bias is None and has_one_scale and has_more_blocks else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -60,12 +61,12 @@ class GemmShape(SumShape):
 
 def gemm_shape(workload: Workload, config: Config) -> GemmShape:
     """Return the features of a matrix product on a machine."""
-    rows, columns = workload.output.shape
+    *several, rows, columns = workload.output.shape
     (k,) = workload.reduce_axes
     a, b = workload.factors
     cost = epilogue_cost(workload, config, k.extent)
     return GemmShape(
-        groups=1,
+        groups=prod(several),
         batches=1,
         rows=-(-rows // config.batch),
         columns=1,
@@ -73,8 +74,8 @@ def gemm_shape(workload: Workload, config: Config) -> GemmShape:
         depth=-(-k.extent // config.block_in),
         kernel=(1, 1),
         has_weights=True,
-        transpose_a=a.indices[0] is k,
-        transpose_b=b.indices[1] is k,
+        transpose_a=a.indices[-2] is k,
+        transpose_b=b.indices[-1] is k,
         has_bias=workload.bias is not None,
         has_residual=workload.residual is not None,
         folds_bias=cost.folds_bias,

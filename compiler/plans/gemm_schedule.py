@@ -1,6 +1,7 @@
 """Schedules of matrix products from plans.
 
-With rows as the outer loop and 2 threads along columns, a schedule has these loops::
+With rows as the outer loop and 2 threads along columns, a schedule has these loops. With several products,
+a loop over them is around all others::
 
     for yo, xo:                       # tiles of the result
         for xv in vthread(2):
@@ -53,21 +54,28 @@ def gemm_schedule(workload: Workload, machine: Machine, plan: GemmPlan) -> Sched
     step = _tile_sums(sums, plan, machine)
     inp.compute_at(sums, step)
     wgt.compute_at(sums, step)
+    pair = output.leaves[0] if len(output.axis) > 2 else None
     for operand, stage, side in (("inputs", inp, "rows"), ("weights", wgt, "columns")):
         if plan.resident in (operand, "both"):
-            make_resident(stage, output, outermost if plan.outer == side else None, prefetch=plan.prefetch)
+            is_outer = plan.outer == side
+            loop = outermost if is_outer else pair
+            make_resident(stage, output, loop, prefetch=plan.prefetch and loop is not None)
     for stage in stages[1:]:
         tensorize_elements(stage, machine)
     return s
 
 
 def _tile_result(stage: Stage, plan: GemmPlan, config: Config) -> tuple[IterVar, IterVar]:
-    y, x = stage.axis
+    *several, y, x = stage.axis
     yo, xo, yi, xi = stage.tile(y, x, plan.rows * config.batch, plan.columns * config.block_out)
     outer, inner = (yo, xo) if plan.outer == "rows" else (xo, yo)
-    stage.reorder(outer, inner, yi, xi)
+    stage.reorder(*several, outer, inner, yi, xi)
     if plan.threads == 1 or plan.thread_axis == "depth":
         return inner, outer
+    if plan.thread_axis == "groups":
+        pairs, thread = bind_threads(stage, several[0], plan.threads)
+        stage.reorder(pairs, outer, inner, thread, yi, xi)
+        return thread, outer
     _, thread = bind_threads(stage, inner, plan.threads)
     return thread, outer
 
@@ -79,9 +87,9 @@ def _tile_sums(stage: Stage, plan: GemmPlan, machine: Machine) -> IterVar:
     blocks, inside = split_blocks(stage, config)
     ko, kt = stage.split(k, plan.depth * config.block_in, names=("ko", "kt"))
     km, ki = stage.split(kt, config.block_in, names=("km", "ki"))
-    stage.reorder(ko, *blocks, km, *inside, ki)
+    stage.reorder(*stage.axis[:-2], ko, *blocks, km, *inside, ki)
     stage.tensorize(inside[0], machine.gemm)
-    if plan.threads == 1 or plan.thread_axis == "inner":
+    if plan.threads == 1 or plan.thread_axis != "depth":
         return ko
     _, thread = bind_threads(stage, ko, plan.threads)
     return thread

@@ -2,6 +2,7 @@
 
 from accel.compiler.expr.scalar_expressions import IterVar
 from accel.compiler.expr.tensor_expressions import Tensor
+from accel.compiler.ops.quantized_layers import Quantized
 from accel.compiler.ops.workload import Workload
 from accel.compiler.plans.epilogue_cost import has_store_epilogue, shared_parameter_block
 from accel.compiler.schedule.schedule import Schedule, Stage
@@ -40,6 +41,8 @@ def requantize_in_store(
         parameters.compute_root()
     else:
         parameters.compute_at(output, outer)
+    if isinstance(workload.epilogue, Quantized) and workload.epilogue.table is not None:
+        s[s.cache_read(output.pack_table(), machine.tab_buffer)].compute_root()
     output.tensorize(tile, machine.post)
 
 
@@ -63,12 +66,13 @@ def load_residual(
 
 
 def split_blocks(stage: Stage, config: Config) -> tuple[tuple[IterVar, IterVar], tuple[IterVar, IterVar]]:
-    """Split the first two axes by the shape of an accumulator element.
+    """Split the first two axes by the shape of an accumulator element, or the last two of three.
 
     Returns:
         The two loops over blocks, and the two loops inside a block.
     """
-    (y, x), (batch, outputs) = stage.axis[:2], (config.batch, config.block_out)
+    y, x = stage.axis[-2:] if len(stage.axis) == 3 else stage.axis[:2]
+    batch, outputs = config.batch, config.block_out
     ym, yi = stage.split(y, batch, names=(f"{y.name}m", f"{y.name}i"))
     xm, xi = stage.split(x, outputs, names=(f"{x.name}m", f"{x.name}i"))
     return (ym, xm), (yi, xi)

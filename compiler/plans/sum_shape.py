@@ -14,7 +14,7 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from accel.compiler.plans.plan_arrays import BoolArray, IntArray
+from accel.compiler.plans.plan_arrays import BoolArray, FloatArray, IntArray
 from accel.compiler.plans.transfer_cost import Count, Transfer, box_transfer
 from accel.core.config import Config
 
@@ -34,7 +34,8 @@ class SumShape(ABC):
         has_weights: False for means, whose products all need the same block.
         is_diagonal: whether each block of output channels sums up one block of input channels only, as in a
             depthwise convolution. Then ``depth`` is 1.
-        has_bias, has_residual: whether the epilogue adds a bias, or a second tensor.
+        has_bias, has_residual: whether the epilogue adds a bias, or has a second tensor.
+        holds_residual: whether the second tensor has one element for all pixels of a block of channels.
         can_add_by_product: whether the GEMM core can add a residual.
         stored_bytes: bytes of an element of the output, and of the residual.
         residual_product: whether the load unit loads the residual, and the GEMM core adds its product with an
@@ -60,6 +61,7 @@ class SumShape(ABC):
     can_add_by_product: bool
     stored_bytes: int
     residual_product: bool = False
+    holds_residual: bool = False
     is_diagonal: bool = False
     loads_padding: ClassVar[bool] = False
     """Whether LOADs of the input write zeros around it, because products with padding are executed."""
@@ -85,6 +87,13 @@ class SumShape(ABC):
         """Blocks of the bias, or of the store unit's parameters."""
         shares = self.epilogue_in_store and self.shares_parameters
         return 1 if shares else self.groups * self.channels
+
+    @property
+    def residual_blocks(self) -> int:
+        """Blocks of the residual, or 0 without one."""
+        if not self.has_residual:
+            return 0
+        return self.groups * self.batches * self.channels if self.holds_residual else self.output_blocks
 
     @property
     def gemm_slots(self) -> int:
@@ -184,6 +193,17 @@ class SumShape(ABC):
     def total_extent(self, axis: int, part: int, taps: int) -> int:
         """Return the rows or columns that all tiles of ``part`` outputs load, in steps of ``taps`` taps."""
         return _total_extent(self, axis, part, taps)
+
+    def residual_beats(
+        self, config: Config, batches: IntArray, channels: IntArray, output: Transfer
+    ) -> FloatArray:
+        """Return the beats in which the store unit loads the residual of a tile with this ``output``."""
+        if not self.has_residual:
+            return 0.0 * output.beats
+        if not self.holds_residual:
+            return output.beats
+        one = self.channel_transfer(config.out_element_bytes, config, np.ones_like(channels))
+        return one.beats * channels * batches
 
     # --- how tensors lie in DRAM -----------------------------------------------------------------------
 

@@ -88,9 +88,10 @@ class TileStepModel:
         gemms = np.where(at.exists, blocks * self._executed_taps(at), 0) * 1.0
         elements = at.channels * at.batches * at.rows * at.columns * 1.0
         output = shape.output_transfer(config, at.channels, at.rows, at.columns).times(at.batches)
-        final_instructions = (
-            shape.passes - shape.reset_passes + output.instructions * (1 + shape.has_residual)
-        )
+        stores = output.instructions
+        if shape.holds_residual:  # a STORE for each block of channels
+            stores = np.maximum(stores, at.channels * at.batches)
+        final_instructions = shape.passes - shape.reset_passes + stores * (1 + shape.has_residual)
         steps = StepTable(
             exists=at.exists,
             starts_tile=first,
@@ -124,7 +125,8 @@ class TileStepModel:
         shape, config = self.shape, self.config
         if shape.epilogue_in_store:
             parameters = shape.channel_transfer(config.par_element_bytes, config, at.channels).beats
-            beats = parameters * ~sizes.bias_resident + shape.has_residual * output.beats
+            residual = shape.residual_beats(config, at.batches, at.channels, output)
+            beats = parameters * ~sizes.bias_resident + residual
             steps.store_unit_beats = at.is_last * beats
         elif shape.residual_product:
             steps.residual_loads = output.where(at.is_last)

@@ -52,15 +52,16 @@ def parameter_channels(
     channel ``o`` uses parameter ``o % 16``.
     """
     bias = path.bias
+    has_one_scale = len(path.words) == 1
     channel = path.channel if bias is None else bias.indices[0]
-    if channel is None:
+    if channel is None or (has_one_scale and bias is None and channel not in axis):
         channel = axis[min(1, len(axis) - 1)]
-    if path.channel is not None and path.channel != channel:
+    if not has_one_scale and path.channel != channel:
         raise ScheduleError(f"{name} takes bias and scale of different channels")
     count = bounds(channel)[1] + 1 if bias is None else bias.tensor.shape[0]
     if block is None:
         return count, channel
-    alike, size = bias is None and path.channel is None, plain_integer(block)
+    alike, size = bias is None and has_one_scale, plain_integer(block)
     if not alike or size is None or not 1 <= size <= count:
         raise ScheduleError(
             f"the block of {name} has {block!r} parameters; 1 to {count} are possible where all "

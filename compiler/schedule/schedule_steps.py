@@ -198,6 +198,10 @@ def _pack_parameters(context: _Context, step: Step) -> None:
     _stage(context, step).pack_parameters(block=step.get("block"), name=step.get("name"))
 
 
+def _pack_table(context: _Context, step: Step) -> None:
+    _stage(context, step).pack_table(name=step.get("name"))
+
+
 def _set_scope(context: _Context, step: Step) -> None:
     _stage(context, step).set_scope(context.find_scope(step["scope"]))
 
@@ -226,6 +230,7 @@ _OPERATORS: dict[str, _Operator] = {
     "multiply_identity": _Operator(_multiply_identity, ("stage", "axis", "block"), ("name", "unit")),
     "add_product": _Operator(_add_product, ("stage", "tensor", "axis", "block"), ("name",)),
     "pack_parameters": _Operator(_pack_parameters, ("stage",), ("name", "block")),
+    "pack_table": _Operator(_pack_table, ("stage",), ("name",)),
     "set_scope": _Operator(_set_scope, ("stage", "scope")),
     "tensorize": _Operator(_tensorize, ("stage", "axis", "intrin")),
 }

@@ -7,13 +7,14 @@ which :mod:`accel.compiler.schedule.schedule_steps` rebuilds the schedule.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from accel.base.arguments import plain_integer
 from accel.base.deprecated_modules import renamed_attributes
 from accel.base.errors import ScheduleError, nearest
-from accel.compiler.expr.epilogue_operators import Finished
+from accel.compiler.expr.epilogue_operators import Finished, StoreLookUp
+from accel.compiler.expr.quantized_expressions import TableEntry
 from accel.compiler.expr.scalar_expressions import (
     Cast,
     Expr,
@@ -50,13 +51,14 @@ from accel.compiler.schedule.parameter_packing import (
 from accel.compiler.schedule.stage_splits import Fuse, Split
 from accel.compiler.target.intrinsic_declaration import Intrinsic, check_intrinsic
 from accel.compiler.target.memory_scope import Scope, check_scope
+from accel.core.scratchpad_specs import TABLE_BYTES
 from accel.image.packed_layout import BlockDiagonal, Interleaved, Preparation
 
 Step = dict[str, Any]
 """One operator call as plain data: ``op`` and its arguments, with axes and stages by name."""
 
 
-HostPacking = BlockDiagonal | Interleaved | Literal["identity"]
+HostPacking = BlockDiagonal | Interleaved | Literal["identity", "table"]
 """How the host makes a tensor before the program runs."""
 
 
@@ -340,6 +342,33 @@ class Stage(PlacedLoops):
         self.body = Cast(body, self.body.to) if isinstance(self.body, Cast) else body
         known = {} if block is None else {"block": count}
         self._record_step("pack_parameters", name=packed.name, **known)
+        return packed.tensor
+
+    def pack_table(self, *, name: str | None = None) -> Tensor:
+        """Put the table of a stage's look-up in DRAM, as uint8[1, 256]. ``cache_read`` loads it into
+        ``tab_buffer``.
+
+        Args:
+            name: name of the table. The default is ``tab``.
+
+        Raises:
+            ScheduleError: the stage looks nothing up, or ``pack_parameters`` has not been called.
+        """
+        schedule = self.schedule
+        finished = self.body.value if isinstance(self.body, Cast) else self.body
+        ops = finished.ops if isinstance(finished, Finished) else ()
+        look_up = next((op for op in ops if isinstance(op, StoreLookUp)), None)
+        if look_up is None:
+            raise ScheduleError(f"{self.name} has no look-up for the store unit; call pack_parameters before")
+        label = schedule._unused_name(name or "tab")
+        axes = IterVar(self._unused_name("t"), 1), IterVar("j", TABLE_BYTES)
+        packed = Compute(label, (1, TABLE_BYTES), "uint8", axes, TableEntry(axes[1], look_up.entries))
+        schedule._insert_host_packed(packed, "table", before=self)
+        placed = replace(look_up, operand=packed.tensor[0, 0])
+        assert isinstance(finished, Finished)
+        body: Expr = replace(finished, ops=tuple(placed if op is look_up else op for op in ops))
+        self.body = Cast(body, self.body.to) if isinstance(self.body, Cast) else body
+        self._record_step("pack_table", name=packed.name)
         return packed.tensor
 
     def set_scope(self, scope: Scope) -> None:

@@ -6,7 +6,7 @@ instructions as the two hardware loops and the micro-ops can express.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import NamedTuple
@@ -20,13 +20,12 @@ from accel.core.instruction_access import COLUMNS
 from accel.core.isa import (
     PAD_BITS,
     SIZE_BITS,
+    VARIANTS,
     Gemm,
     Load,
-    LoadPar,
     Loops,
     Mac,
     Memory,
-    OwnMemory,
     Store,
     StoreAcc,
     UopArray,
@@ -246,12 +245,16 @@ def dma_copy2d(target: Target, to: AccessPtr, source: AccessPtr) -> list[Emitted
         return []
     if not all(d.extent for d in dims):
         return _zeros(target, sram.base, prod(d.size for d in dims))
-    kind: type[Load] | type[Store] = LoadPar if target.memory == OwnMemory.PAR else Load
+    kind: type[Load] | type[Store] = _LOADS.get(target.memory, Load)
     if to.scope == "dram":
         kind = StoreAcc if target.memory == Memory.ACC else Store
     return list(_transfers(kind, target, dram.base, sram.base, _merged_dims(dims)))
 
 
+_LOADS: Mapping[int, type[Load]] = {
+    cls.MEMORY: cls for cls in VARIANTS.values() if issubclass(cls, Load) and cls.MEMORY is not None
+}
+"""The LOADs into scratchpads of the store unit, by memory id."""
 _LONGEST = (1 << SIZE_BITS) - 1
 """Largest x_size, y_size and x_stride."""
 _WIDEST = (1 << PAD_BITS) - 1

@@ -71,6 +71,19 @@ class Machine:
         return self.scope("par_buffer")
 
     @property
+    def tab_buffer(self) -> Scope:
+        """Scratchpad of tables, uint8[1][256] elements.
+
+        Raises:
+            ScheduleError: the machine has no tables.
+        """
+        if not self.config.tab_bytes:
+            raise ScheduleError(
+                f"machine {self.config.name!r} has tab_bytes=0, so it has no tables of functions"
+            )
+        return self.scope("tab_buffer")
+
+    @property
     def gemm(self) -> TensorIntrin:
         """Matrix product of one block; also known by its size, as ``m.gemm8x8``."""
         return machine_intrinsics.gemm(self.config)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from accel.compiler.expr.epilogue_operators import PostOp, StoreAdd, StoreRequantize
+from accel.compiler.expr.epilogue_operators import PostOp, StoreAdd, StoreMultiply, StoreRequantize
 from accel.compiler.expr.scalar_expressions import Const, Dtype, Expr, IterVar, cast
 from accel.compiler.expr.tensor_expressions import Compute, compute, placeholder, reduce_axis, sum
 from accel.compiler.target import builtin_emitters
@@ -108,17 +108,18 @@ def alu(config: Config) -> AluIntrin:
 
 @lru_cache(maxsize=64)
 def post(config: Config) -> StoreIntrin:
-    """Requantization and addition on the way to DRAM."""
+    """Requantization, and addition of or multiplication by a residual, on the way to DRAM."""
     return StoreIntrin(name="post")
 
 
 def finished(config: Config, ops: Sequence[PostOp], residual: Dtype = "int8") -> Compute:
     """The value that :func:`post` computes from an element of accumulators: ``y[i][j]`` of ``acc[i][j]``,
-    ``par[j][0]``, ``par[j][1]`` and, with an addition, ``res[i][j]``.
+    ``par[j][0]``, ``par[j][1]`` and, with a residual, ``res[i][j]``.
 
     Args:
         ops: :class:`~accel.compiler.expr.epilogue_operators.StoreRequantize`, perhaps
-            :class:`~accel.compiler.expr.epilogue_operators.StoreAdd`; their operands do not matter.
+            :class:`~accel.compiler.expr.epilogue_operators.StoreAdd` or
+            :class:`~accel.compiler.expr.epilogue_operators.StoreMultiply`; their operands do not matter.
     """
     shape = config.batch, config.block_out
     acc, par = placeholder(shape, "int32", name="acc"), placeholder((shape[1], 2), "int32", name="par")
@@ -130,7 +131,7 @@ def finished(config: Config, ops: Sequence[PostOp], residual: Dtype = "int8") ->
             if isinstance(op, StoreRequantize):
                 value = replace(op, bias=par[j, 0], scale=par[j, 1]).apply(value)
             else:
-                assert isinstance(op, StoreAdd)
+                assert isinstance(op, StoreAdd | StoreMultiply)
                 value = replace(op, operand=res[i, j]).apply(value)
         return cast(value, "int8")
 

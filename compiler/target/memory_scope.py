@@ -18,7 +18,8 @@ class Scope:
     """One of a machine's scratchpads, as schedules name it.
 
     Attributes:
-        name: ``inp_buffer``, ``wgt_buffer`` or ``acc_buffer``; with ``post=1`` also ``par_buffer``.
+        name: ``inp_buffer``, ``wgt_buffer`` or ``acc_buffer``; with ``post=1`` also ``par_buffer``,
+            and with tables ``tab_buffer``.
         memory: the memory id under which LOAD fills it.
     """
 

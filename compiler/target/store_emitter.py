@@ -1,13 +1,15 @@
-"""Emission of store-unit epilogues: LOAD.RES, STORE.REQ and STORE.ADD from access pointers."""
+"""Emission of store-unit epilogues: LOAD.RES, STORE.REQ, STORE.ADD and STORE.MUL from access pointers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from itertools import product
+from typing import NamedTuple, TypeVar
 
 from accel.base.errors import TensorizeError
 from accel.compiler.target.emitter_registry import AccessPtr, Emitted, Target
-from accel.core.isa import SIZE_BITS, LoadRes, StoreAdd, StoreReq
+from accel.core.isa import SIZE_BITS, LoadRes, StoreAdd, StoreMul, StoreReq
 
+StoreReqT = TypeVar("StoreReqT", bound=StoreReq)
 _LONGEST = (1 << SIZE_BITS) - 1
 """Largest x_size, y_size and x_stride."""
 
@@ -37,42 +39,87 @@ _LOAD = LoadRes()
 
 
 def emit_stores(
-    target: Target, to: AccessPtr, acc: AccessPtr, par: AccessPtr, residual: AccessPtr | None = None
+    target: Target,
+    to: AccessPtr,
+    acc: AccessPtr,
+    par: AccessPtr,
+    residual: AccessPtr | None = None,
+    *,
+    table: int | None = None,
+    is_product: bool = False,
 ) -> tuple[list[Emitted], list[Emitted]]:
-    """Return the STOREs of a tile, and the LOADs of the residuals that they add, in order.
+    """Return the STOREs of a tile, and the LOADs of their residuals, in order.
 
-    The k-th STORE adds the residuals of the k-th LOAD. Two neighbouring LOADs fit in the residual
+    The k-th STORE takes the residuals of the k-th LOAD. Two neighbouring LOADs fit in the residual
     scratchpad, so that a LOAD does not wait for the STORE before it.
 
     Args:
         target: the machine, and the extents of the tile.
         par: the parameters, along each dimension of the tile.
-        residual: the tensor that is added, in DRAM, with the layout of the tile.
+        residual: the tensor that is added or multiplied by, in DRAM. It has the layout of the tile, or one
+            element for all pixels of a block of channels. Then all strides but the first two are 0, and each
+            STORE holds one element.
+        table: the element of TAB through which results pass, or None.
+        is_product: whether STOREs multiply by the residual.
     """
-    if residual is not None and residual.strides != to.strides:
-        raise TensorizeError("the store unit adds a residual that lies in DRAM as the result does")
-    boxes = zip(target.extents, to.strides, acc.strides, par.strides, strict=True)
-    dims = [_Dim(*sizes) for sizes in boxes]
-    most = _LONGEST * _LONGEST if residual is None else max(1, target.config.res_depth // 2)
-    stores, loads = [], []
-    for piece in _pieces(to.base, acc.base, par.base, dims, most):
-        stride = piece.rows.dram if piece.rows.extent > 1 else piece.row.extent
-        kind = StoreReq if residual is None else StoreAdd
-        store = kind(
-            sram_base=piece.sram,
-            dram_base=piece.dram,
-            y_size=piece.rows.extent,
-            x_size=piece.row.extent,
-            x_stride=stride,
-            par=piece.par,
-            par_y=piece.rows.par > 0,
-            par_x=piece.row.par > 0,
+    entry = 0 if table is None else table + 1
+    if residual is None:
+        pieces = _tile_pieces(target, to, acc, par)
+        return [Emitted(_store(StoreReq(table=entry), piece)) for piece in pieces], []
+    kind = StoreMul(table=entry) if is_product else StoreAdd(table=entry)
+    stores, loads = list[Emitted](), list[Emitted]()
+    if residual.strides == to.strides:
+        most = max(1, target.config.res_depth // 2)
+        for piece in _tile_pieces(target, to, acc, par, most):
+            store = _store(kind, piece)
+            at = residual.base + piece.dram - to.base
+            load = replace(_LOAD, dram_base=at, y_size=store.y_size, x_size=store.x_size)
+            stores.append(Emitted(store))
+            loads.append(Emitted(replace(load, x_stride=store.x_stride)))
+        return stores, loads
+    if len(residual.strides) < 3 or any(residual.strides[2:]):
+        raise TensorizeError(
+            "the store unit takes a residual that lies in DRAM as the result does, or one element of it for "
+            "all pixels of a block of channels"
         )
-        stores.append(Emitted(store))
-        if residual is not None:
-            load = replace(_LOAD, dram_base=residual.base + piece.dram - to.base, y_size=store.y_size)
-            loads.append(Emitted(replace(load, x_size=store.x_size, x_stride=stride)))
+    for position in product(*map(range, target.extents[:2])):
+        block = replace(target, extents=(1, 1, *target.extents[2:]))
+        moved_to, moved_acc, moved_par = (_moved(pointer, position) for pointer in (to, acc, par))
+        pieces = _tile_pieces(block, moved_to, moved_acc, moved_par)
+        load = replace(_LOAD, dram_base=_moved(residual, position).base, y_size=1, x_size=1, x_stride=1)
+        for piece in pieces:
+            stores.append(Emitted(replace(_store(kind, piece), hold=True)))
+            loads.append(Emitted(load))
     return stores, loads
+
+
+def _moved(pointer: AccessPtr, position: Sequence[int]) -> AccessPtr:
+    """Return a pointer to a position along the first dimensions."""
+    distance = sum(n * stride for n, stride in zip(position, pointer.strides, strict=False))
+    return pointer._replace(base=pointer.base + distance)
+
+
+def _store(kind: StoreReqT, piece: _Piece) -> StoreReqT:
+    """Return a STORE of a piece."""
+    return replace(
+        kind,
+        sram_base=piece.sram,
+        dram_base=piece.dram,
+        y_size=piece.rows.extent,
+        x_size=piece.row.extent,
+        x_stride=piece.rows.dram if piece.rows.extent > 1 else piece.row.extent,
+        par=piece.par,
+        par_y=piece.rows.par > 0,
+        par_x=piece.row.par > 0,
+    )
+
+
+def _tile_pieces(
+    target: Target, to: AccessPtr, acc: AccessPtr, par: AccessPtr, most: int = _LONGEST * _LONGEST
+) -> Iterator[_Piece]:
+    """Divide a tile into pieces of at most ``most`` elements."""
+    boxes = zip(target.extents, to.strides, acc.strides, par.strides, strict=True)
+    return _pieces(to.base, acc.base, par.base, [_Dim(*sizes) for sizes in boxes], most)
 
 
 def _pieces(dram: int, sram: int, par: int, dims: Sequence[_Dim], most: int) -> Iterator[_Piece]:

@@ -1,8 +1,9 @@
 """Epilogues that the store unit of machines with ``post=1`` executes on the way to DRAM.
 
 It adds a bias, multiplies by a scale as float32 does, rounds half to even, adds a zero point and saturates;
-then it may add a residual, with two multipliers, a shift and an offset. This covers the requantization
-and addition of networks.
+then it may replace the byte by an entry of a table, and add a residual with two multipliers, a shift and an
+offset, or multiply by one. This covers the requantization, the functions of one value, the addition and the
+multiplication of networks.
 
 It also covers a right shift, which rounds down: with ``zero = -128``, a bias raised by ``2**(shift + 7) -
 2**(shift - 1)``, and the scale ``(1 + 2**-23) * 2**-shift``. So one half is subtracted before rounding, and
@@ -18,11 +19,15 @@ from accel.compiler.expr.epilogue_operators import (
     AtLeast,
     AtMost,
     Bias,
+    LookUp,
+    MultiplyQuantized,
     PostOp,
     Requantize,
     Residual,
     Shift,
     StoreAdd,
+    StoreLookUp,
+    StoreMultiply,
     StoreRequantize,
 )
 from accel.compiler.expr.quantized_expressions import bounds_of, scale_words
@@ -44,12 +49,13 @@ class StorePath:
 
     Attributes:
         bias: an element of an int32 tensor with one value for each channel, or None without a bias.
-        channel: index into ``words``, or None if there is only one.
+        channel: index of the channel, which selects one of several ``words``, or None if unknown.
         words: scales as :func:`accel.compiler.expr.quantized_expressions.scale_words` returns them, one
             for each channel or one for all.
         preparation: how the host changes the bias, or None.
         zero, low, high: zero point and bounds of the requantized value.
-        add: the addition of the residual, or None.
+        table: the look-up of the requantized value, or None.
+        combine: the addition of the residual, the multiplication by it, or None.
     """
 
     bias: Read | None
@@ -59,12 +65,13 @@ class StorePath:
     zero: int
     low: int
     high: int
-    add: StoreAdd | None = None
+    table: StoreLookUp | None = None
+    combine: StoreAdd | StoreMultiply | None = None
 
     def ops(self, bias: Expr, scale: Expr) -> tuple[PostOp, ...]:
         """Return the operators, with a channel's parameters."""
         first = StoreRequantize(bias, scale, self.zero, self.low, self.high)
-        return (first,) if self.add is None else (first, self.add)
+        return (first, *(op for op in (self.table, self.combine) if op is not None))
 
 
 def store_path(ops: Sequence[PostOp], limit: int | None) -> StorePath | None:
@@ -85,20 +92,30 @@ def store_path(ops: Sequence[PostOp], limit: int | None) -> StorePath | None:
 
 
 def _requantized(bias: Read | None, op: Requantize, rest: Sequence[PostOp]) -> StorePath | None:
-    add = None
-    if rest:
-        if len(rest) > 1 or not isinstance(rest[0], AddQuantized):
+    table: StoreLookUp | None = None
+    combine: StoreAdd | StoreMultiply | None = None
+    if rest and isinstance(rest[0], LookUp):
+        table = StoreLookUp(rest[0].entries, rest[0].to)
+        rest = rest[1:]
+    match rest:
+        case []:
+            pass
+        case [AddQuantized(operand, how)]:
+            combine = StoreAdd(operand, **how.integers())
+        case [MultiplyQuantized(operand, how)]:
+            combine = StoreMultiply(operand, **how.integers())
+        case _:
             return None
-        add = StoreAdd(rest[0].operand, **rest[0].how.integers())
     return StorePath(
         bias=bias,
-        channel=op.channel if len(op.scales) > 1 else None,
+        channel=op.channel,
         words=scale_words(op.scales),
         preparation=None,
         zero=op.zero,
         low=op.low,
         high=op.high,
-        add=add,
+        table=table,
+        combine=combine,
     )
 
 
@@ -138,7 +155,7 @@ def _shifted(bias: Read | None, rest: list[PostOp], limit: int | None) -> StoreP
         zero=zero,
         low=low,
         high=high,
-        add=add,
+        combine=add,
     )
 
 

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from accel.core.config import Config
 from accel.core.isa import SIZE_BITS
 from accel.hw.datapath.transfer_memories import Kind, choose
-from accel.hw.datapath.word_layouts import GAP_BITS, KIND_BITS, LANE_BITS, log2, sram_bits
+from accel.hw.datapath.word_layouts import GAP_BITS, LANE_BITS, kind_bits, log2, sram_bits
 
 
 class BeatLayout(data.StructLayout):
@@ -22,7 +22,7 @@ class BeatLayout(data.StructLayout):
         chunks = max(kind.chunks for kind in kinds)
         super().__init__(
             {
-                "kind": KIND_BITS,
+                "kind": kind_bits(config),
                 "index": sram_bits(config),
                 "lane": unsigned(log2(lanes)),
                 "take": unsigned(log2(lanes) + 1),
@@ -37,7 +37,7 @@ class PlacesLayout(data.StructLayout):
     def __init__(self, config: Config) -> None:
         super().__init__(
             {
-                "kind": KIND_BITS,
+                "kind": kind_bits(config),
                 "sram": sram_bits(config),  # scratchpad element of the first data element
                 "gap": GAP_BITS,  # scratchpad elements between two rows of data
                 "lane": LANE_BITS,  # position of the first DRAM element in its beat
@@ -78,7 +78,7 @@ class BeatWalker(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         kinds = self._kinds
-        kind = Signal(KIND_BITS)
+        kind = Signal(kind_bits(self._config))
         index = Signal(sram_bits(self._config))
         lane = Signal(LANE_BITS)
         row_lane = Signal(LANE_BITS)

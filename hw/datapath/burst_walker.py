@@ -12,16 +12,16 @@ from accel.core.config import DRAM_ADDRESS_BITS, PAGE_BYTES, Config
 from accel.core.isa import SIZE_BITS
 from accel.core.isa.field_widths import DRAM_BASE_BITS
 from accel.hw.datapath.transfer_memories import Kind, choose
-from accel.hw.datapath.word_layouts import BEATS_BITS, KIND_BITS, log2, minimum
+from accel.hw.datapath.word_layouts import BEATS_BITS, kind_bits, log2, minimum
 
 
 class RowsLayout(data.StructLayout):
     """The rows of a transfer in DRAM."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: Config) -> None:
         super().__init__(
             {
-                "kind": KIND_BITS,
+                "kind": kind_bits(config),
                 "dram_base": DRAM_BASE_BITS,
                 "x_size": SIZE_BITS,
                 "y_size": SIZE_BITS,
@@ -47,7 +47,7 @@ class BurstWalker(wiring.Component):
             {
                 "flush": In(1),
                 "start": In(1),
-                "rows": In(RowsLayout()),
+                "rows": In(RowsLayout(config)),
                 "mem_base": In(DRAM_ADDRESS_BITS),
                 "valid": Out(1),
                 "free": Out(1, init=1),

@@ -60,7 +60,11 @@ class GemmCore(wiring.Component):
         if config.depthwise:
             factors = [_if(self._whole(n % size), value) for n, value in enumerate(inp)]
         factors = [_late(m, value, read) for value in factors]
-        wgt = [_late(m, self.wgt.word_select(n, 8).as_signed(), read) for n in range(config.block_out * size)]
+        wgt_bits = WGT.lane_bits(config)
+        wgt = [
+            _late(m, self.wgt.word_select(n, wgt_bits).as_signed(), read)
+            for n in range(config.block_out * size)
+        ]
         for b in range(config.batch):
             for o in range(config.block_out):
                 columns = factors[b * size : (b + 1) * size]

@@ -1,6 +1,6 @@
 """Faults of a single instruction, as in :func:`accel.core.fault_causes.instruction_fault`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
@@ -20,18 +20,20 @@ from accel.core.isa import (
     Opcode,
     OwnMemory,
     SetAcc,
-    SetInp,
+    SetBytes,
     SetOut,
     Store,
+    StoreOperand,
     StoreReq,
     Unit,
     exists,
     loops_of,
+    routes_of,
+    store_operands_of,
 )
 from accel.core.isa.field_widths import TAPS_BITS
 from accel.core.requantize import MAX_ADD_SHIFT
-from accel.core.scratchpad_specs import PAR
-from accel.hw.datapath.transfer_memories import Kind, choose, kind_number, kinds_of
+from accel.hw.datapath.transfer_memories import RESIDUAL_STORES, Kind, choose, kind_number, kinds_of
 from accel.hw.datapath.word_layouts import log2, sram_bits, view
 
 
@@ -98,6 +100,7 @@ def transfer_faults(
     transfer: Any,
     mem_size: Value,
     kinds: Sequence[Kind],
+    config: Config,
     *,
     pads: bool,
     special: _Special | None = None,
@@ -108,7 +111,7 @@ def transfer_faults(
     known: Value = Const(0, 1)
     for kind in kinds:
         known = known | (transfer.memory == kind.memory)
-    number = kind_number(transfer.memory, kinds)
+    number = kind_number(transfer.memory, kinds, config)
     faults = [(moves & ~known, Cause.MEMORY_ID)]
     if not pads:
         any_pad = (transfer.y_pad_0 | transfer.y_pad_1 | transfer.x_pad_0 | transfer.x_pad_1) != 0
@@ -139,11 +142,11 @@ def known_of(m: Module, unit: Unit, word: Value, mem_size: Value, config: Config
         stores = unit is Unit.STORE
         kinds = kinds_of(Store if stores else Load, unit, config)
         moving: Value = Const(1, 1) if stores else transfer.opcode == Opcode.LOAD
-        of_transfer, bounds = transfer_faults(transfer, mem_size, kinds, pads=not stores)
+        of_transfer, bounds = transfer_faults(transfer, mem_size, kinds, config, pads=not stores)
         found, bounds = _only(moving, of_transfer), _bounded(moving, bounds)
     faults += found
     if unit is Unit.LOAD and config.post:
-        faults += inp_set_faults(view(SetInp, config, word))
+        faults += byte_set_faults(view(SetBytes, config, word))
     if unit is Unit.COMPUTE:
         loops = reduce(or_, (transfer.opcode == cls.OPCODE for cls in loops_of(config)))
         faults += _only(loops, loops_faults(alu, config))
@@ -167,8 +170,8 @@ def cause_of(m: Module, known: data.View, box: Any) -> Signal:
     return first_fault(m, [(known.cause != 0, known.cause), *beyond])
 
 
-def inp_set_faults(setting: Any) -> list[tuple[Value, Cause]]:
-    """Return the faults of the load unit's SET."""
+def byte_set_faults(setting: Any) -> list[tuple[Value, Cause]]:
+    """Return the faults of the load unit's SETs."""
     low, high = (Mux(setting.unsigned, *ends) for ends in ((0, -128), (255, 127)))
     beyond = (setting.zero < low) | (setting.zero > high)
     return [((setting.opcode == Opcode.SET) & beyond, Cause.ZERO_POINT)]
@@ -182,19 +185,23 @@ def store_unit_faults(
     stores, loads = kinds_of(Store, Unit.STORE, config), kinds_of(Load, Unit.STORE, config)
     store, load, setting = (view(cls, config, word) for cls in (StoreReq, Load, SetOut))
     no = Const(0, 1)
-    finished = is_finished(store.memory)
+    finished = is_finished(store.memory, config)
+    beyond = (
+        operand_end(store, operand) > operand.scratchpad.depth(config)
+        for operand in store_operands_of(config)
+    )
     of_store = _Special(
         unpadded=finished,
         reserved=finished & store.par_y & store.par_x,
         unbounded=no,
-        beyond=finished & (par_end(store) > PAR.depth(config)),
+        beyond=finished & reduce(or_, beyond),
     )
     of_res = load.memory == OwnMemory.RES
     of_load = _Special(unpadded=no, reserved=of_res & (load.sram_base != 0), unbounded=of_res, beyond=no)
     is_load, is_set = load.opcode == Opcode.LOAD, load.opcode == Opcode.SET
     is_out = setting.part == SetOut.PART
-    stored, store_bounds = transfer_faults(load, mem_size, stores, pads=False, special=of_store)
-    loaded, load_bounds = transfer_faults(load, mem_size, loads, pads=False, special=of_load)
+    stored, store_bounds = transfer_faults(load, mem_size, stores, config, pads=False, special=of_store)
+    loaded, load_bounds = transfer_faults(load, mem_size, loads, config, pads=False, special=of_load)
     faults = [
         *_only(~is_load & ~is_set, stored),
         *_only(is_load, loaded),
@@ -205,15 +212,41 @@ def store_unit_faults(
     return faults, _bounded(~is_set, bounds)
 
 
-def is_finished(memory: Value) -> Value:
+def is_finished(memory: Value, config: Config) -> Value:
     """Return whether a STORE's memory id requantizes."""
-    return reduce(or_, (memory == one for one in Finishing))
+    return _is_one_of(memory, Finishing, config)
 
 
-def par_end(store: Any) -> Value:
-    """Return the end of a requantizing STORE's range in PAR."""
-    extent = Mux(store.par_y, store.y_size, Mux(store.par_x, store.x_size, 1))
-    return store.par + Mux((store.x_size != 0) & (store.y_size != 0), extent, 0)
+def takes_residuals(memory: Value, config: Config) -> Value:
+    """Return whether a STORE's memory id selects STORE.ADD or STORE.MUL."""
+    return _is_one_of(memory, RESIDUAL_STORES, config)
+
+
+def _is_one_of(memory: Value, wanted: Iterable[Finishing], config: Config) -> Value:
+    present = routes_of(Store, config)
+    return reduce(or_, (memory == one for one in wanted if one in present))
+
+
+def operand_first(store: Any, operand: StoreOperand) -> Value:
+    """Return the first element of an operand that a requantizing STORE uses."""
+    field: Value = getattr(store, operand.field)
+    return field - operand.offset if operand.offset else field
+
+
+def operand_end(store: Any, operand: StoreOperand) -> Value:
+    """Return the end of a requantizing STORE's range of an operand, at most 0 if it does not use any."""
+    extent: Value = Const(1)
+    if operand.per_column:
+        extent = Mux(getattr(store, operand.per_column), store.x_size, extent)
+    if operand.per_row:
+        extent = Mux(getattr(store, operand.per_row), store.y_size, extent)
+    return operand_first(store, operand) + Mux((store.x_size != 0) & (store.y_size != 0), extent, 0)
+
+
+def uses_operand(finished: Value, store: Any, operand: StoreOperand) -> Value:
+    """Return whether a STORE is ``finished``, which means that it requantizes, and selects an element of an
+    operand."""
+    return finished & (getattr(store, operand.field) >= operand.offset) if operand.offset else finished
 
 
 def _only(condition: Value, faults: Sequence[tuple[Value, Cause]]) -> list[tuple[Value, Cause]]:

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
 from accel.core.isa import SIZE_BITS
-from accel.hw.datapath.word_layouts import GAP_BITS, KIND_BITS, RUN_BITS, SPAN_BITS, sram_bits
+from accel.hw.datapath.word_layouts import GAP_BITS, RUN_BITS, SPAN_BITS, kind_bits, sram_bits
 
 
 class PadsLayout(data.StructLayout):
@@ -22,7 +22,7 @@ class PadsLayout(data.StructLayout):
     def __init__(self, config: Config) -> None:
         super().__init__(
             {
-                "kind": KIND_BITS,
+                "kind": kind_bits(config),
                 "sram": sram_bits(config),
                 "head": RUN_BITS,
                 "gap": GAP_BITS,
@@ -47,7 +47,7 @@ class PadWalker(wiring.Component):
                 "step": In(1),
                 "valid": Out(1),
                 "free": Out(1),
-                "kind": Out(KIND_BITS),
+                "kind": Out(kind_bits(config)),
                 "index": Out(sram_bits(config)),
                 "last": Out(1),
             }

@@ -1,5 +1,6 @@
 """One lane of the store path, as in :mod:`accel.core.requantize`."""
 
+from types import SimpleNamespace
 from typing import Any
 
 from amaranth.hdl import C, Cat, Const, Module, Mux, Signal, Value, signed
@@ -16,16 +17,32 @@ from accel.core.requantize import (
     SATURATED,
 )
 from accel.hw.datapath.gemm import ACC_BITS
-from accel.hw.datapath.retimed_pipeline import Pipeline
+from accel.hw.datapath.retimed_pipeline import Pipeline, divide
 from accel.hw.datapath.word_layouts import log2
 
 STEPS = (8, 3, 3, 4, 6, 4, 8, 5, 6, 9, 8, 5, 3, 10, 4, 8, 10)
 """Approximate delay of each step of logic on an ECP5 in nanoseconds, from the memories' outputs to the bus
 register. Registers can lie between steps."""
+_BEFORE_LOOK_UP = STEPS[:12]
+"""The steps up to the clamp of the requantized value, which a table may follow."""
+_LOOK_UP_DELAY = 9
+"""Delay of a table's block RAM with the choice of a byte."""
+_MULTIPLIER_STEP = 13
+"""The step that multiplies by the factors of an addition."""
+_DIFFERENCES_DELAY = 6
+"""Delay of the step before it, which multiplies two differences on machines with STORE.MUL."""
+_BYTE_BITS = 8
 _LENGTH_BITS = ACC_BITS.bit_length()
 _SHIFT_BITS = EXPONENT_BITS + 2
 _PRODUCT_BITS = 2 * MULTIPLIER_BITS
 _HALF = MULTIPLIER_BITS // 2
+
+
+def lane_steps(*, multiplies: bool) -> tuple[int, ...]:
+    """Return the delays of the steps of a lane, which may have STORE.MUL."""
+    if not multiplies:
+        return STEPS
+    return *STEPS[:_MULTIPLIER_STEP], _DIFFERENCES_DELAY, *STEPS[_MULTIPLIER_STEP:]
 
 
 class RangeLayout(data.StructLayout):
@@ -36,7 +53,7 @@ class RangeLayout(data.StructLayout):
 
 
 class AddLayout(data.StructLayout):
-    """The factors of a residual addition."""
+    """The factors of a residual addition, or of a product with a residual."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -52,16 +69,39 @@ class AddLayout(data.StructLayout):
         )
 
 
+def _after_look_up(*, multiplies: bool) -> tuple[int, ...]:
+    return _LOOK_UP_DELAY, *lane_steps(multiplies=multiplies)[len(_BEFORE_LOOK_UP) :]
+
+
+def stages_before_look_up(stages: int, *, multiplies: bool = False) -> int:
+    """Return how many of a lane's stages come before the address of a table."""
+    return divide(stages, _BEFORE_LOOK_UP, _after_look_up(multiplies=multiplies))
+
+
 class RequantizeLane(wiring.Component):
     """Computes ``result`` from ``acc``, ``bias``, ``multiplier``, ``exponent`` and ``residual``, ``stages``
     cycles with ``advance`` later.
 
     ``range`` and ``addition`` are constant while values are in the lane. ``adds``, in the cycle of the
-    result, adds the residual.
+    result, adds the residual. On machines with STORE.MUL, ``multiplies`` comes together with ``acc``. Then
+    the result with ``adds`` is the product with the residual.
+
+    With ``word_bits``, the value passes through a table, and the result is ``TABLE_STAGES`` later. ``byte``
+    is the requantized value, :func:`stages_before_look_up` cycles after its operands. In the next cycle
+    ``looks_up`` shows that a table replaces it, ``word`` is the word of the table with its entry, and
+    ``table_unsigned`` the type of entries.
     """
 
-    def __init__(self, stages: int) -> None:
+    def __init__(self, stages: int, *, multiplies: bool = False, word_bits: int = 0) -> None:
         self._stages = stages
+        self._multiplies = multiplies
+        self._word_bits = word_bits
+        table = {
+            "byte": Out(_BYTE_BITS),
+            "looks_up": In(1),
+            "word": In(word_bits),
+            "table_unsigned": In(1),
+        }
         super().__init__(
             {
                 "advance": In(1),
@@ -73,39 +113,45 @@ class RequantizeLane(wiring.Component):
                 "multiplier": In(MULTIPLIER_BITS),
                 "exponent": In(EXPONENT_BITS),
                 "residual": In(signed(RESULT_BITS)),
+                **({"multiplies": In(1)} if multiplies else {}),
                 "result": Out(signed(RESULT_BITS)),
+                **(table if word_bits else {}),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        pipe = Pipeline(m, steps=STEPS, stages=self._stages, advance=self.advance)
+        steps, stages = lane_steps(multiplies=self._multiplies), self._stages
+        if self._word_bits:
+            steps, stages = _BEFORE_LOOK_UP, stages_before_look_up(stages, multiplies=self._multiplies)
+        pipe = Pipeline(m, steps=steps, stages=stages, advance=self.advance)
         scale = {"multiplier": self.multiplier, "exponent": self.exponent}
-        carried = {"residual": self.residual}
+        residual = ("residual", "multiplies") if self._multiplies else ("residual",)
+        carried = _of(self, *residual)
 
         # The sum, rounded to 24 leading bits.
         s = pipe.step(acc=self.acc, bias=self.bias, **scale, **carried)
         s = pipe.step(
-            x=(s.acc + s.bias)[:ACC_BITS].as_signed(), **_of(s, "multiplier", "exponent", "residual")
+            x=(s.acc + s.bias)[:ACC_BITS].as_signed(), **_of(s, "multiplier", "exponent", *residual)
         )
         s = pipe.step(
             negative=s.x[-1],
             magnitude=Mux(s.x[-1], (-s.x)[:ACC_BITS], s.x[:ACC_BITS]),
-            **_of(s, "multiplier", "exponent", "residual"),
+            **_of(s, "multiplier", "exponent", *residual),
         )
         place, nothing = _highest(m, s.magnitude)
         s = pipe.step(place=place, nothing=nothing, **vars(s))
         s = pipe.step(
             normal=(s.magnitude << ~s.place)[:ACC_BITS],
             length=Mux(s.nothing, 0, s.place + 1),
-            **_of(s, "negative", "nothing", "multiplier", "exponent", "residual"),
+            **_of(s, "negative", "nothing", "multiplier", "exponent", *residual),
         )
         rounded = _round(s.normal, ACC_BITS - MULTIPLIER_BITS)
         carry = rounded[MULTIPLIER_BITS]
         s = pipe.step(
             significand=Mux(carry, 1 << (MULTIPLIER_BITS - 1), rounded[:MULTIPLIER_BITS]),
             length=s.length + carry,
-            **_of(s, "negative", "nothing", "multiplier", "exponent", "residual"),
+            **_of(s, "negative", "nothing", "multiplier", "exponent", *residual),
         )
 
         # The product with the multiplier, rounded to 24 leading bits.
@@ -115,42 +161,85 @@ class RequantizeLane(wiring.Component):
             low_high=s.significand[:_HALF] * high,
             high_low=s.significand[_HALF:] * low,
             high_high=s.significand[_HALF:] * high,
-            **_of(s, "negative", "nothing", "length", "exponent", "residual"),
+            **_of(s, "negative", "nothing", "length", "exponent", *residual),
         )
         s = pipe.step(
             product=(Cat(s.low_low, s.high_high) + ((s.low_high + s.high_low) << _HALF))[:_PRODUCT_BITS],
-            **_of(s, "negative", "nothing", "length", "exponent", "residual"),
+            **_of(s, "negative", "nothing", "length", "exponent", *residual),
         )
         top = s.product[-1]
         single = _round(Mux(top, s.product, s.product << 1)[:_PRODUCT_BITS], MULTIPLIER_BITS)
         s = pipe.step(
             single=Mux(s.nothing, 0, single),
             shift=(s.exponent + 1 - s.length - top).as_signed()[:_SHIFT_BITS].as_signed(),
-            **_of(s, "negative", "residual"),
+            **_of(s, "negative", *residual),
         )
 
         # Shift, sign, clamp.
         s = pipe.step(
             shifted=_shift_sticky(m, s.single, s.shift, MULTIPLIER_BITS + 2),
             beyond=(s.shift < 0) & (s.single != 0),
-            **_of(s, "negative", "residual"),
+            **_of(s, "negative", *residual),
         )
         magnitude = Mux(s.beyond, SATURATED, _round_sticky(s.shifted))
         s = pipe.step(
             value=Mux(s.negative, -magnitude, magnitude) + self.range.zero,
-            **_of(s, "residual"),
+            **_of(s, *residual),
         )
-        s = pipe.step(value=_clamp(m, s.value, self.range), **_of(s, "residual"))
+        clamped = _clamp(m, s.value, self.range)
+        if self._word_bits:
+            after = _after_look_up(multiplies=self._multiplies)
+            pipe = Pipeline(m, steps=after, stages=self._stages - stages, advance=self.advance)
+            s = pipe.step(**self._look_up(m, clamped, _of(s, *residual)))
+        else:
+            s = pipe.step(value=clamped, **_of(s, *residual))
 
-        # Addition of the residual.
+        # Addition of the residual, or multiplication by it.
         add = self.addition
-        s = pipe.step(left=s.value - add.left_zero, right=s.residual - add.right_zero, value=s.value)
+        s = self._factors(pipe, s)
         s = pipe.step(left=s.left * add.left_multiplier, right=s.right * add.right_multiplier, value=s.value)
         s = pipe.step(total=s.left + s.right + add.offset, value=s.value)
         s = pipe.step(quotient=_shift_sticky(m, s.total, add.shift, None), value=s.value)
         total = _round_sticky(s.quotient) + add.range.zero
         m.d.comb += self.result.eq(Mux(self.adds, _clamp(m, total, add.range), s.value))
         return m
+
+    def _factors(self, pipe: Pipeline, s: Any) -> Any:
+        """Return the values that the multipliers of an addition multiply.
+
+        STORE.MUL has the product of the differences on the left, and nothing on the right. A difference of
+        two bytes of one type has 9 bits.
+        """
+        add = self.addition
+        left, right = s.value - add.left_zero, s.residual - add.right_zero
+        if not self._multiplies:
+            return pipe.step(left=left, right=right, value=s.value)
+        s = pipe.step(
+            left_difference=left, right_difference=right, left_value=s.value, **_of(s, "multiplies")
+        )
+        left, right = s.left_difference, s.right_difference
+        product = left[:RESULT_BITS].as_signed() * right[:RESULT_BITS].as_signed()
+        s = pipe.step(
+            left_factor=Mux(s.multiplies, product, left),
+            right_factor=Mux(s.multiplies, 0, right),
+            value=s.left_value,
+        )
+        return SimpleNamespace(left=s.left_factor, right=s.right_factor, value=s.value)
+
+    def _look_up(self, m: Module, clamped: Value, carried: dict[str, Value]) -> dict[str, Value]:
+        """Return the value, and what it carries, in the cycle in which the table's word arrives."""
+        value = Signal(signed(RESULT_BITS), name="clamped", reset_less=True)
+        held = {
+            name: Signal.like(one, name=f"clamped_{name}", reset_less=True) for name, one in carried.items()
+        }
+        with m.If(self.advance):
+            m.d.sync += [value.eq(clamped), *(held[name].eq(one) for name, one in carried.items())]
+        position = value[: log2(self._word_bits // _BYTE_BITS)]
+        entry = self.word.word_select(position, _BYTE_BITS)
+        found = Cat(entry, entry[-1] & ~self.table_unsigned).as_signed()
+        looked_up = Signal(signed(RESULT_BITS))
+        m.d.comb += [self.byte.eq(clamped), looked_up.eq(Mux(self.looks_up, found, value))]
+        return {"value": looked_up, **held}
 
 
 def _of(values: Any, *names: str) -> dict[str, Value]:

@@ -31,6 +31,29 @@ def _spread(stages: int, steps: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(counts)
 
 
+def divide(stages: int, before: Sequence[int], after: Sequence[int]) -> int:
+    """Return how many of ``stages`` registers belong to the first of two pipelines in a row.
+
+    ``before`` and ``after`` are their steps. A fixed register lies between them. The longest path between
+    two registers is as short as possible.
+    """
+
+    def stretches(first: int) -> list[int]:
+        return sorted([*_stretches(first, before), *_stretches(stages - first, after)], reverse=True)
+
+    return min(range(stages + 1), key=stretches)
+
+
+def _stretches(stages: int, steps: Sequence[int]) -> list[int]:
+    """Return the delays between registers."""
+    found = [0]
+    for step, registers in zip(steps, spread(stages, steps), strict=True):
+        found[-1] += step
+        if registers:
+            found.append(0)
+    return found
+
+
 class Pipeline:
     """``stages`` registers, distributed over steps of logic so that the longest path is as short as possible.
 

@@ -16,7 +16,7 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core import scratchpad_specs
 from accel.core.config import Config
-from accel.core.isa import Unit
+from accel.core.isa import Unit, setting_of
 from accel.core.scratchpad_specs import bits_of
 from accel.hw.datapath.beat_walker import BeatLayout
 from accel.hw.datapath.transfer_memories import Kind, choose
@@ -55,6 +55,9 @@ def scratchpad_shape(
     taps: int = 1,
 ) -> Shape:
     """Return banks and lane enables for beats of some kinds, with at least ``taps`` banks."""
+    if holds.is_table:
+        depth, _ = words_of(holds, config)
+        return Shape(element_bits=config.bus_bits, depth=depth, banks=1, grain_bits=config.bus_bits)
     element_bytes, element_bits = holds.element_bytes(config), holds.word_bits(config)
     depth, banks = holds.depth(config), max(taps, *(kind.lanes for kind in kinds))
     return Shape(
@@ -65,22 +68,44 @@ def scratchpad_shape(
     )
 
 
+def words_of(holds: scratchpad_specs.Scratchpad, config: Config) -> tuple[int, int]:
+    """Return the number of words of a scratchpad and the bytes of a word in software's format.
+
+    A word is an element, or a beat of a table. For example, eight tables are 256 words on a bus of 64 bits.
+    """
+    depth, size = holds.depth(config), holds.held_bytes(config)
+    if not holds.is_table:
+        return depth, size
+    return depth * size // config.bus_bytes, config.bus_bytes
+
+
+def _word_bits(holds: scratchpad_specs.Scratchpad, config: Config) -> int:
+    return config.bus_bits if holds.is_table else holds.word_bits(config)
+
+
+def _index_bits(holds: scratchpad_specs.Scratchpad, config: Config) -> int:
+    return log2(words_of(holds, config)[0]) if holds.is_table else sram_bits(config)
+
+
 class ElementRead(wiring.Signature):
-    """Reads of a scratchpad: ``element`` is the one at the previous cycle's ``index``."""
+    """Reads of a scratchpad: ``element`` is the one at the previous cycle's ``index``. Those of a table are
+    words, as from :func:`words_of`."""
 
     def __init__(self, holds: scratchpad_specs.Scratchpad, config: Config) -> None:
-        super().__init__({"index": Out(sram_bits(config)), "element": In(holds.word_bits(config))})
+        index, bits = _index_bits(holds, config), _word_bits(holds, config)
+        super().__init__({"index": Out(index), "element": In(bits)})
 
 
 class Access(wiring.Signature):
     """Simulation's access to a scratchpad, seen from simulation.
 
     ``preload`` writes ``preload_word`` to ``preload_index``. In the cycle after ``peek``, ``element`` is the
-    one at ``peek_index``. Neither occurs while the unit works.
+    one at ``peek_index``. Neither occurs while the unit works. Indices count words, as from
+    :func:`words_of`.
     """
 
     def __init__(self, holds: scratchpad_specs.Scratchpad, config: Config) -> None:
-        index, bits = sram_bits(config), holds.word_bits(config)
+        index, bits = _index_bits(holds, config), _word_bits(holds, config)
         super().__init__(
             {
                 "preload": Out(1),
@@ -210,9 +235,9 @@ class Scratchpad(wiring.Component):
         self.layout = scratchpad_shape(holds, kinds, config, circular=circular, taps=banks)
         bits = self.layout.element_bits
         self._config = config
-        self.is_set = bool(config.post) and any(kind.route.set_by is not None for kind in kinds)
+        self.is_set = any(setting_of(kind.route, config) is not None for kind in kinds)
         self.shifted = self.is_set and holds.lane_bits(config) != bits_of(holds.dtype)
-        index = sram_bits(config)
+        index = _index_bits(holds, config)
         ports: dict[str, Any] = {
             "beat_valid": In(1),
             "beat": In(BeatLayout(unit_kinds, config)),
@@ -250,6 +275,8 @@ class Scratchpad(wiring.Component):
         banks = shape.banks
         distance = Signal(max(1, log2(banks)), name=f"distance_{number}")
         index = beat.index + distance
+        if self.holds.is_table:
+            index = Cat(beat.chunk[: log2(self._kinds[0].chunks)], beat.index)
         if self._circular:
             index = index[: log2(shape.depth)]
         m.d.comb += [
@@ -265,7 +292,7 @@ class Scratchpad(wiring.Component):
             lane = Signal(max(1, log2(kind.lanes)), name=f"lane_{number}_{position}")
             m.d.comb += lane.eq(beat.lane + distance)
             reading = None
-            if self.is_set and kind.route.set_by is not None:
+            if setting_of(kind.route, self._config) is not None:
                 reading = Reading(unsigned=self.unsigned, zero=self.zero if self.shifted else None)
             element = element_of_lane(kind, self.data, lane, self._config, reading)
             values.append(element.replicate(max(1, shape.element_bits // len(element))))
@@ -324,7 +351,7 @@ class Scratchpad(wiring.Component):
 
 def access_ports(unit: Unit, config: Config) -> dict[str, Any]:
     """Return a unit's ports for :class:`Access`."""
-    pads = (pad for pad in scratchpad_specs.SCRATCHPADS.values() if pad.filled_by is unit)
+    pads = (pad for pad in scratchpad_specs.scratchpads_of(config).values() if pad.filled_by is unit)
     return {f"{pad}_access": In(Access(pad, config)) for pad in pads}
 
 
@@ -345,7 +372,7 @@ def connect_access(m: Module, unit: wiring.Component, pad: Scratchpad) -> None:
 
 
 def _grains(kind: Kind, chunk: Value, shape: Shape) -> Value:
-    if kind.chunks == 1:
+    if kind.chunks == 1 or shape.grains == 1:
         return Const(-1, shape.grains)
     together = shape.grains // kind.chunks
     bits = [chunk == n // together for n in range(shape.grains)]

@@ -12,7 +12,10 @@ from amaranth.hdl import Array, Const, Mux, Value, ValueLike
 from accel.core.config import Config
 from accel.core.isa import Finishing, Transfer, Unit, routes_of
 from accel.core.scratchpad_specs import Route
-from accel.hw.datapath.word_layouts import KIND_BITS, log2
+from accel.hw.datapath.word_layouts import kind_bits, log2
+
+RESIDUAL_STORES = (Finishing.ADD, Finishing.MUL)
+"""Memory ids of the STOREs that take residuals."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +69,10 @@ def dram_lane(kind: ValueLike, elements: Value, kinds: Sequence[Kind]) -> Value:
     return choose(kind, [elements[: log2(k.lanes)] if k.lanes > 1 else Const(0, 1) for k in kinds])
 
 
-def kind_number(memory: Value, kinds: Sequence[Kind]) -> Value:
+def kind_number(memory: Value, kinds: Sequence[Kind], config: Config) -> Value:
     """Return the kind of a memory id, or any if it is unknown."""
-    number: Value = Const(0, KIND_BITS)
+    bits = kind_bits(config)
+    number: Value = Const(0, bits)
     for position, kind in enumerate(kinds):
-        number = Mux(memory == kind.memory, Const(position, KIND_BITS), number)
+        number = Mux(memory == kind.memory, Const(position, bits), number)
     return number

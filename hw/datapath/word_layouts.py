@@ -7,7 +7,7 @@ from amaranth.lib import data
 
 from accel.core.config import SPECS, Config
 from accel.core.fault_causes import CAUSE_BITS
-from accel.core.isa import PAD_BITS, SIZE_BITS, TRANSFERS, MicroOp, Unit, class_slots
+from accel.core.isa import PAD_BITS, SIZE_BITS, TRANSFERS, MicroOp, Unit, class_slots, routes_of
 from accel.core.isa.instruction_fields import INSTRUCTION_BITS
 from accel.core.scratchpad_specs import scratchpads_of
 
@@ -18,10 +18,6 @@ BEATS_BITS = SPECS["max_burst_beats"].high.bit_length()
 """Width of the number of beats of a burst."""
 LANE_BITS = (SPECS["bus_bits"].high // 8 - 1).bit_length()
 """Width of an element's position in a beat, for the shortest elements."""
-KIND_BITS = (
-    max(sum(route.unit is unit for route in cls.ROUTES.values()) for cls in TRANSFERS for unit in Unit) - 1
-).bit_length()
-"""Width of a transfer's kind, the index of its memory in the unit's list."""
 GAP_BITS = PAD_BITS + 1
 """Width of the sum of the pads of both sides."""
 _PADDED_BITS = SIZE_BITS + 2
@@ -51,6 +47,16 @@ def view(cls: type[Any], config: Config, word: ValueLike) -> Any:
 def uop_view(config: Config, word: ValueLike) -> Any:
     """Return the fields of a micro-op word."""
     return view(MicroOp, config, word)
+
+
+def kind_bits(config: Config) -> int:
+    """Return the width of a transfer's kind, the index of its memory in the unit's list."""
+    memories = (
+        sum(route.unit is unit for route in routes_of(cls, config).values())
+        for cls in TRANSFERS
+        for unit in Unit
+    )
+    return (max(memories) - 1).bit_length()
 
 
 def sram_bits(config: Config) -> int:
@@ -104,8 +110,8 @@ class MovesLayout(data.StructLayout):
     """The moves of a LOAD or STORE, 0 for other instructions: the ``kind`` of its memory, and whether it has
     ``data``, ``pads``, and any scratchpad elements (``some``)."""
 
-    def __init__(self) -> None:
-        super().__init__({"kind": KIND_BITS, "data": 1, "pads": 1, "some": 1})
+    def __init__(self, config: Config) -> None:
+        super().__init__({"kind": kind_bits(config), "data": 1, "pads": 1, "some": 1})
 
 
 class EntryLayout(data.StructLayout):
@@ -117,7 +123,7 @@ class EntryLayout(data.StructLayout):
                 "word": INSTRUCTION_BITS,
                 "index": INDEX_BITS,
                 "box": PlacedLayout(config),
-                "moves": MovesLayout(),
+                "moves": MovesLayout(config),
                 "cause": CAUSE_BITS,
             }
         )

@@ -15,12 +15,14 @@ from accel.core.config import Config
 from accel.core.fault_causes import Cause
 from accel.core.registers import REGISTERS, Access, joined, word_addresses, word_writes
 from accel.core.scratchpad_specs import scratchpads_of
+from accel.hw.datapath.scratchpads import words_of
 from accel.hw.engines.hardware_run import Behaviour, HardwareRun, Records
 from accel.image.dram import Dram
 from accel.image.test_scenario import Tokens
 
 Contents = tuple[npt.NDArray[Any], ...]
-"""Contents of the scratchpads in the order of their declaration. The first axis counts elements."""
+"""Contents of the scratchpads in the order of their declaration. The first axis counts elements, or the words
+in which hardware holds tables."""
 Progress = Callable[[int], None]
 """Called now and then with the run's cycle."""
 
@@ -38,10 +40,15 @@ _GRACE = 1 << 20
 
 
 def empty_contents(config: Config) -> Contents:
-    """Return zeros for all scratchpads: uint8[depth, bytes of an element in software's format]."""
+    """Return zeros for all scratchpads: uint8[words, bytes of a word in software's format]."""
+    return tuple(np.zeros(words_of(pad, config), dtype=np.uint8) for pad in scratchpads_of(config).values())
+
+
+def in_words(contents: Contents, config: Config) -> Contents:
+    """Return the contents of all scratchpads in the form of :func:`empty_contents`."""
     return tuple(
-        np.zeros((pad.depth(config), pad.held_bytes(config)), dtype=np.uint8)
-        for pad in scratchpads_of(config).values()
+        np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(words_of(pad, config))
+        for array, pad in zip(contents, scratchpads_of(config).values(), strict=True)
     )
 
 

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import Flow
 from accel.core.config import Config
 from accel.core.scratchpad_specs import scratchpads_of
 from accel.hw.core import simulation_ports
+from accel.hw.datapath.scratchpads import words_of
 
 TOP = "accel_sim"
 _SCALAR_BITS = 64
@@ -32,7 +33,7 @@ def model_header(config: Config, *, head: str, body: str, access: Callable[[str]
     lines = ["#pragma once", "#include <cstdint>", "#include <cstring>", head]
     lines.append(f"constexpr unsigned BUS_BYTES = {config.bus_bytes};")
     pads = enumerate(scratchpads_of(config).values())
-    uses = (f"USE({number}, {pad}, {pad.held_bytes(config)})" for number, pad in pads)
+    uses = (f"USE({number}, {pad}, {words_of(pad, config)[1]})" for number, pad in pads)
     lines.append(f"#define SCRATCHPADS(USE) {' '.join(uses)}")
     lines += ["", "struct Model {", body]
     for name, (is_input, width) in ports(config).items():

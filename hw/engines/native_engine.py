@@ -14,7 +14,7 @@ from accel.base.atomic_files import unwritable
 from accel.base.errors import EngineError, HardwareError
 from accel.core.config import PAGE_BYTES, Config
 from accel.core.token_rules import Counter
-from accel.hw.engines.engine_driver import Contents, Engine, empty_contents
+from accel.hw.engines.engine_driver import Contents, Engine, empty_contents, in_words
 from accel.hw.engines.hardware_run import RECORD, Behaviour, Records
 from accel.hw.engines.wave_files import is_whole, lost_wave
 from accel.image.dram import Dram
@@ -118,7 +118,7 @@ class NativeEngine(Engine):
         self._library.accel_reset(self._handle)
 
     def preload(self, contents: Contents) -> None:
-        arrays = [np.ascontiguousarray(array) for array in contents]
+        arrays = in_words(contents, self.config)
         self._library.accel_preload(self._handle, *_addresses_and_sizes(arrays))
 
     def peek(self) -> Contents:

@@ -14,7 +14,7 @@ from accel.core.isa import Unit
 from accel.core.scratchpad_specs import scratchpads_of
 from accel.core.token_rules import WORKERS, Counter
 from accel.hw.engines.bus_memory import OKAY, Memory
-from accel.hw.engines.engine_driver import Contents, Engine, empty_contents
+from accel.hw.engines.engine_driver import Contents, Engine, empty_contents, in_words
 from accel.hw.engines.hardware_run import RECORD, Behaviour, RecordKind, Records
 from accel.hw.engines.wave_files import lost_wave
 from accel.hw.sim_top import SimTop
@@ -187,14 +187,14 @@ class PysimEngine(Engine):
         self._started = self._running = False
 
     def preload(self, contents: Contents) -> None:
-        for element in range(max(len(array) for array in contents)):
-            for name, array in zip(self._pads, contents, strict=True):
+        found = in_words(contents, self.config)
+        for element in range(max(len(array) for array in found)):
+            for name, array in zip(self._pads, found, strict=True):
                 there = element < len(array)
                 self._inputs[f"pre_{name}_en"] = there
                 if there:
-                    word = np.ascontiguousarray(array[element]).tobytes()
                     self._inputs[f"pre_{name}_addr"] = element
-                    self._inputs[f"pre_{name}_data"] = int.from_bytes(word, "little")
+                    self._inputs[f"pre_{name}_data"] = int.from_bytes(array[element].tobytes(), "little")
             self._step()
         for name in self._pads:
             self._inputs[f"pre_{name}_en"] = 0

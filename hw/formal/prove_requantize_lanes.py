@@ -6,19 +6,25 @@ rounding of a shifted number is proven for any number, apart from the shift.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from amaranth.hdl import Const, Signal, Value
 
 from accel.core.lane_expressions import Lane, absolute, lane_input, wrapped
 from accel.core.requantize import (
+    ADD_MULTIPLIER_BITS,
     BOUNDS,
     EXPONENT_BITS,
     MAX_ADD_SHIFT,
     MULTIPLIER_BITS,
+    RESULT_BITS,
     divided,
     leading_bits,
+    product_of_differences,
     rounded_product,
     scaled,
+    scaled_product,
+    sum_of_products,
 )
 from accel.hw.datapath.gemm import ACC_BITS
 from accel.hw.datapath.lane_values import Replaced, lane_value, nearest_even, quotient_parts
@@ -110,9 +116,57 @@ def of_single() -> Claims:
     return claims
 
 
-def of_total() -> Claims:
+def of_factors() -> Claims:
+    """Claim the factors that the multipliers of an addition get, for any two bytes."""
+    lane = RequantizeLane(0, multiplies=True)
+    claims = Claims(lane)
+    claims.cut("shifted")
+    claims.cut("beyond")
+    found = {name: claims.inside.signal(name) for name in ("left_value", "left_factor", "right_factor")}
+    left, right = (lane_input(side, RESULT_BITS) for side in ("left", "right"))
+    add = lane.addition
+    inputs: dict[str, Value] = {"left": found["left_value"], "right": lane.residual}
+    inputs |= {name: getattr(add, name) for name in ("left_zero", "right_zero")}
+    product = _declared(claims, "product", product_of_differences(left, right), inputs)
+    is_product, is_sum = lane.multiplies, ~lane.multiplies
+    claims.claim("the product of the differences", is_sum | (found["left_factor"] == product))
+    claims.claim("nothing is added to a product", is_sum | (found["right_factor"] == 0))
+    for side in ("left", "right"):
+        node = lane_input(side, RESULT_BITS) - lane_input(f"{side}_zero", RESULT_BITS)
+        wanted = _declared(claims, f"{side}_difference", node, inputs)
+        claims.claim(f"the difference of a sum, {side}", is_product | (found[f"{side}_factor"] == wanted))
+        scaled_by = getattr(add, f"{side}_multiplier")
+        whole = claims.inside.signal(side) == found[f"{side}_factor"] * scaled_by
+        claims.claim(f"the whole product with the multiplier, {side}", whole)
+    return claims
+
+
+def of_products() -> Claims:
+    """Claim the sum that is divided, for any products of the factors and the multipliers."""
+    lane = RequantizeLane(0, multiplies=True)
+    claims = Claims(lane)
+    left, right = claims.cut("left"), claims.cut("right")
+    total = claims.inside.signal("total")
+    claims.assume(~lane.multiplies | (right == 0))
+    # The products of the declaration are those of the lane: any two numbers.
+    inputs = {name: Const(0) for name in ("left_multiplier", "right_multiplier", "left_zero", "right_zero")}
+    inputs |= {"left": Const(0), "right": Const(0), "product": Const(0), "offset": lane.addition.offset}
+    product = scaled_product(lane_input("product", 2 * RESULT_BITS))
+    is_left: Replaced = {"multiply": lambda node, lane, *factors: left}
+    wanted = _declared(claims, "product", product, inputs, is_left)
+    claims.claim("a product and the offset", ~lane.multiplies | (total == wanted))
+    both = iter((left, right))
+    either: Replaced = {"multiply": lambda node, lane, *factors: next(both)}
+    node = sum_of_products(lane_input("left", RESULT_BITS), lane_input("right", RESULT_BITS))
+    wanted = _declared(claims, "sum", node, inputs, either)
+    fits = [part == part[: ADD_MULTIPLIER_BITS + RESULT_BITS + 1].as_signed() for part in (left, right)]
+    claims.claim("two products and the offset", ~(fits[0] & fits[1]) | (total == wanted))
+    return claims
+
+
+def of_total(multiplies: bool) -> Claims:
     """Claim the same for any sum of two products and an offset."""
-    lane = RequantizeLane(0)
+    lane = RequantizeLane(0, multiplies=multiplies)
     claims = Claims(lane)
     total, quotient = claims.cut("total"), claims.inside.signal("quotient")
     for distance in range(MAX_ADD_SHIFT + 1):
@@ -121,9 +175,9 @@ def of_total() -> Claims:
     return claims
 
 
-def of_parts() -> Claims:
+def of_parts(multiplies: bool) -> Claims:
     """Claim the result for any integer part, half and sticky bit."""
-    lane = RequantizeLane(0)
+    lane = RequantizeLane(0, multiplies=multiplies)
     claims = Claims(lane)
     shifted, beyond, quotient = claims.cut("shifted"), claims.cut("beyond"), claims.cut("quotient")
     single = lane_input("single", MULTIPLIER_BITS + 1, signed=False)
@@ -161,11 +215,31 @@ PROOFS = (
     Proof(
         name="lane: shift of the sum",
         statement="a shift by any amount yields integer part, half bit and sticky bit",
-        build=of_total,
+        build=partial(of_total, False),
     ),
     Proof(
         name="lane: result",
         statement="the result is rounded half to even, with sign and zero point, within the bounds",
-        build=of_parts,
+        build=partial(of_parts, False),
+    ),
+    Proof(
+        name="product lane: factors",
+        statement="a product takes the differences' product as its factor, a sum each difference",
+        build=of_factors,
+    ),
+    Proof(
+        name="product lane: sum",
+        statement="the products and the offset are added without loss",
+        build=of_products,
+    ),
+    Proof(
+        name="product lane: shift of the sum",
+        statement="a shift by any amount yields integer part, half bit and sticky bit",
+        build=partial(of_total, True),
+    ),
+    Proof(
+        name="product lane: result",
+        statement="the result is rounded half to even, with sign and zero point, within the bounds",
+        build=partial(of_parts, True),
     ),
 )

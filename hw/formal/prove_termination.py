@@ -40,7 +40,7 @@ class _Walkers(wiring.Component):
         super().__init__(
             {
                 "start": In(1),
-                "rows": In(RowsLayout()),
+                "rows": In(RowsLayout(config)),
                 "mem_base": In(DRAM_ADDRESS_BITS),
                 "step": In(1),
             }

@@ -6,6 +6,7 @@ from amaranth.hdl import Const, Mux, Signal, Value
 
 from accel.core.config import NAMED, Config
 from accel.core.isa import Unit
+from accel.core.timing_rules import post_depth
 from accel.hw.datapath.requantize_lanes import slots_per_beat
 from accel.hw.datapath.word_layouts import log2
 from accel.hw.formal.claims import Claims, Proof
@@ -122,7 +123,7 @@ def _asked(claims: Claims, config: Config) -> tuple[list[tuple[Value, Value]], S
     claims.assume((left == 0) | (finished == of_burst))
     claims.lemma("a beat begins with its first slot", ((left != 0) & of_burst) | (number == 0))
     claims.lemma("a burst ends with a beat", ~of_burst | ((left + number)[: log2(slots)] == 0))
-    names = [f"stage_{stage}" for stage in reversed(range(config.post_stages))]
+    names = [f"stage_{stage}" for stage in reversed(range(post_depth(config)))]
     parts = [tuple(inside.signal(f"{name}_{part}") for part in range(3)) for name in names]
     parts.append(tuple(inside.signal(f"read_{name}") for name in ("valid", "last", "complete")))
     asked = [(valid & complete, last) for valid, last, complete in parts]

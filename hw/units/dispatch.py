@@ -7,17 +7,17 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import DRAM_ADDRESS_BITS, Config
-from accel.core.isa import Load, Opcode, Store, StoreReq
+from accel.core.isa import Load, Opcode, Store, StoreReq, store_operands_of
 from accel.core.token_rules import WORKERS
-from accel.hw.datapath.instruction_checks import WordLayout, cause_of, is_finished, known_of, par_end
+from accel.hw.datapath.instruction_checks import WordLayout, cause_of, is_finished, known_of, operand_end
 from accel.hw.datapath.queue import Enqueue
 from accel.hw.datapath.transfer_memories import kind_number, kinds_of
 from accel.hw.datapath.unit_ports import port_of
 from accel.hw.datapath.word_layouts import (
     INDEX_BITS,
-    KIND_BITS,
     EntryLayout,
     add_up,
+    kind_bits,
     measure,
     multiply_out,
     place,
@@ -27,8 +27,8 @@ from accel.hw.units.unit_interfaces import Fetched
 
 
 class _MovingLayout(data.StructLayout):
-    def __init__(self) -> None:
-        super().__init__({"kind": KIND_BITS, "moves": 1, "data": 1, "gaps": 1})
+    def __init__(self, config: Config) -> None:
+        super().__init__({"kind": kind_bits(config), "moves": 1, "data": 1, "gaps": 1})
 
 
 class Dispatch(wiring.Component):
@@ -84,7 +84,7 @@ class Dispatch(wiring.Component):
             entry.index.eq(index),
             entry.box.eq(place(m, view(Load, config, word), box, config)),
             entry.box.end.eq(end),
-            *_moves(entry.moves, _MovingLayout()(moving), box),
+            *_moves(entry.moves, _MovingLayout(config)(moving), box),
             entry.cause.eq(cause_of(m, WordLayout(config)(known), box)),
             self.busy.eq(Cat(there for there, _ in self._held).any()),
         ]
@@ -106,7 +106,7 @@ class Dispatch(wiring.Component):
 
     def _moving(self, m: Module, unit: Value, transfer: Any) -> Value:
         config = self._config
-        moving = Signal(_MovingLayout())
+        moving = Signal(_MovingLayout(config))
         opcode = transfer.opcode
         is_load = opcode == Opcode.LOAD
         moves = (is_load | (opcode == Opcode.STORE)) & (transfer.x_size != 0)
@@ -117,18 +117,19 @@ class Dispatch(wiring.Component):
         ]
         for worker in WORKERS:
             loads, stores = (
-                kind_number(transfer.memory, kinds_of(cls, worker, config)) for cls in (Load, Store)
+                kind_number(transfer.memory, kinds_of(cls, worker, config), config) for cls in (Load, Store)
             )
             with m.If(unit == worker):
                 m.d.comb += moving.kind.eq(Mux(is_load, loads, stores))
         return Value.cast(moving)
 
     def _end(self, transfer: Any, box: data.View) -> Value:
+        """Return the end of the box, for a requantizing STORE that of the range of its first operand."""
         if not self._config.post:
             return Value.cast(box.end)
         store = view(StoreReq, self._config, Value.cast(transfer))
-        finished = (store.opcode == Opcode.STORE) & is_finished(store.memory)
-        return Mux(finished, par_end(store), box.end)
+        finished = (store.opcode == Opcode.STORE) & is_finished(store.memory, self._config)
+        return Mux(finished, operand_end(store, store_operands_of(self._config)[0]), box.end)
 
     def _stage(self, m: Module, there: bool, *values: ValueLike) -> tuple[Value, ...]:
         """Return the values one cycle later if the stage exists. The first says that there is an instruction,

@@ -1,5 +1,8 @@
 """Transfers in flight: started, not yet retired."""
 
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
@@ -8,14 +11,15 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
 from accel.hw.datapath.queue import Queue
-from accel.hw.datapath.word_layouts import INDEX_BITS, KIND_BITS, sram_bits
+from accel.hw.datapath.word_layouts import INDEX_BITS, kind_bits, sram_bits
 
 
 class RangeLayout(data.StructLayout):
     """Scratchpad elements ``begin`` to ``end`` - 1 of one memory. ``any`` is 0 if there are none."""
 
     def __init__(self, config: Config) -> None:
-        super().__init__({"any": 1, "kind": KIND_BITS, "begin": sram_bits(config), "end": sram_bits(config)})
+        index = sram_bits(config)
+        super().__init__({"any": 1, "kind": kind_bits(config), "begin": index, "end": index})
 
 
 class RetireLayout(data.StructLayout):
@@ -53,10 +57,22 @@ class InFlight(wiring.Component):
 
     With ``shared``, other instructions retire in between, and ``hold`` delays retirement. ``unwritten`` is
     ``conflict`` restricted to transfers with incomplete data.
+
+    Each of the ``memories`` whose elements transfers share has ports ``range`` and ``following`` of its own,
+    with its suffix.
     """
 
-    def __init__(self, depth: int, config: Config, *, hazards: bool, shared: bool = False) -> None:
+    def __init__(
+        self,
+        depth: int,
+        config: Config,
+        *,
+        hazards: bool,
+        shared: bool = False,
+        memories: Sequence[str] = ("",),
+    ) -> None:
         self.depth = depth
+        self._memories = memories
         self._hazards = hazards
         self._shared = shared
         self._config = config
@@ -66,8 +82,9 @@ class InFlight(wiring.Component):
                 "flush": In(1),
                 "start": In(1),
                 "retiring": In(RetireLayout()),
-                "range": In(RangeLayout(config)),
-                **({"taking": In(1), "following": In(RangeLayout(config))} if hazards else {}),
+                **{f"range{one}": In(RangeLayout(config)) for one in memories},
+                **({"taking": In(1)} if hazards else {}),
+                **({f"following{one}": In(RangeLayout(config)) for one in memories} if hazards else {}),
                 "has_data": In(1),
                 "has_pads": In(1),
                 "slot": Out(slots),
@@ -130,47 +147,50 @@ class InFlight(wiring.Component):
             )
             m.d.sync += due.eq(Mux(retirement.valid, other, one))
         if self._hazards:
-            self._meet(m, head)
+            found = [self._meet(m, head, one) for one in self._memories]
+            m.d.comb += self.conflict.eq(reduce(or_, (conflict for conflict, _ in found)))
+            if self._shared:
+                m.d.comb += self.unwritten.eq(reduce(or_, (unwritten for _, unwritten in found)))
         with m.If(self.flush):
             m.d.sync += [head.eq(0), self.slot.eq(0)]
         return m
 
-    def _meet(self, m: Module, head: Signal) -> None:
+    def _meet(self, m: Module, head: Signal, memory: str) -> tuple[Value, Value]:
+        """Return ``conflict`` and ``unwritten`` for the elements of one memory."""
         retirement = self.retirement
+        its_range, its_following = getattr(self, f"range{memory}"), getattr(self, f"following{memory}")
         overlaps, left = [], []
         for n in range(self.depth):
-            filled = Signal(RangeLayout(self._config), name=f"filled_{n}")
-            meets = Signal(name=f"meets_{n}")
+            filled = Signal(RangeLayout(self._config), name=f"filled{memory}_{n}")
+            meets = Signal(name=f"meets{memory}_{n}")
             is_next = self.room & (self.slot == n)
             with m.If(retirement.valid & (head == n)):
                 m.d.sync += filled.any.eq(0)
             with m.If(is_next):
                 m.d.sync += [
-                    filled.any.eq(self.start & self.range.any),
-                    filled.kind.eq(self.range.kind),
-                    filled.begin.eq(self.range.begin),
-                    filled.end.eq(self.range.end),
+                    filled.any.eq(self.start & its_range.any),
+                    filled.kind.eq(its_range.kind),
+                    filled.begin.eq(its_range.begin),
+                    filled.end.eq(its_range.end),
                 ]
             with m.If(self.flush):
                 m.d.sync += filled.any.eq(0)
             with m.If(self.taking):
                 m.d.sync += meets.eq(
-                    Mux(is_next, _overlap(self.range, self.following), _overlap(filled, self.following))
+                    Mux(is_next, _overlap(its_range, its_following), _overlap(filled, its_following))
                 )
             overlaps.append(filled.any & meets)
             if self._shared:
-                awaits = Signal(name=f"awaits_{n}")
+                awaits = Signal(name=f"awaits{memory}_{n}")
                 """The range overlaps, and the transfer's data is not complete."""
                 with m.If(self.data_done & (self.data_slot == n)):
                     m.d.sync += awaits.eq(0)
                 with m.If(is_next):
-                    m.d.sync += awaits.eq(self.start & self.range.any & self.has_data)
+                    m.d.sync += awaits.eq(self.start & its_range.any & self.has_data)
                 with m.If(self.flush):
                     m.d.sync += awaits.eq(0)
                 left.append(awaits & meets)
-        m.d.comb += self.conflict.eq(self.range.any & Cat(*overlaps).any())
-        if self._shared:
-            m.d.comb += self.unwritten.eq(self.range.any & Cat(*left).any())
+        return its_range.any & Cat(*overlaps).any(), its_range.any & Cat(*left).any()
 
 
 def _overlap(one: Any, other: Any) -> Value:

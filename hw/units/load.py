@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
 from accel.core.isa import Load as LoadInstruction
-from accel.core.isa import Opcode, SetInp, Unit
+from accel.core.isa import Opcode, SetBytes, Unit, setting_of
 from accel.core.scratchpad_specs import INP
 from accel.hw.bus.read_port import ReadChannel
 from accel.hw.datapath.gemm import tap_names
@@ -22,7 +22,7 @@ from accel.hw.units.unit_interfaces import OperandReads, unit_ports
 
 
 class Load(wiring.Component):
-    """Executes LOADs of ``inp`` and ``wgt``, and SETs of ``inp``."""
+    """Executes LOADs and SETs of ``inp`` and ``wgt``."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -39,7 +39,7 @@ class Load(wiring.Component):
         m.submodules.loader = loader = LoadExecutor(self._kinds, config.loads_in_flight, config)
         may_start: Value = Const(1, 1)
         if config.post:
-            setting, may_start = self._set(m, loader)
+            settings, may_start = self._set(m, loader)
         control, issue, cause = self.control, self.issue, self.issue.entry.cause
         ready = Signal()
         can = issue.valid & ~loader.read.valid & loader.room & ~loader.conflict
@@ -79,23 +79,33 @@ class Load(wiring.Component):
                 m.d.comb += [pad.word_valid.eq(1), pad.word_index.eq(loader.pad_index)]
             connect_access(m, self, pad)
             if pad.is_set:
+                setting = settings[name]
                 m.d.comb += [pad.unsigned.eq(setting.unsigned), pad.zero.eq(setting.zero)]
         return m
 
-    def _set(self, m: Module, loader: LoadExecutor) -> tuple["_Setting", Value]:
-        """A SET passes through the loader as a LOAD without data. Return the setting, and whether a SET
-        allows the head to start."""
+    def _set(self, m: Module, loader: LoadExecutor) -> tuple[dict[str, "_Setting"], Value]:
+        """A SET passes through the loader as a LOAD without data. Return the setting of each scratchpad that
+        has one, and whether a SET allows the head to start."""
         start, flush = self.issue.start, self.control.flush
-        word = view(SetInp, self._config, self.issue.entry.word)
+        found = ((kind.route, setting_of(kind.route, self._config)) for kind in self._kinds)
+        classes = {route.scratchpad.name: cls for route, cls in found if cls is not None}
+        word = view(SetBytes, self._config, self.issue.entry.word)
         is_set, under_way = Signal(), Signal()
-        setting = _Setting(unsigned=Signal(name="inp_unsigned"), zero=Signal.like(word.zero, name="inp_zero"))
+        settings = {
+            name: _Setting(
+                unsigned=Signal(name=f"{name}_unsigned"), zero=Signal.like(word.zero, name=f"{name}_zero")
+            )
+            for name in classes
+        }
         m.d.comb += is_set.eq(word.opcode == Opcode.SET)
         m.d.sync += under_way.eq(start & is_set & ~flush)
-        with m.If(start & is_set):
-            m.d.sync += [setting.unsigned.eq(word.unsigned), setting.zero.eq(word.zero)]
-        with m.If(flush):
-            m.d.sync += [setting.unsigned.eq(0), setting.zero.eq(0)]
-        return setting, ~under_way & (~is_set | ~loader.retirement.occupied)
+        for name, setting in settings.items():
+            is_own = is_set if len(classes) == 1 else is_set & (word.memory == classes[name].MEMORY)
+            with m.If(start & is_own):
+                m.d.sync += [setting.unsigned.eq(word.unsigned), setting.zero.eq(word.zero)]
+            with m.If(flush):
+                m.d.sync += [setting.unsigned.eq(0), setting.zero.eq(0)]
+        return settings, ~under_way & (~is_set | ~loader.retirement.occupied)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from accel.hw.datapath.burst_walker import BurstWalker
 from accel.hw.datapath.pads import PadsLayout, PadWalker
 from accel.hw.datapath.queue import BypassQueue, Queue
 from accel.hw.datapath.transfer_memories import Kind, dram_lane
-from accel.hw.datapath.word_layouts import GAP_BITS, INDEX_BITS, KIND_BITS, EntryLayout, sram_bits, view
+from accel.hw.datapath.word_layouts import GAP_BITS, INDEX_BITS, EntryLayout, kind_bits, sram_bits, view
 from accel.hw.units.in_flight import InFlight, RangeLayout, Retirement
 
 
@@ -28,12 +28,22 @@ class LoadExecutor(wiring.Component):
     later (``data_valid``). Pad words are written in cycles without data.
 
     With ``shared``, the unit has other instructions that move data. Its LOADs have no pads. It supplies the
-    target address (``sram``) and the next range. ``written`` shows that a LOAD's data is complete. ``range``,
-    ``hold`` and ``unwritten`` are those of :class:`~accel.hw.units.in_flight.InFlight`.
+    target address (``sram``) and the next ranges. ``written`` shows that a LOAD's data is complete.
+    ``range``, ``hold``, ``unwritten`` and the suffixes ``memories`` are those of
+    :class:`~accel.hw.units.in_flight.InFlight`.
     """
 
-    def __init__(self, kinds: Sequence[Kind], depth: int, config: Config, *, shared: bool = False) -> None:
+    def __init__(
+        self,
+        kinds: Sequence[Kind],
+        depth: int,
+        config: Config,
+        *,
+        shared: bool = False,
+        memories: Sequence[str] = ("",),
+    ) -> None:
         self._kinds = kinds
+        self._memories = memories
         self._depth = depth
         self._config = config
         self._shared = shared
@@ -44,8 +54,8 @@ class LoadExecutor(wiring.Component):
         if shared:
             more |= {
                 "sram": In(sram_bits(config)),
-                "range": In(RangeLayout(config)),
-                "following_range": In(RangeLayout(config)),
+                **{f"range{one}": In(RangeLayout(config)) for one in memories},
+                **{f"following_range{one}": In(RangeLayout(config)) for one in memories},
                 "hold": In(1),
                 "unwritten": Out(1),
                 "written": Out(1),
@@ -64,7 +74,7 @@ class LoadExecutor(wiring.Component):
                 "data_beat": Out(BeatLayout(kinds, config)),
                 "data": Out(config.bus_bits),
                 "pad_valid": Out(1),
-                "pad_kind": Out(KIND_BITS),
+                "pad_kind": Out(kind_bits(config)),
                 "pad_index": Out(sram_bits(config)),
                 "retirement": Out(Retirement()),
                 **more,
@@ -76,7 +86,9 @@ class LoadExecutor(wiring.Component):
         config, kinds, shared = self._config, self._kinds, self._shared
         m.submodules.bursts = bursts = BurstWalker(kinds, config)
         m.submodules.beats = beats = BeatWalker(kinds, config)
-        m.submodules.flight = flight = InFlight(self._depth, config, hazards=self._hazards, shared=shared)
+        m.submodules.flight = flight = InFlight(
+            self._depth, config, hazards=self._hazards, shared=shared, memories=self._memories
+        )
         if self._hazards:
             m.d.comb += flight.taking.eq(self.taking)
         slots = range(self._depth)
@@ -88,7 +100,7 @@ class LoadExecutor(wiring.Component):
         # The LOAD that is about to start.
         load = view(Load, config, self.entry.word)
         box = self.entry.box
-        kind = Signal(KIND_BITS)
+        kind = Signal(kind_bits(config))
         gap = Signal(GAP_BITS)
         has_data = Signal()
         m.d.comb += [
@@ -161,9 +173,12 @@ class LoadExecutor(wiring.Component):
         ]
 
         if shared:
+            for one in self._memories:
+                m.d.comb += [
+                    getattr(flight, f"range{one}").eq(getattr(self, f"range{one}")),
+                    getattr(flight, f"following{one}").eq(getattr(self, f"following_range{one}")),
+                ]
             m.d.comb += [
-                flight.range.eq(self.range),
-                flight.following.eq(self.following_range),
                 flight.hold.eq(self.hold),
                 self.unwritten.eq(flight.unwritten),
                 self.written.eq(flight.data_done),

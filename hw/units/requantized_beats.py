@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from amaranth.hdl import Module, Signal, Value
+from amaranth.lib import wiring
 
-from accel.core.scratchpad_specs import PAR, RES
+from accel.core.scratchpad_specs import PAR, RES, TAB
+from accel.core.timing_rules import post_depth
 from accel.hw.datapath.beat_walker import BeatWalker
 from accel.hw.datapath.requantize_lanes import RequantizeLanes, SlotWalker
 from accel.hw.datapath.scratchpads import Scratchpad, connect_access
@@ -13,12 +15,13 @@ from accel.hw.units.store_unit_loads import StoreUnitLoads
 
 
 class RequantizedBeats:
-    """Drives the write data of STOREs with ``post=1``, from the accumulators, ``par`` and ``res``.
+    """Drives the write data of STOREs with ``post=1``, from the accumulators, ``par``, ``res`` and ``tab``.
 
     Args:
         unit: the store unit, whose ``wdata``, ``wstrb`` and ``wlast`` this drives.
         beats: the walker over the accumulators of each beat.
-        par: the range of PAR of the STORE whose first beat enters the walker.
+        operands: of the STORE whose first beat enters the walker, the fields for PAR, for TAB if there are
+            tables, and ``hold`` if there is STORE.MUL.
         asking: a beat, or one of its slots, is requested from the accumulators.
 
     Attributes:
@@ -33,19 +36,19 @@ class RequantizedBeats:
         own: StoreUnitLoads,
         beats: BeatWalker,
         *,
-        par: Value,
+        operands: Any,
         asking: Signal,
         last: Signal,
     ) -> None:
         config = unit.config
         m.submodules.walker = walker = SlotWalker(unit.kinds, config)
-        m.submodules.lanes = lanes = RequantizeLanes(config.post_stages, config)
+        m.submodules.lanes = lanes = RequantizeLanes(config)
         m.submodules.par = pars = Scratchpad(PAR, own.kinds, config, paced=True)
         m.submodules.res = res = Scratchpad(RES, own.kinds, config, paced=True, circular=True)
         m.d.comb += [
             walker.flush.eq(unit.control.flush),
             walker.start.eq(beats.free),
-            walker.par.eq(par),
+            walker.par.eq(operands.par),
             walker.beat.eq(beats.beat),
             walker.row_last.eq(beats.row_last),
             walker.step.eq(asking),
@@ -62,8 +65,39 @@ class RequantizedBeats:
             _fill(m, own, number, pad)
             m.d.comb += [pad.advance.eq(unit.out.advance), pad.read_0.index.eq(index)]
             connect_access(m, unit, pad)
+        if config.res_mul:
+            m.d.comb += [
+                walker.hold.eq(operands.hold),
+                walker.store_last.eq(beats.last),
+                lanes.multiplies.eq(walker.multiplies),
+            ]
+        if TAB.exists(config):
+            self._look_up(m, unit, own, walker, lanes, operands.table)
         self.next: Signal = walker.finished
         self.full = self._write(m, unit, walker, lanes, asking, last)
+
+    def _look_up(
+        self,
+        m: Module,
+        unit: Any,
+        own: StoreUnitLoads,
+        walker: SlotWalker,
+        lanes: RequantizeLanes,
+        table: Value,
+    ) -> None:
+        """Connect the copies of ``tab`` with the lanes."""
+        config = unit.config
+        m.submodules.tab = tab = Scratchpad(TAB, own.kinds, config, copies=config.lanes, paced=True)
+        number = next(n for n, kind in enumerate(own.kinds) if kind.route.scratchpad is TAB)
+        _fill(m, own, number, tab)
+        m.d.comb += [
+            walker.table.eq(table),
+            lanes.table.eq(walker.slot_table),
+            tab.advance.eq(unit.out.advance),
+        ]
+        for lane in range(config.lanes):
+            wiring.connect(m, getattr(lanes, f"tab_{lane}"), getattr(tab, f"read_{lane}"))
+        connect_access(m, unit, tab)
 
     def _write(
         self, m: Module, unit: Any, walker: SlotWalker, lanes: RequantizeLanes, asking: Signal, last: Signal
@@ -82,7 +116,7 @@ class RequantizedBeats:
         with m.If(unit.out.advance):
             m.d.sync += [held[name].eq(value) for name, value in read.items()]
             values = (*held.values(), unit.out.data, unit.out.strobe)
-            *staged, bytes_, strobe = _staged(m, config.post_stages, values)
+            *staged, bytes_, strobe = _staged(m, post_depth(config), values)
             beat = dict(zip(held, staged, strict=True))
             m.d.sync += unit.wlast.eq(beat["last"])
             with m.If(beat["finished"]):

@@ -1,7 +1,7 @@
 """The store unit. It writes STOREs in bursts while earlier ones await their responses.
 
 A burst's first beat is requested from the mirror of the accumulators in the cycle of its grant, and the
-others in the following cycles. A beat is on the bus two cycles later, or ``2 + post_stages`` with ``post=1``.
+others in the following cycles. A beat is on the bus two cycles later, or ``2 + post_depth`` with ``post=1``.
 If the bus is not ready, the whole pipeline waits.
 """
 
@@ -13,7 +13,8 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
 from accel.core.isa import Store as StoreInstruction
-from accel.core.isa import StoreReq, Unit
+from accel.core.isa import StoreAdd, Unit
+from accel.core.scratchpad_specs import TAB, TABLE_FIELD_BITS
 from accel.hw.bus.abandoned_bursts import AbandonedBursts
 from accel.hw.bus.axi import Axi4Write, every_burst, pins
 from accel.hw.bus.axi import ports as axi_ports
@@ -29,14 +30,14 @@ from accel.hw.datapath.transfer_memories import dram_lane, kinds_of
 from accel.hw.datapath.word_layouts import BEATS_BITS, INDEX_BITS, log2, view
 from accel.hw.units.in_flight import InFlight
 from accel.hw.units.requantized_beats import RequantizedBeats
-from accel.hw.units.store_unit_loads import StoreUnitLoads
+from accel.hw.units.store_unit_loads import StoreUnitLoads, operand_suffixes
 from accel.hw.units.token_counters import connect_tokens
 from accel.hw.units.unit_interfaces import unit_ports
 
 
 class Store(wiring.Component):
     """The store unit, with the AXI4 write channels. With ``post=1`` it also has a read channel and the
-    scratchpads ``par`` and ``res``.
+    scratchpads ``par``, ``res`` and, if there are tables, ``tab``.
 
     It reads the accumulators through ``out``. ``grant`` shows that the burst ``granted`` is granted, ``last``
     that the bus takes the last beat of ``burst``. ``response`` is the instruction that the bus answers, and
@@ -75,7 +76,10 @@ class Store(wiring.Component):
         config = self.config
         post = bool(config.post)
         m.submodules.bursts = bursts = BurstWalker(self.kinds, config)
-        m.submodules.flight = flight = InFlight(config.stores_in_flight, config, hazards=post, shared=post)
+        memories = list(operand_suffixes(config)) if post else [""]
+        m.submodules.flight = flight = InFlight(
+            config.stores_in_flight, config, hazards=post, shared=post, memories=memories
+        )
         responses = Queue(_granted_layout(config), config.outstanding)
         m.submodules.responses = responses
         for part in (bursts, flight):
@@ -154,11 +158,11 @@ class Store(wiring.Component):
             m.d.sync += [left.eq(total - 1), more_left.eq(total != 1)]
         with m.Elif(asking):
             m.d.sync += [left.eq(left - 1), more_left.eq(left != 1)]
-        beats, par = self._places(m, begins & moves, asking)
+        beats, operands = self._places(m, begins & moves, asking)
         if own is None:
             full = self._write(m, asking, last)
         else:
-            finished = RequantizedBeats(m, self, own, beats, par=par, asking=asking, last=last)
+            finished = RequantizedBeats(m, self, own, beats, operands=operands, asking=asking, last=last)
             full = finished.full
             m.d.comb += [
                 self.busy.eq(written | own.loader.data_valid),
@@ -247,19 +251,26 @@ class Store(wiring.Component):
             ]
         return read
 
-    def _places(self, m: Module, begins: Value, asking: Signal) -> tuple[BeatWalker, Value]:
-        """Return the walker over each beat's accumulators, and the next STORE's range of PAR if there is
-        PAR."""
-        kinds, kind = self.kinds, self._kind
-        store = view(StoreInstruction, self.config, self.issue.entry.word)
-        post = bool(self.config.post)
-        m.submodules.beats = beats = BeatWalker(kinds, self.config, rows=post)
-        behind = {"places": PlacesLayout(self.config), **({"par": ParLayout()} if post else {})}
+    def _places(self, m: Module, begins: Value, asking: Signal) -> tuple[BeatWalker, Any]:
+        """Return the walker over each beat's accumulators, and the next STORE's operands."""
+        kinds, kind, config = self.kinds, self._kind, self.config
+        store = view(StoreInstruction, config, self.issue.entry.word)
+        post = bool(config.post)
+        m.submodules.beats = beats = BeatWalker(kinds, config, rows=post)
+        behind: dict[str, Any] = {"places": PlacesLayout(config)}
+        if post:
+            behind["par"] = ParLayout()
+        if TAB.exists(config):
+            behind["table"] = TABLE_FIELD_BITS
+        if config.res_mul:
+            behind["hold"] = 1
         m.submodules.queue = queue = BypassQueue(data.StructLayout(behind), 2)
         places = queue.data.places
         if post:
-            of_par = view(StoreReq, self.config, self.issue.entry.word)
-            m.d.comb += [getattr(queue.data.par, name).eq(getattr(of_par, name)) for name, _ in ParLayout()]
+            fields = view(StoreAdd, config, self.issue.entry.word)
+            m.d.comb += [getattr(queue.data.par, name).eq(getattr(fields, name)) for name, _ in ParLayout()]
+            others = [name for name in ("table", "hold") if name in behind]
+            m.d.comb += [getattr(queue.data, name).eq(getattr(fields, name)) for name in others]
         m.d.comb += [
             beats.flush.eq(self.control.flush),
             queue.flush.eq(self.control.flush),
@@ -276,7 +287,7 @@ class Store(wiring.Component):
             queue.pop.eq(beats.free),
             self.out.beat.eq(beats.beat),
         ]
-        return beats, queue.head.par if post else Const(0, 0)
+        return beats, queue.head
 
 
 def _granted_layout(config: Config) -> data.StructLayout:

@@ -6,9 +6,28 @@ from typing import Any
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 
+from accel.core.config import Config
 from accel.core.fault_causes import Cause
-from accel.core.isa import Finishing, Load, Opcode, OwnMemory, SetOut, SetSum, StoreReq, Unit
-from accel.hw.datapath.instruction_checks import is_finished
+from accel.core.isa import (
+    Load,
+    Opcode,
+    OwnMemory,
+    SetOut,
+    SetSum,
+    StoreAdd,
+    StoreOperand,
+    StoreReq,
+    Unit,
+    store_operands_of,
+)
+from accel.core.scratchpad_specs import TAB
+from accel.hw.datapath.instruction_checks import (
+    is_finished,
+    operand_end,
+    operand_first,
+    takes_residuals,
+    uses_operand,
+)
 from accel.hw.datapath.queue import RegisteredHeadQueue
 from accel.hw.datapath.requantize_lanes import SettingLayout
 from accel.hw.datapath.res_occupancy import ResOccupancy
@@ -19,11 +38,23 @@ from accel.hw.units.load_executor import LoadExecutor
 
 
 class KnownLayout(data.StructLayout):
-    """An instruction's class, its use of PAR, and whether it is free of faults."""
+    """An instruction's class, its use of each operand, and whether it is free of faults. On machines with the
+    flag, ``holds`` shows that it takes one element of RES for all of its elements."""
 
-    def __init__(self) -> None:
-        names = ("is_load", "is_set", "is_store", "of_res", "finished", "adds", "touches_par", "good")
-        super().__init__(dict.fromkeys(names, 1))
+    def __init__(self, config: Config) -> None:
+        touches = (_touches(operand) for operand in store_operands_of(config))
+        names = ("is_load", "is_set", "is_store", "of_res", "finished", "adds", *touches, "good")
+        super().__init__(dict.fromkeys((*names, *(("holds",) if config.res_mul else ())), 1))
+
+
+def _touches(operand: StoreOperand) -> str:
+    return f"touches_{operand.scratchpad}"
+
+
+def operand_suffixes(config: Config) -> dict[str, StoreOperand]:
+    """Return the operands of STOREs, each with a suffix for its signals. The first has none."""
+    operands = store_operands_of(config)
+    return {f"_{one.scratchpad}" if number else "": one for number, one in enumerate(operands)}
 
 
 class _OrderLayout(data.StructLayout):
@@ -49,10 +80,13 @@ class StoreUnitLoads:
         self._unit = unit
         config = unit.config
         self.kinds = kinds_of(Load, Unit.STORE, config)
-        self.loader = LoadExecutor(self.kinds, config.loads_in_flight, config, shared=True)
+        self._operands = operand_suffixes(config)
+        self.loader = LoadExecutor(
+            self.kinds, config.loads_in_flight, config, shared=True, memories=list(self._operands)
+        )
         m.submodules.loader = self.loader
         m.submodules.residuals = residuals = ResOccupancy(config)
-        known = Signal(KnownLayout())
+        known = Signal(KnownLayout(config))
         """Facts about the head, decoded while it enters the head of the queue."""
         with m.If(unit.issue.taking):
             m.d.sync += known.eq(self._known(m))
@@ -75,52 +109,73 @@ class StoreUnitLoads:
         self.setting = self._set(m, known.is_set)
 
     def _known(self, m: Module) -> data.View:
-        following = self._unit.issue.following
-        load, store = (view(cls, self._unit.config, following.word) for cls in (Load, StoreReq))
-        known = Signal(KnownLayout(), name="following_known")
+        following, config = self._unit.issue.following, self._unit.config
+        load, store = (view(cls, config, following.word) for cls in (Load, StoreReq))
+        known = Signal(KnownLayout(config), name="following_known")
         is_load, is_set = load.opcode == Opcode.LOAD, load.opcode == Opcode.SET
         is_store = ~is_load & ~is_set
-        finished = is_store & is_finished(store.memory)
-        of_par = is_load & (load.memory == OwnMemory.PAR)
+        finished = is_store & is_finished(store.memory, config)
+        touches = [
+            (operand, is_load & (load.memory == memory), uses_operand(finished, store, operand))
+            for operand in self._operands.values()
+            for memory in [self._memory_of(operand)]
+        ]
         m.d.comb += [
             known.is_load.eq(is_load),
             known.is_set.eq(is_set),
             known.is_store.eq(is_store),
             known.of_res.eq(is_load & (load.memory == OwnMemory.RES)),
             known.finished.eq(finished),
-            known.adds.eq(is_store & (store.memory == Finishing.ADD)),
-            known.touches_par.eq((of_par | finished) & following.moves.data),
+            known.adds.eq(is_store & takes_residuals(store.memory, config)),
+            *(
+                getattr(known, _touches(operand)).eq((fills | used) & following.moves.data)
+                for operand, fills, used in touches
+            ),
             known.good.eq(following.cause == 0),
         ]
+        if config.res_mul:
+            m.d.comb += known.holds.eq(self._holds(following.word))
         return known
+
+    def _memory_of(self, operand: StoreOperand) -> int:
+        """Return the memory id of the LOADs that fill an operand's scratchpad."""
+        return next(kind.memory for kind in self.kinds if kind.route.scratchpad is operand.scratchpad)
+
+    def _holds(self, word: Value) -> Value:
+        """Return whether an instruction takes one element of RES for all of its elements."""
+        store = view(StoreAdd, self._unit.config, word)
+        takes = (store.opcode == Opcode.STORE) & takes_residuals(store.memory, self._unit.config)
+        return takes & store.hold
+
+    def _residuals(self, known: Any) -> tuple[Value, Value]:
+        """Return the elements of RES that the head loads or takes, and those of the following instruction."""
+        head, following = self._unit.issue.entry, self._unit.issue.following
+        if not self._unit.config.res_mul:
+            return head.box.elements, following.box.elements
+        return (
+            Mux(known.holds, head.moves.data, head.box.elements),
+            Mux(self._holds(following.word), following.moves.data, following.box.elements),
+        )
 
     def _ranges(self, m: Module, flight: InFlight, residuals: ResOccupancy, known: Any) -> None:
         unit, loader = self._unit, self.loader
         issue, config = unit.issue, unit.config
-        load, store = view(Load, config, issue.entry.word), view(StoreReq, config, issue.entry.word)
-        box = issue.entry.box
-        touched, following = Signal(RangeLayout(config)), Signal(RangeLayout(config))
-        next_load = view(Load, config, issue.following.word)
-        next_store = view(StoreReq, config, issue.following.word)
-        next_begin = Mux(next_load.opcode == Opcode.LOAD, next_load.sram_base, next_store.par)
+        load = view(Load, config, issue.entry.word)
+        elements, next_elements = self._residuals(known)
         res_kind = next(number for number, kind in enumerate(self.kinds) if kind.memory == OwnMemory.RES)
+        ranges = {suffix: self._range(m, known, suffix) for suffix in self._operands}
+        for part, name in ((flight, "following"), (loader, "following_range")):
+            m.d.comb += [
+                *(getattr(part, f"range{suffix}").eq(touched) for suffix, (touched, _) in ranges.items()),
+                part.taking.eq(issue.taking),
+                *(getattr(part, f"{name}{suffix}").eq(then) for suffix, (_, then) in ranges.items()),
+            ]
         m.d.comb += [
-            following.begin.eq(next_begin),
-            following.end.eq(issue.following.box.end),
-            touched.any.eq(known.touches_par),
-            touched.begin.eq(Mux(known.is_load, load.sram_base, store.par)),
-            touched.end.eq(box.end),
-            flight.range.eq(touched),
-            flight.taking.eq(issue.taking),
-            flight.following.eq(following),
-            loader.range.eq(touched),
-            loader.taking.eq(issue.taking),
-            loader.following_range.eq(following),
             loader.sram.eq(Mux(known.of_res, residuals.begin, load.sram_base)),
             residuals.flush.eq(unit.control.flush),
             residuals.valid.eq(issue.valid),
-            residuals.elements.eq(box.elements),
-            residuals.following.eq(issue.following.box.elements),
+            residuals.elements.eq(elements),
+            residuals.following.eq(next_elements),
             residuals.is_load.eq(known.of_res),
             residuals.is_store.eq(known.is_store),
             residuals.is_add.eq(known.adds),
@@ -128,6 +183,29 @@ class StoreUnitLoads:
             residuals.written.eq(loader.written & (loader.data_beat.kind == res_kind)),
             residuals.retire.eq(flight.retirement.valid),
         ]
+
+    def _range(self, m: Module, known: Any, suffix: str) -> tuple[Signal, Signal]:
+        """Return the range of one operand that the head touches, and that of the following instruction."""
+        issue, config = self._unit.issue, self._unit.config
+        touched, following = Signal(RangeLayout(config)), Signal(RangeLayout(config))
+        comes = view(Load, config, issue.following.word)
+        m.d.comb += [
+            *self._ends(following, issue.following, comes.opcode == Opcode.LOAD, suffix),
+            touched.any.eq(getattr(known, _touches(self._operands[suffix]))),
+            *self._ends(touched, issue.entry, known.is_load, suffix),
+        ]
+        return touched, following
+
+    def _ends(self, found: Any, entry: Any, is_load: Value, suffix: str) -> list[Any]:
+        """Return assignments of a range. A queue entry has the end of the first operand's range. The ends of
+        others follow from the word."""
+        config, operand = self._unit.config, self._operands[suffix]
+        load, store = view(Load, config, entry.word), view(StoreReq, config, entry.word)
+        begin, end = Mux(is_load, load.sram_base, operand_first(store, operand)), entry.box.end
+        if suffix:
+            bits = operand.scratchpad.address_bits(config) + 1
+            begin, end = begin[:bits], Mux(is_load, end, operand_end(store, operand))[:bits]
+        return [found.begin.eq(begin), found.end.eq(end)]
 
     def _in_order(self, m: Module, flight: InFlight, known: Any, can_store: Value) -> Value:
         """Retire in program order. Return whether the head may start, apart from conflicts. SETs pass through
@@ -164,7 +242,7 @@ class StoreUnitLoads:
     def _set(self, m: Module, is_set: Value) -> data.View:
         issue = self._unit.issue
         out, total = (view(cls, self._unit.config, issue.entry.word) for cls in (SetOut, SetSum))
-        setting = Signal(SettingLayout())
+        setting = Signal(SettingLayout(self._unit.config))
         addition = setting.addition
         taken = issue.start & is_set
         with m.If(taken & (out.part == SetOut.PART)):
@@ -175,6 +253,7 @@ class StoreUnitLoads:
                     for name in ("left_zero", "right_zero", "offset", "shift")
                 ),
                 setting.unsigned.eq(out.unsigned),
+                *([setting.table_unsigned.eq(out.table_unsigned)] if TAB.exists(self._unit.config) else []),
             ]
         with m.If(taken & (out.part == SetSum.PART)):
             m.d.sync += [

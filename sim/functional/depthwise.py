@@ -51,7 +51,7 @@ class TapProducts(NamedTuple):
     """Pairs of views, inp [.., batch, block] and wgt [.., 1, block], whose products are added to the
     accumulators [.., batch, block]."""
 
-    pairs: tuple[tuple[npt.NDArray[Any], npt.NDArray[np.int8]], ...]
+    pairs: tuple[tuple[npt.NDArray[Any], npt.NDArray[Any]], ...]
     acc: npt.NDArray[np.int32]
     overwrite: bool
 

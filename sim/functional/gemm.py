@@ -16,7 +16,7 @@ from accel.base.blas import exact
 from accel.core.config import Config
 from accel.core.instruction_access import LoopShape
 from accel.core.isa import UopArray
-from accel.core.scratchpad_specs import INP, bits_of
+from accel.core.scratchpad_specs import INP, WGT, bits_of
 from accel.sim.functional.micro_op_patterns import Axis, Box, Scalar, index_chunks, is_injective
 from accel.sim.functional.scratchpads import Scratchpads
 
@@ -71,7 +71,7 @@ class Product(NamedTuple):
 
     box: GemmBox
     inp: npt.NDArray[Any]
-    wgt: npt.NDArray[np.int8]
+    wgt: npt.NDArray[Any]
     acc: npt.NDArray[np.int32]
 
     @exact
@@ -90,8 +90,8 @@ class Product(NamedTuple):
 
 
 def largest_product(config: Config) -> int:
-    """Return the largest absolute value of inp * wgt. inp has 8 bits, with ``post=1`` 9 bits."""
-    return 1 << (15 if config.post else 14)
+    """Return the largest absolute value of inp * wgt. For example, 2**15 of 9 bits times 8 bits."""
+    return 1 << (INP.lane_bits(config) + WGT.lane_bits(config) - 2)
 
 
 def gemm_box(box: Box, config: Config, *, overwrite: bool = False) -> GemmBox | None:
@@ -123,13 +123,13 @@ def gemm_box(box: Box, config: Config, *, overwrite: bool = False) -> GemmBox | 
         * max(n_rows * _extent_product(only_src), n_columns * _extent_product(only_wgt))
         * block_in
     )
-    inp_width = bits_of(INP.held_dtype(config)) // 8
+    inp_width, wgt_width = (bits_of(pad.held_dtype(config)) // 8 for pad in (INP, WGT))
     largest = summed * largest_product(config)
     if largest > 1 << 53 or gathered * max(batch, block_out) > _MAX_GATHERED_VALUES:
         return None
     return GemmBox(
         inp=_view(box, 1, (batch, block_in), inp_width, both + rows, reduce + only_src),
-        wgt=_view(box, 2, (block_out, block_in), 1, both + columns, reduce + only_wgt),
+        wgt=_view(box, 2, (block_out, block_in), wgt_width, both + columns, reduce + only_wgt),
         acc=_view(box, 0, (batch, block_out), 4, only_dst + both + rows, columns),
         inp_matrix=(n_both, n_rows * batch, n_reduce * block_in),
         wgt_matrix=(n_both, n_columns * block_out, n_reduce * block_in),

@@ -11,19 +11,19 @@ from accel.core.instruction_access import dram_rows
 from accel.core.isa import (
     Load,
     LoadRes,
-    Opcode,
     Set,
     SetAcc,
-    SetInp,
+    SetBytes,
     SetOut,
     SetSum,
     Store,
     StoreAdd,
+    StoreMul,
     StoreReq,
-    class_of,
+    setting_of,
 )
-from accel.core.requantize import add, multipliers_and_exponents, requantize
-from accel.core.scratchpad_specs import Route
+from accel.core.requantize import add, multipliers_and_exponents, multiply, requantize
+from accel.core.scratchpad_specs import TABLE_BYTES, Route
 from accel.image.dram import Dram
 from accel.sim.functional.scratchpads import Scratchpads
 
@@ -69,10 +69,10 @@ class ControlState:
     def apply_setting(self, setting: Set) -> None:
         self._settings[type(setting)] = setting
 
-    def load_setting(self, route: Route) -> SetInp | SetAcc | None:
-        kind = None if route.set_by is None else class_of(Opcode.SET, route.set_by, self._config)
-        found = self._settings.get(kind) if kind is not None and issubclass(kind, Set) else None
-        return found if isinstance(found, SetInp | SetAcc) else None
+    def load_setting(self, route: Route) -> SetBytes | SetAcc | None:
+        kind = setting_of(route, self._config)
+        found = None if kind is None else self._settings.get(kind)
+        return found if isinstance(found, SetBytes | SetAcc) else None
 
     @property
     def acc_setting(self) -> SetAcc:
@@ -139,7 +139,7 @@ def execute_load(
     top, left = instruction.y_pad_0, instruction.x_pad_0
     inner = box[top : top + instruction.y_size, left : left + instruction.x_size]
     inner[...] = data.reshape(inner.shape)
-    if isinstance(setting, SetInp) and setting.zero:
+    if isinstance(setting, SetBytes) and setting.zero:
         inner -= setting.zero
 
 
@@ -157,7 +157,7 @@ def execute_store(
 
 
 def stored_bytes(instruction: Store, pads: Scratchpads, state: ControlState) -> npt.NDArray[np.uint8]:
-    """Return the bytes that a STORE writes, uint8[bytes]. STORE.ADD removes its residuals from RES."""
+    """Return the bytes that a STORE writes, uint8[bytes]. It removes its residuals from RES."""
     route = instruction.route
     assert route is not None
     begin = instruction.sram_base
@@ -168,7 +168,9 @@ def stored_bytes(instruction: Store, pads: Scratchpads, state: ControlState) -> 
         assert pads.res is not None
         residuals = state.consume_residuals(-residual_change(instruction))
         right = pads.res[residuals]
-        values = _sums(values, right.view(np.uint8) if state.out_setting.unsigned else right, state)
+        right = right.view(np.uint8) if state.out_setting.unsigned else right
+        is_product = isinstance(instruction, StoreMul)
+        values = _products(values, right, state) if is_product else _sums(values, right, state)
     return values.astype(route.dtype).view(np.uint8).reshape(-1)
 
 
@@ -182,7 +184,7 @@ def _requantized(
     elif instruction.par_x:
         found = np.tile(found, (instruction.y_size, 1, 1))
     bias, scale = found[:, None, :, 0], found[:, None, :, 1]
-    return requantize(
+    result = requantize(
         sums,
         bias,
         *multipliers_and_exponents(scale),
@@ -190,6 +192,12 @@ def _requantized(
         low=setting.low,
         high=setting.high,
     )
+    if not instruction.table:
+        return result
+    assert pads.tab is not None
+    kind = np.uint8 if setting.table_unsigned else np.int8
+    table: npt.NDArray[np.int32] = pads.tab[instruction.table - 1, 0].view(kind).astype(np.int32)
+    return np.take(table, result & (TABLE_BYTES - 1))
 
 
 def _sums(left: npt.NDArray[np.int32], right: npt.NDArray[Any], state: ControlState) -> npt.NDArray[np.int32]:
@@ -198,6 +206,23 @@ def _sums(left: npt.NDArray[np.int32], right: npt.NDArray[Any], state: ControlSt
         left,
         right,
         multipliers=(total.left_multiplier, total.right_multiplier),
+        shift=out.shift,
+        offset=out.offset,
+        zeros=(out.left_zero, out.right_zero),
+        zero=total.zero,
+        low=total.low,
+        high=total.high,
+    )
+
+
+def _products(
+    left: npt.NDArray[np.int32], right: npt.NDArray[Any], state: ControlState
+) -> npt.NDArray[np.int32]:
+    out, total = state.out_setting, state.sum_setting
+    return multiply(
+        left,
+        right,
+        multiplier=total.left_multiplier,
         shift=out.shift,
         offset=out.offset,
         zeros=(out.left_zero, out.right_zero),

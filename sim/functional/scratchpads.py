@@ -19,18 +19,20 @@ class Scratchpads:
     Attributes:
         uop: uint32[depth].
         inp: int8[depth, batch, block_in]; with ``post=1`` int16, since its values have 9 bits.
-        wgt: int8[depth, block_out, block_in].
+        wgt: int8[depth, block_out, block_in]; with ``wgt_zero=1`` int16.
         acc: int32[depth, batch, block_out]. The scratchpad out is the low byte of these values.
         par: with ``post=1``, bias and scale of each channel, int32[depth, block_out, 2]; otherwise None.
         res: with ``post=1``, residuals, int8[depth, batch, block_out]; otherwise None.
+        tab: on machines with tables, uint8[depth, 1, 256]; otherwise None.
     """
 
     uop: npt.NDArray[np.uint32]
     inp: npt.NDArray[np.int8] | npt.NDArray[np.int16]
-    wgt: npt.NDArray[np.int8]
+    wgt: npt.NDArray[np.int8] | npt.NDArray[np.int16]
     acc: npt.NDArray[np.int32]
     par: npt.NDArray[np.int32] | None = None
     res: npt.NDArray[np.int8] | None = None
+    tab: npt.NDArray[np.uint8] | None = None
 
     @classmethod
     def zeros(cls, config: Config) -> "Scratchpads":

@@ -1,9 +1,9 @@
 """The store unit, by ``docs/reference/timing.md``.
 
 LOADs and STOREs form two streams, each with its own limit in flight. Instructions start and retire in order,
-and wait for each other only because of two memories:
+and wait for each other only because of their operands:
 
-- PAR: a LOAD waits until every user of its range has retired, a STORE until its range is written.
+- PAR and TAB: a LOAD waits until every user of its range has retired, a STORE until its ranges are written.
 - RES: a LOAD waits for room, which STOREs make when they retire, a STORE until its residuals are written.
 """
 
@@ -82,7 +82,7 @@ class StoreUnit(QueuedUnit):
     COLUMNS: ClassVar[Mapping[str, str]] = {
         **QueuedUnit.COLUMNS,
         "_completions": CYCLE,
-        "_par_users": POSITION,
+        "_operand_users": POSITION,
     }
 
     def __init__(self, kernel: TimingKernel, program: TimedProgram) -> None:
@@ -100,8 +100,8 @@ class StoreUnit(QueuedUnit):
         self._granted_bursts = 0
         self._completions: list[int] = []
         """By position, the cycle of the last write or response, or NEVER if it is not known."""
-        self._par_users: list[int] = []
-        """Positions of the instructions that use PAR elements."""
+        self._operand_users: list[int] = []
+        """Positions of the instructions that use elements of PAR or TAB."""
         self.loaded, self.consumed = _ResidualSums(), _ResidualSums()
 
     @property
@@ -153,21 +153,24 @@ class StoreUnit(QueuedUnit):
         if len(stream.positions) >= stream.limit:
             ready = _after(self._retire_cycle(stream.positions[-stream.limit]), ready)
         if timing.store_unit_use is not None and ready < NEVER:
-            ready = self._par_ready(timing, timing.store_unit_use, ready)
+            ready = self._operands_ready(timing, timing.store_unit_use, ready)
             ready = self._residuals_ready(timing, timing.store_unit_use, ready)
         return ready
 
-    def _par_ready(self, timing: InstructionTiming, use: StoreUnitUse, ready: int) -> int:
-        """Return the first cycle, at least ``ready``, in which the PAR range can be filled or read."""
-        if use.par_begin == use.par_end:
+    def _operands_ready(self, timing: InstructionTiming, use: StoreUnitUse, ready: int) -> int:
+        """Return the first cycle, at least ``ready``, in which the ranges can be filled or read.
+
+        Instructions retire in order and LOADs complete in order, so the last one that overlaps decides.
+        """
+        if not use.ranges:
             return ready
-        for position in reversed(self._par_users):
+        for position in reversed(self._operand_users):
             if self._retire_cycle(position) < ready:
                 break
             earlier = self.timings[position]
             other = earlier.store_unit_use
             assert other is not None
-            if other.par_begin >= use.par_end or use.par_begin >= other.par_end:
+            if not _overlap(use, other):
                 continue
             if timing.is_load:
                 return _after(self._retire_cycle(position), ready)
@@ -213,8 +216,8 @@ class StoreUnit(QueuedUnit):
         self._retire_completed()
 
     def _record_use(self, position: int, timing: InstructionTiming, use: StoreUnitUse) -> None:
-        if use.par_begin < use.par_end:
-            self._par_users.append(position)
+        if use.ranges:
+            self._operand_users.append(position)
         if use.residuals:
             (self.loaded if timing.is_load else self.consumed).add(use.residuals, position)
 
@@ -256,7 +259,7 @@ class StoreUnit(QueuedUnit):
         consumed, loaded = self.consumed.positions[making_room:], self.loaded.positions[present:]
         return (
             *in_flight,
-            self._unretired(self._par_users, floor),
+            self._unretired(self._operand_users, floor),
             self._unretired(consumed, floor),
             loaded,
         )
@@ -290,3 +293,11 @@ class StoreUnit(QueuedUnit):
 
 def _after(cycle: int, ready: int) -> int:
     return NEVER if cycle >= NEVER else max(ready, cycle + 1)
+
+
+def _overlap(one: StoreUnitUse, other: StoreUnitUse) -> bool:
+    return any(
+        pad == other_pad and begin < other_end and other_begin < end
+        for pad, begin, end in one.ranges
+        for other_pad, other_begin, other_end in other.ranges
+    )

@@ -10,10 +10,9 @@ import numpy.typing as npt
 from accel.base.errors import MachineError
 from accel.base.interned_sequence import Distinct
 from accel.core.config import Config
-from accel.core.fault_causes import Cause, Fault, fault_error, fetch_faults, residual_change, sram_ranges
+from accel.core.fault_causes import Cause, Fault, fault_error, fetch_faults, operand_ranges, residual_change
 from accel.core.instruction_access import dram_rows
-from accel.core.isa import Instruction, Load, LoadPar, LoadRes, Loops, Set, StoreReq, Transfer, Unit
-from accel.core.scratchpad_specs import PAR
+from accel.core.isa import Instruction, Load, Loops, Set, StoreReq, Transfer, Unit
 from accel.core.timing_rules import beat_cycles, burst_beats, busy_slots
 from accel.core.token_rules import WORKERS, Counter, pops, pushes
 
@@ -25,9 +24,8 @@ about 100 bytes."""
 class StoreUnitUse(NamedTuple):
     """An instruction's use of the memories that only the store unit accesses."""
 
-    par_begin: int
-    par_end: int
-    """Range of PAR elements that it fills or reads, or empty if both are equal."""
+    ranges: tuple[tuple[str, int, int], ...]
+    """Scratchpad, first element and end of the operands that it fills or reads: elements of PAR and TAB."""
     residuals: int
     """RES elements that it loads or consumes."""
     beat_cycles: int
@@ -56,7 +54,7 @@ class InstructionTiming(NamedTuple):
     retired."""
     is_load: bool
     store_unit_use: StoreUnitUse | None
-    """None if the instruction uses neither PAR nor RES."""
+    """None if the instruction uses no scratchpad of the store unit."""
 
     @property
     def beat_cycles(self) -> int:
@@ -211,11 +209,11 @@ def _timing_of(instruction: Instruction, config: Config, *, is_faulty: bool) -> 
 
 
 def _store_unit_use(instruction: Instruction, config: Config) -> StoreUnitUse | None:
-    if not isinstance(instruction, LoadPar | LoadRes | StoreReq):
+    fills = isinstance(instruction, Load) and instruction.unit is Unit.STORE
+    if not fills and not isinstance(instruction, StoreReq):
         return None
-    ranges = [(begin, begin + count) for pad, begin, count in sram_ranges(instruction) if pad is PAR]
-    begin, end = ranges[0] if ranges else (0, 0)
-    return StoreUnitUse(begin, end, abs(residual_change(instruction)), beat_cycles(instruction, config))
+    ranges = tuple((pad.name, begin, end) for pad, begin, end in operand_ranges(instruction))
+    return StoreUnitUse(ranges, abs(residual_change(instruction)), beat_cycles(instruction, config))
 
 
 def ranges_overlap(one: InstructionTiming, other: InstructionTiming) -> bool:

@@ -140,7 +140,7 @@ def test_pictures_of_each_program(accel: Shell, compiled: Path) -> None:
     assert {path.name for path in accel.folder.glob("net*.*")} >= {"net.svg", "net.json.gz"}
     small = Small((1, 8, 6, 5))
     small.conv("x", "a", 8)
-    small.builder.emit(Transpose(permutation=(0, 1, 3, 2)), ["a"], "turned")  # the host computes it
+    small.builder.emit(Transpose(permutation=(0, 2, 1, 3)), ["a"], "turned")  # the host computes it
     small.conv("turned", "b", 8)
     save_network(Network(graph=small.graph("b")).build(MACHINE), accel.folder / "apart.accel")
     accel("run", "apart.accel", "--timeline", "a.svg", "--trace", "a.json.gz")

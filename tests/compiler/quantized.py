@@ -1,6 +1,6 @@
 """Quantized layers with ONNX Runtime's semantics, in numpy, and random ones."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 import accel
 from accel.base.errors import ShapeError
-from accel.compiler.expr.quantized_expressions import float_add
+from accel.compiler.expr.quantized_expressions import QuantizedSum, float_add
+from accel.compiler.expr.quantized_products import float_multiply
+from accel.compiler.ops.quantized_layers import ResidualOperation
 
 Array = npt.NDArray[Any]
 
@@ -22,16 +24,20 @@ def finished(sums: Array, inputs: Mapping[str, Array], quantized: accel.Quantize
     with np.errstate(over="ignore"):
         y = np.rint(x.astype(np.int32).astype(np.float32) * scale).astype(np.float64) + quantized.output_zero
     y = y.clip(*quantized.bounds)
-    if quantized.sum is None:
+    if quantized.table is not None:
+        y = np.array(quantized.table.entries)[y.astype(np.int64) & 255]
+    how = quantized.sum or quantized.product
+    if how is None:
         return y.astype(quantized.dtype)
-    how = quantized.sum
-    table = float_add(how.left, how.right, how.out, how.low, how.high)
+    function = float_add if isinstance(how, QuantizedSum) else float_multiply
+    table = function(how.left, how.right, how.out, how.low, how.high)
     left, right = y.astype(np.int64) - how.left.low, inputs["residual"].astype(np.int64) - how.right.low
     return table[left, right].astype(quantized.dtype)
 
 
 def products(a: Array, b: Array, quantized: accel.Quantized) -> Array:
-    found: Array = (a.astype(np.int64) - quantized.input_zero) @ b.astype(np.int64)
+    left, right = a.astype(np.int64) - quantized.input_zero, b.astype(np.int64) - quantized.weight_zero
+    found: Array = left @ right
     return found
 
 
@@ -74,9 +80,31 @@ def _zero(draw: st.DrawFn, dtype: str) -> int:
     return draw(st.sampled_from([0, low, high]) | st.integers(low, high))
 
 
+def _table(draw: st.DrawFn, dtype: str) -> accel.QuantizedTable:
+    info = np.iinfo(dtype)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    entries = rng.integers(info.min, info.max, 256, endpoint=True).tolist()
+    return accel.QuantizedTable(entries=entries, dtype=dtype, zero=_zero(draw, dtype))
+
+
 @st.composite
-def epilogues(draw: st.DrawFn, channels: int, *, residual: bool = True) -> accel.Quantized:
-    """Draw scales, types, zero points and bounds, with or without a residual."""
+def epilogues(
+    draw: st.DrawFn,
+    channels: int,
+    *,
+    residual: bool = True,
+    table: bool = False,
+    weights: bool = False,
+    operations: Sequence[ResidualOperation] = ("add",),
+    per_channel: bool = False,
+) -> accel.Quantized:
+    """Draw scales, types, zero points and bounds, with or without a residual, and perhaps with a table.
+
+    Args:
+        weights: whether the weights also have a type and a zero point.
+        operations: of the residual.
+        per_channel: whether the residual may have one value for each channel.
+    """
     types = st.sampled_from(["int8", "uint8"])
     count = draw(st.sampled_from([1, channels]))
     exponents = st.floats(-4, 1) | st.floats(-11, 3)
@@ -91,10 +119,16 @@ def epilogues(draw: st.DrawFn, channels: int, *, residual: bool = True) -> accel
         "output_zero": _zero(draw, output_dtype),
         "output_dtype": output_dtype,
         "clip": clip,
+        "table": _table(draw, draw(types)) if table else None,
     }
+    if weights:
+        values["weight_dtype"] = draw(types)
+        values["weight_zero"] = _zero(draw, values["weight_dtype"])
     if not residual or not draw(st.booleans()):
         return accel.Quantized(**values)
     dtype, sum_dtype = draw(types), draw(types)
+    operation = draw(st.sampled_from(operations))
+    is_held = per_channel and draw(st.booleans())
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     for _ in range(10):
         result, other, total = (float(np.float32(10**x)) for x in rng.uniform(-1.5, 0, 3))
@@ -106,6 +140,8 @@ def epilogues(draw: st.DrawFn, channels: int, *, residual: bool = True) -> accel
             sum_scale=total,
             sum_zero=_zero(draw, sum_dtype),
             sum_dtype=sum_dtype,
+            operation=operation,
+            per_channel=is_held,
         )
         try:
             return accel.Quantized(**values, residual=added)

@@ -34,6 +34,7 @@ from accel.core.isa import (
     SetInp,
     SetOut,
     SetSum,
+    SetWgt,
     Store,
     StoreAdd,
     StoreReq,
@@ -313,6 +314,28 @@ def test_faults_that_the_store_unit_detects_with_post_1(
     instruction: Instruction, cause: Cause, message: str
 ) -> None:
     fault = instruction_fault(instruction, TINY_INT8)
+    assert fault is not None
+    assert (fault.cause, fault.message) == (cause, message)
+
+
+@pytest.mark.parametrize(
+    ("instruction", "cause", "message"),
+    [
+        (
+            SetWgt(zero=-129),
+            Cause.ZERO_POINT,
+            "the zero point is -129; a byte read as int8 is in -128..127",
+        ),
+        (
+            SetWgt(zero=256, push_prev=True),
+            Cause.NEIGHBOUR,
+            "SET.WGT has a token flag toward the previous unit; the load unit has none",
+        ),
+        (Set(memory=6), Cause.MEMORY_ID, "SET.MEM6 has memory id 6; SET knows INP, WGT, ACC and OUT"),
+    ],
+)
+def test_faults_of_set_with_wgt_zero(instruction: Instruction, cause: Cause, message: str) -> None:
+    fault = instruction_fault(instruction, TINY_INT8.override({"wgt_zero": 1}))
     assert fault is not None
     assert (fault.cause, fault.message) == (cause, message)
 

@@ -23,6 +23,7 @@ from accel.core.isa import (
     Load,
     LoadPar,
     LoadRes,
+    LoadTab,
     Mac,
     Memory,
     MicroOp,
@@ -32,9 +33,11 @@ from accel.core.isa import (
     SetInp,
     SetOut,
     SetSum,
+    SetWgt,
     Store,
     StoreAcc,
     StoreAdd,
+    StoreMul,
     StoreReq,
     Unit,
     Unknown,
@@ -60,6 +63,8 @@ from tests.strategies import any_instructions, examples, machines
 
 VTA, TINY = NAMED["vta"], NAMED["tiny"]
 VTA_INT8 = NAMED["vta-int8"]
+THIRD_GENERATION = {"tab_bytes": "2KiB", "res_mul": 1, "wgt_zero": 1}
+VTA_NPU = VTA_INT8.override(THIRD_GENERATION)
 
 COMMON = {"opcode": (0, 3), "pop_prev": (3, 1), "pop_next": (4, 1), "push_prev": (5, 1), "push_next": (6, 1)}
 TRANSFER = COMMON | {
@@ -89,6 +94,7 @@ SET = COMMON | {"memory": (7, 3)}
 FINISHING = {name: place for name, place in TRANSFER.items() if "pad" not in name}
 FINISHING |= {"par": (112, 14), "par_y": (126, 1), "par_x": (127, 1)}
 LOOPS_OF_MAC = {"overwrite" if name == "reset" else name: place for name, place in LOOPS.items()}
+SET_BYTES = SET | {"zero": (10, 9), "unsigned": (19, 1)}
 STOCK = {
     Load: TRANSFER,
     Store: TRANSFER,
@@ -97,7 +103,7 @@ STOCK = {
     Gemm: LOOPS | {"wgt_factor_out": (108, 10), "wgt_factor_in": (118, 10)},
     Mac: LOOPS_OF_MAC | {"wgt_factor_out": (108, 10), "wgt_factor_in": (118, 10), "depthwise": (63, 1)},
     Set: SET,
-    SetInp: SET | {"zero": (10, 9), "unsigned": (19, 1)},
+    SetInp: SET_BYTES,
     SetAcc: SET | {"unsigned": (10, 1), "taps": (11, 9), "step": (20, 16)},
     LoadPar: TRANSFER,
     LoadRes: TRANSFER,
@@ -129,6 +135,16 @@ STOCK = {
     MicroOp: {"dst": (0, 11), "src": (11, 11), "wgt": (22, 10)},
 }
 """Offset and width of each field in the stock configuration, written by hand."""
+TABLE, HOLD = {"table": (59, 5)}, {"hold": (58, 1)}
+FEATURES = {
+    LoadTab: TRANSFER,
+    SetWgt: SET_BYTES,
+    StoreReq: FINISHING | TABLE,
+    StoreAdd: FINISHING | TABLE | HOLD,
+    StoreMul: FINISHING | TABLE | HOLD,
+    SetOut: STOCK[SetOut] | {"table_unsigned": (57, 1)},
+}
+"""The same of the classes that the third generation adds or extends."""
 
 
 # --- bits ----------------------------------------------------------------------------------------
@@ -137,13 +153,38 @@ STOCK = {
 @pytest.mark.parametrize("cls", STOCK, ids=lambda cls: cls.__name__)
 def test_stock_bit_positions(cls: type[Any]) -> None:
     assert {slot.name: (slot.offset, slot.width) for slot in class_slots(cls, VTA)} == STOCK[cls]
+    if cls not in FEATURES:
+        assert class_slots(cls, VTA_NPU) == class_slots(cls, VTA_INT8)
+
+
+@pytest.mark.parametrize("cls", FEATURES, ids=lambda cls: cls.__name__)
+def test_bit_positions_of_the_third_generation(cls: type[Any]) -> None:
+    assert {slot.name: (slot.offset, slot.width) for slot in class_slots(cls, VTA_NPU)} == FEATURES[cls]
+
+
+def test_fields_that_a_machine_lacks_must_be_zero() -> None:
+    stores = [StoreReq(x_size=1), StoreReq(x_size=1, table=3)]
+    lacks = "configuration 'vta-int8' has tab_bytes=0"
+    with refused(
+        ProgramError,
+        f"table of instruction 1 is 3; only machines with tab_bytes above 0 have the field, and {lacks}",
+    ):
+        encode(stores, VTA_INT8)
+    assert decode(encode(stores, VTA_NPU), VTA_NPU) == stores
+    with refused(ProgramError, f"table exists on machines with tab_bytes above 0; {lacks}"):
+        parse_instruction("STORE.REQ table=3", VTA_INT8)
+    with refused(ProgramError, f"'LOAD.TAB' exists on machines with tab_bytes above 0; {lacks}"):
+        parse_instruction("LOAD.TAB", VTA_INT8)
+    lacks = "configuration 'vta-int8' has res_mul=0, and only machines with res_mul=1 have it"
+    with refused(ProgramError, f"instruction 0 is STORE.MUL; {lacks}"):
+        encode([StoreMul()], VTA_INT8)
 
 
 @pytest.mark.parametrize("cls", [*CLASSES.values(), *VARIANTS.values()], ids=lambda cls: cls.__name__)
 def test_each_field_lands_in_its_bits(cls: type[Instruction]) -> None:
-    machine = VTA_INT8.override({"alu_ops": OWN_NAMES})
+    machine = VTA_NPU.override({"alu_ops": OWN_NAMES})
     bases = {name: spec.base for name, spec in field_specs(cls).items()}
-    for name, (offset, width) in STOCK[cls].items():
+    for name, (offset, width) in (STOCK | FEATURES)[cls].items():
         if name in ("opcode", "part") or (name == "memory" and cls.MEMORY is not None):
             continue
         always = cls.OPCODE | (0 if cls.MEMORY is None else cls.MEMORY << 7) | (cls.PART or 0) << 10
@@ -153,7 +194,7 @@ def test_each_field_lands_in_its_bits(cls: type[Instruction]) -> None:
         signed = name in ("imm", "zero", "low", "high", "left_zero", "right_zero", "offset")
         ones = bases[name] + (1 << width) - 1
         if name == "memory":
-            ones = 5  # other ids may belong to other classes
+            ones = 5 if cls is Set else 1  # other ids may belong to other classes
         values[name] = -1 if signed else ones
         word = int.from_bytes(encode([cls(**values)], machine), "little")
         assert word == always | (-1 if signed else ones - bases[name]) % (1 << width) << offset
@@ -506,6 +547,10 @@ def test_configurations_whose_fields_do_not_fit_are_refused(changes: dict[str, s
         (LoadRes(y_size=1, push_prev=True), "LOAD.RES      y_size=1  >compute"),
         (StoreReq(x_size=2, par=9, par_y=True), "STORE.REQ     x_size=2 par=9 par_y=1"),
         (StoreAdd(par_x=True, pop_prev=True), "STORE.ADD     par_x=1  <compute"),
+        (StoreReq(x_size=1, table=2), "STORE.REQ     x_size=1 table=2"),
+        (StoreMul(par_x=True, hold=True), "STORE.MUL     par_x=1 hold=1"),
+        (LoadTab(sram_base=3, x_size=2), "LOAD.TAB      sram_base=3 x_size=2"),
+        (SetWgt(zero=-3), "SET.WGT       zero=-3"),
         (SetOut(low=-128, high=127, shift=41), "SET.OUT       low=-128 high=127 shift=41"),
         (SetSum(left_multiplier=3, zero=-9), "SET.SUM       left_multiplier=3 zero=-9"),
         (Mac(overwrite=True, uop_end=4), "MAC           overwrite=1 uop_end=4"),
@@ -516,7 +561,8 @@ def test_configurations_whose_fields_do_not_fit_are_refused(changes: dict[str, s
 )
 def test_text_of_instructions(instruction: Instruction, text: str) -> None:
     assert format_instruction(instruction) == text
-    config = VTA_INT8 if instruction.POST else VTA
+    is_extended = type(instruction) in FEATURES
+    config = VTA_NPU if is_extended else VTA_INT8 if instruction.REQUIRES else VTA
     assert parse_instruction(text, config) == instruction
 
 
@@ -557,9 +603,11 @@ def test_text_that_is_no_instruction(text: str, message: str) -> None:
         parse_instruction(text, VTA)
 
 
-@pytest.mark.parametrize("mnemonic", mnemonics(VTA_INT8))
+@pytest.mark.parametrize("mnemonic", mnemonics(VTA_NPU))
 def test_every_mnemonic_parses(mnemonic: str) -> None:
-    assert parse_instruction(mnemonic, VTA_INT8).mnemonic == mnemonic
+    assert parse_instruction(mnemonic, VTA_NPU).mnemonic == mnemonic
+    if mnemonic in mnemonics(VTA_INT8):
+        assert parse_instruction(mnemonic, VTA_INT8).mnemonic == mnemonic
     if mnemonic in mnemonics(VTA):
         assert parse_instruction(mnemonic, VTA).mnemonic == mnemonic
 

@@ -50,7 +50,11 @@ def test_every_hardware_parameter_has_a_register(name: str) -> None:
 def test_registers_of_post_1_come_last() -> None:
     """So no address moves. Machines with ``post=0`` do not have these registers."""
     everywhere = registers_of(NAMED["vta"])
-    assert list(registers_of(NAMED["vta-int8"])) == list(REGISTERS)
+    features = ["tab_bytes", "res_mul", "wgt_zero"]
+    second = registers_of(NAMED["vta-int8"])
+    assert [*second, *features] == list(REGISTERS)
+    npu = NAMED["vta-int8"].override({"tab_bytes": 512, "wgt_zero": 1})
+    assert [*second, "tab_bytes", "wgt_zero"] == list(registers_of(npu))
     assert list(REGISTERS)[: len(everywhere)] == list(everywhere)
     assert [name for name in REGISTERS if name not in everywhere] == [
         "post",
@@ -59,6 +63,7 @@ def test_registers_of_post_1_come_last() -> None:
         "res_bytes",
         "post_lanes",
         "inp_banks",
+        *features,
     ]
     assert (REGISTERS["post"].offset, REGISTERS["post_lanes"].offset) == (0x300, 0x310)
     assert constants(NAMED["vta-int8"])["post_lanes"] == 8

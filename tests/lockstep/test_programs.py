@@ -24,8 +24,8 @@ FILES = sorted((Path(__file__).parents[1] / "programs").glob("*.s"))
 def directed_parameter(path: Path) -> Any:
     """A directed program as a test parameter, in the group of its machine."""
     text = path.read_text(encoding="utf-8")
-    (name, own) = re.findall(r"^\.config (\S+)(?: alu_ops=(\S+))?", text, re.MULTILINE)[0]
-    config = NAMED[name].override({"alu_ops": own}) if own else NAMED[name]
+    (name, changes) = re.findall(r"^\.config (\S+)(.*)", text, re.MULTILINE)[0]
+    config = NAMED[name].override(dict(change.split("=") for change in changes.split()))
     return grouped(group(config), path, thorough=name == "gemm8x8")
 
 

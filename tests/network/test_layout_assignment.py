@@ -172,6 +172,8 @@ def test_alternatives_in_texts_and_files(tmp_path: Path) -> None:
     layer = next(layer for layer in result.layers if layer.name == "b")
     assert layer.alone == taken.cycles
     assert layer.to_dict()["alone"] == taken.cycles
+    assert all(0 < one.busy <= one.alone for one in result.layers if one.busy is not None and one.alone)
+    assert result.busy_share == sum(one.busy or 0 for one in result.layers) / result.cycles < 1
 
 
 def test_machines_without_row_exchange() -> None:

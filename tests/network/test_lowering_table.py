@@ -17,6 +17,7 @@ HOST_OPERATORS = {
         "Binary",
         "Cast",
         "Concat",
+        "DepthToSpace",
         "Dequantize",
         "Foreign",
         "Identity",
@@ -25,7 +26,7 @@ HOST_OPERATORS = {
         "Quantize",
         "Reinterpret",
     ),
-    *("Reshape", "Slice", "Softmax", "Transpose"),
+    *("Reshape", "Slice", "Softmax", "SpaceToDepth", "Take", "Transpose"),
 }
 
 

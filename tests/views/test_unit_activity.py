@@ -133,9 +133,9 @@ def test_the_store_unit_waits_for_par_and_res() -> None:
         (span.reason, span.instruction, span.awaited) for span in spans if span.awaited != NO_INSTRUCTION
     }
     assert waits == {
-        (StateReason.PAR_LOADED, 3, 1),
+        (StateReason.OPERAND_LOADED, 3, 1),
         (StateReason.RES_FULL, 5, 4),
         (StateReason.RES_LOADED, 7, 5),
-        (StateReason.PAR_IN_USE, 8, 7),
+        (StateReason.OPERAND_IN_USE, 8, 7),
     }
     assert {span.state for span in spans if span.awaited != NO_INSTRUCTION} == {State.MEMORY}

@@ -8,8 +8,10 @@ from accel.core.config.field_spec import (
     block_size_field,
     capacity_field,
     config_field,
+    feature_field,
     timing_field,
 )
+from accel.core.scratchpad_specs import MAX_TABLES, TABLE_BYTES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,23 +195,23 @@ class ConfigFields:
     par_bytes: int = capacity_field(
         16 << 10,
         "capacity of the par scratchpad, which holds a bias and a scale for each channel",
-        affects="par; LOAD.PAR, STORE.REQ, STORE.ADD",
+        affects="par; LOAD.PAR, STORE.REQ, STORE.ADD, STORE.MUL",
         post=True,
     )
     res_bytes: int = capacity_field(
         16 << 10,
         "capacity of the res scratchpad, a queue of residuals",
-        affects="res; LOAD.RES, STORE.ADD",
+        affects="res; LOAD.RES, STORE.ADD, STORE.MUL",
         post=True,
     )
     post_lanes: int = timing_field(
         0,
         "values",
-        "values that STORE.REQ and STORE.ADD requantize per cycle; 0: the smaller of the values in a "
+        "values that the store unit requantizes per cycle; 0: the smaller of the values in a "
         "beat and in an out element",
         0,
         64,
-        affects="store: STORE.REQ, STORE.ADD",
+        affects="store: STORE.REQ, STORE.ADD, STORE.MUL",
         power_of_two=True,
         post=True,
     )
@@ -225,4 +227,23 @@ class ConfigFields:
         power_of_two=True,
         post=True,
         optional=True,
+    )
+
+    tab_bytes: int = feature_field(
+        "bytes",
+        "third generation: capacity of the tab scratchpad, which holds tables of 256 bytes; 0: no tables",
+        TABLE_BYTES * MAX_TABLES,
+        affects="tab; LOAD.TAB, STORE.REQ, STORE.ADD, STORE.MUL",
+    )
+    res_mul: int = feature_field(
+        "flag",
+        "third generation: products with residuals, and one residual for a whole STORE",
+        1,
+        affects="STORE.MUL, STORE.ADD",
+    )
+    wgt_zero: int = feature_field(
+        "flag",
+        "third generation: wgt values of 9 bits, from which LOAD.WGT has subtracted a zero point",
+        1,
+        affects="wgt; SET.WGT, LOAD.WGT",
     )

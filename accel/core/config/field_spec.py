@@ -26,6 +26,8 @@ class Spec:
         unit: for example ``bytes``.
         power_of_two: zero is also allowed.
         post: whether only machines with ``post=1`` have the field.
+        feature: whether the field adds something to a machine where it is not 0. Where it is 0, files,
+            registers and hardware are those of a machine without the field.
     """
 
     kind: Kind
@@ -38,6 +40,7 @@ class Spec:
     post: bool = False
     optional: bool = False
     """Whether programs of older releases lack this geometry field."""
+    feature: bool = False
 
 
 def config_field(
@@ -52,6 +55,7 @@ def config_field(
     power_of_two: bool = False,
     post: bool = False,
     optional: bool = False,
+    feature: bool = False,
 ) -> Any:
     """Declare a field of :class:`~accel.core.config.Config`."""
     spec = Spec(
@@ -63,7 +67,8 @@ def config_field(
         affects=affects,
         power_of_two=power_of_two,
         post=post,
-        optional=optional,
+        optional=optional or feature,
+        feature=feature,
     )
     return field(default=default, metadata={"spec": spec})
 
@@ -77,6 +82,13 @@ def capacity_field(default: int, doc: str, *, affects: str, post: bool = False) 
     """Declare the capacity of a scratchpad, for example ``inp_bytes``."""
     return config_field(
         default, "geometry", "bytes", doc, 1, 1 << 26, affects=affects, power_of_two=True, post=post
+    )
+
+
+def feature_field(unit: str, doc: str, high: int, *, affects: str) -> Any:
+    """Declare a geometry field of the third generation, 0 by default."""
+    return config_field(
+        0, "geometry", unit, doc, 0, high, affects=affects, power_of_two=True, post=True, feature=True
     )
 
 

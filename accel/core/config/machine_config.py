@@ -17,7 +17,7 @@ from accel.core.config.alu_ops_field import alu_ops_text, checked_alu_ops, with_
 from accel.core.config.config_fields import ConfigFields
 from accel.core.config.field_spec import DRAM_ADDRESS_BITS, PAGE_BYTES, Kind, Spec
 from accel.core.config.named_machines import NAMED_VALUES
-from accel.core.scratchpad_specs import ACC, INP, PAR, PAR_INDEX_BITS, RES, UOP, WGT, scratchpads_of
+from accel.core.scratchpad_specs import ACC, INP, PAR, PAR_INDEX_BITS, RES, TAB, UOP, WGT, scratchpads_of
 
 ALU_OPS = "alu_ops"
 """The geometry field that is no number."""
@@ -162,6 +162,11 @@ class Config(ConfigFields):
     def res_address_bits(self) -> int:
         return RES.address_bits(self)
 
+    @cached_property
+    def table_count(self) -> int:
+        """Tables that fit into tab, 0 without it."""
+        return TAB.depth(self)
+
     # --- rates ---------------------------------------------------------------------------------
 
     @cached_property
@@ -174,7 +179,7 @@ class Config(ConfigFields):
 
     @cached_property
     def lanes(self) -> int:
-        """Values that STORE.REQ and STORE.ADD requantize per cycle: ``post_lanes``, or its default if 0."""
+        """Values that the store unit requantizes per cycle: ``post_lanes``, or its default if 0."""
         return self.post_lanes or min(self.bus_bytes, self.out_element_bytes)
 
     @cached_property
@@ -284,8 +289,12 @@ class Config(ConfigFields):
 
     @property
     def fields(self) -> list[str]:
-        """The fields that this machine has, in order of declaration."""
-        return [name for name, spec in SPECS.items() if self.post or not spec.post]
+        """The fields that this machine has, in order of declaration. Features that are 0 are left out."""
+        return [
+            name
+            for name, spec in SPECS.items()
+            if (self.post or not spec.post) and (not spec.feature or getattr(self, name))
+        ]
 
     @cached_property
     def label(self) -> str:

@@ -29,21 +29,25 @@ from accel.core.isa.instruction_set import (
     loops_of,
     memory_names,
     routes_of,
+    setting_of,
+    store_operands_of,
     variants_of,
 )
 from accel.core.isa.instruction_text import format_instruction, mnemonics, parse_instruction
 from accel.core.isa.loop_instructions import Alu, AluHigh, Gemm, Loops, Mac, Products, alu_of
 from accel.core.isa.micro_op import MicroOp
 from accel.core.isa.opcodes import Finishing, Memory, Opcode, OwnMemory
-from accel.core.isa.operands import Operand
-from accel.core.isa.set_instructions import Set, SetAcc, SetInp, SetOut, SetSum
+from accel.core.isa.operands import Operand, StoreOperand
+from accel.core.isa.set_instructions import Set, SetAcc, SetBytes, SetInp, SetOut, SetSum, SetWgt
 from accel.core.isa.transfer_instructions import (
     Load,
     LoadPar,
     LoadRes,
+    LoadTab,
     Store,
     StoreAcc,
     StoreAdd,
+    StoreMul,
     StoreReq,
     Transfer,
 )
@@ -70,6 +74,7 @@ __all__ = [
     "Load",
     "LoadPar",
     "LoadRes",
+    "LoadTab",
     "Loops",
     "Mac",
     "Memory",
@@ -80,13 +85,17 @@ __all__ = [
     "Products",
     "Set",
     "SetAcc",
+    "SetBytes",
     "SetInp",
     "SetOut",
     "SetSum",
+    "SetWgt",
     "Slot",
     "Store",
     "StoreAcc",
     "StoreAdd",
+    "StoreMul",
+    "StoreOperand",
     "StoreReq",
     "Transfer",
     "Unit",
@@ -110,6 +119,8 @@ __all__ = [
     "mnemonics",
     "parse_instruction",
     "routes_of",
+    "setting_of",
+    "store_operands_of",
     "variants_of",
     "without_tokens",
 ]

@@ -14,8 +14,17 @@ from accel.base.interned_sequence import Distinct
 from accel.core.config import INSTRUCTION_BYTES, Config
 from accel.core.isa.field_widths import MEMORY_AT, MEMORY_ID_BITS, OPCODE_BITS, PART_AT
 from accel.core.isa.instruction_base import Instruction, Unknown
-from accel.core.isa.instruction_fields import WORD_BITS, Slot, class_slots
-from accel.core.isa.instruction_set import CLASSES, PARTED, absence, class_of, classes_of, exists, variants_of
+from accel.core.isa.instruction_fields import WORD_BITS, Slot, class_slots, missing_fields
+from accel.core.isa.instruction_set import (
+    CLASSES,
+    PARTED,
+    absence,
+    class_of,
+    classes_of,
+    exists,
+    machines_with,
+    variants_of,
+)
 from accel.core.isa.micro_op import MicroOp
 
 T = TypeVar("T", bound=Instruction)
@@ -44,6 +53,14 @@ def encode(instructions: Sequence[Instruction] | Distinct[Instruction], config: 
                 f"instruction {_first_position(program, members[0])} is {one[0].mnemonic}; configuration "
                 f"{config.name!r} has {absence(cls)}"
             )
+        for name, required in missing_fields(cls, config):
+            used = next((n for n, instruction in enumerate(one) if getattr(instruction, name)), None)
+            if used is not None:
+                raise ProgramError(
+                    f"{name} of instruction {_first_position(program, members[used])} is "
+                    f"{int(getattr(one[used], name))}; only {machines_with(required)} have the field, and "
+                    f"configuration {config.name!r} has {required}=0"
+                )
         rows = np.array(members, dtype=np.intp)
         for slot in class_slots(cls, config):
             values = [getattr(instruction, slot.name) for instruction in one]

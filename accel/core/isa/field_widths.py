@@ -25,5 +25,11 @@ TAPS_BITS = 9
 """Enough for 256 taps: a depthwise MAC has at most one tap for each column of a wgt element."""
 STEP_BITS = 16
 """Bits of the distance between taps."""
+HOLD_AT = 58
+"""Position of the flag ``hold`` of STOREs: the first bit after ``dram_base``."""
+TABLE_AT = HOLD_AT + 1
+"""Position of the field ``table`` of STOREs, up to bit 63."""
+TABLE_UNSIGNED_AT = 57
+"""Position of the flag ``table_unsigned`` of SET.OUT: the first bit after ``unsigned``."""
 IMMEDIATE_BITS = 16
 """Bits of the second operand of ALU as an immediate, signed."""

@@ -24,8 +24,8 @@ class Instruction:
     """The memory id that selects this class, if the opcode has several classes."""
     PART: ClassVar[int | None] = None
     """The value of the field ``part`` that selects this class, if the memory id has several classes."""
-    POST: ClassVar[bool] = False
-    """Whether only machines with ``post=1`` have it."""
+    REQUIRES: ClassVar[str] = ""
+    """The configuration field that is not 0 on machines that have it, or empty if all have it."""
 
     opcode: int = field(OPCODE_BITS, "operation", enum=Opcode)
     pop_prev: bool = field(1, "wait for a token from the previous unit (RAW)", default=False)

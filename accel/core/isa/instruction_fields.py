@@ -30,6 +30,8 @@ class FieldSpec:
         at: fixed position of the first bit, or None if the field is packed.
         before: the inherited field that this one precedes, if any.
         base: the value of a field whose bits are zero.
+        requires: the configuration field that is not 0 on machines that have this field, or empty. On other
+            machines its value must be the default.
     """
 
     width: int | Callable[[Config], int]
@@ -40,6 +42,11 @@ class FieldSpec:
     at: int | None = None
     before: str | None = None
     base: int = 0
+    requires: str = ""
+
+    def exists(self, config: Config) -> bool:
+        """Whether a machine has the field."""
+        return not self.requires or bool(getattr(config, self.requires))
 
     def width_in(self, config: Config) -> int:
         return self.width if isinstance(self.width, int) else self.width(config)
@@ -56,10 +63,19 @@ def field(
     at: int | None = None,
     before: str | None = None,
     base: int = 0,
+    requires: str = "",
 ) -> Any:
     """Declare a field of an instruction, packed in order of declaration unless ``at`` or ``before``."""
     spec = FieldSpec(
-        width=width, doc=doc, unit=unit, signed=signed, enum=enum, at=at, before=before, base=base
+        width=width,
+        doc=doc,
+        unit=unit,
+        signed=signed,
+        enum=enum,
+        at=at,
+        before=before,
+        base=base,
+        requires=requires,
     )
     return dataclasses.field(default=default, metadata={"isa": spec})
 
@@ -152,7 +168,7 @@ _SPACE_ADVICE = "make a scratchpad or the micro-op memory smaller"
 
 
 def class_slots(cls: type[Any], config: Config) -> tuple[Slot, ...]:
-    """Return the positions of the fields of a class, in order of the fields.
+    """Return the positions of the fields of a class that a machine has, in order of the fields.
 
     Raises:
         ConfigError: the fields do not fit into the word.
@@ -162,4 +178,16 @@ def class_slots(cls: type[Any], config: Config) -> tuple[Slot, ...]:
 
 @lru_cache(maxsize=1024)
 def _class_slots(cls: Any, config: Config) -> tuple[Slot, ...]:
-    return pack_slots(cls.__name__, list(field_specs(cls).items()), config, bits=cls.BITS)
+    present = [(name, spec) for name, spec in field_specs(cls).items() if spec.exists(config)]
+    return pack_slots(cls.__name__, present, config, bits=cls.BITS)
+
+
+def missing_fields(cls: type[Any], config: Config) -> tuple[tuple[str, str], ...]:
+    """Return the fields of a class that a machine lacks, each with the configuration field that it needs."""
+    return _missing_fields(cast(Hashable, cls), config)
+
+
+@lru_cache(maxsize=1024)
+def _missing_fields(cls: Any, config: Config) -> tuple[tuple[str, str], ...]:
+    specs = field_specs(cls).items()
+    return tuple((name, spec.requires) for name, spec in specs if not spec.exists(config))

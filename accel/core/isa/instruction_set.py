@@ -1,18 +1,21 @@
 """The classes of all instructions, by opcode, memory id and part."""
 
-from accel.core.config import Config
+from accel.core.config import SPECS, Config
 from accel.core.isa.field_widths import FIRST_HIGH_OP
 from accel.core.isa.instruction_base import Finish, Instruction
 from accel.core.isa.loop_instructions import Alu, AluHigh, Gemm, Loops, Mac
 from accel.core.isa.opcodes import MEMORY_NAMES
-from accel.core.isa.set_instructions import Set, SetAcc, SetInp, SetOut, SetSum
+from accel.core.isa.operands import StoreOperand
+from accel.core.isa.set_instructions import Set, SetAcc, SetInp, SetOut, SetSum, SetWgt
 from accel.core.isa.transfer_instructions import (
     Load,
     LoadPar,
     LoadRes,
+    LoadTab,
     Store,
     StoreAcc,
     StoreAdd,
+    StoreMul,
     StoreReq,
     Transfer,
 )
@@ -25,7 +28,20 @@ CLASSES: dict[int, type[Instruction]] = {
 
 VARIANTS: dict[tuple[int, int, int], type[Instruction]] = {
     (cls.OPCODE, cls.MEMORY, cls.PART or 0): cls
-    for cls in (LoadPar, LoadRes, StoreAcc, StoreReq, StoreAdd, SetInp, SetAcc, SetOut, SetSum)
+    for cls in (
+        LoadPar,
+        LoadRes,
+        LoadTab,
+        StoreAcc,
+        StoreReq,
+        StoreAdd,
+        StoreMul,
+        SetInp,
+        SetWgt,
+        SetAcc,
+        SetOut,
+        SetSum,
+    )
     if cls.MEMORY is not None
 }
 """The instruction class of an opcode, a memory id and a part. The part is 0 if the id selects only one
@@ -49,14 +65,19 @@ def exists(cls: type[Instruction], config: Config) -> bool:
     """Return whether a machine has a class of instructions."""
     if issubclass(cls, AluHigh):
         return max(config.operations, default=0) >= FIRST_HIGH_OP
-    return bool(config.post) or not cls.POST
+    return not cls.REQUIRES or bool(getattr(config, cls.REQUIRES))
 
 
 def absence(cls: type[Instruction]) -> str:
     """Return why a machine lacks a class of instructions, after "configuration NAME has"."""
     if issubclass(cls, AluHigh):
         return f"no ALU operation from number {FIRST_HIGH_OP} on"
-    return "post=0, and only machines with post=1 have it"
+    return f"{cls.REQUIRES}=0, and only {machines_with(cls.REQUIRES)} have it"
+
+
+def machines_with(required: str) -> str:
+    """Return words for the machines where a configuration field is not 0: ``machines with post=1``."""
+    return f"machines with {required}=1" if SPECS[required].high == 1 else f"machines with {required} above 0"
 
 
 def classes_of(config: Config) -> dict[int, type[Instruction]]:
@@ -88,6 +109,17 @@ def routes_of(cls: type[Transfer], config: Config) -> dict[int, Route]:
         if variant.OPCODE is cls.OPCODE and issubclass(variant, Transfer):
             found |= variant.ROUTES
     return found
+
+
+def setting_of(route: Route, config: Config) -> type[Set] | None:
+    """Return the SET that determines how bytes of a route are read on a machine, or None."""
+    cls = None if route.set_by is None else class_of(Set.OPCODE, route.set_by, config)
+    return cls if cls is not None and cls is not Set and issubclass(cls, Set) else None
+
+
+def store_operands_of(config: Config) -> tuple[StoreOperand, ...]:
+    """Return the operands of STOREs in scratchpads of the store unit that a machine has."""
+    return tuple(one for one in StoreReq.OPERANDS if one.scratchpad.exists(config))
 
 
 def loops_of(config: Config) -> tuple[type[Loops], ...]:

@@ -25,6 +25,7 @@ from accel.core.isa.instruction_set import (
     class_of,
     classes_of,
     exists,
+    machines_with,
     memory_names,
     routes_of,
     variants_of,
@@ -100,6 +101,9 @@ def parse_instruction(text: str, config: Config, place: Place | None = None) -> 
                 number += _integer(name, by_name[2] + by_name[3])
         else:
             number = _integer(name, value)
+        if name not in slots:
+            required = names[name].requires
+            raise ProgramError(f"{name} exists on {_where(machines_with(required), required, config)}")
         slot = slots[name]
         if not slot.low <= number <= slot.high:
             raise ProgramError(
@@ -133,7 +137,7 @@ def _parse_mnemonic(word: str, config: Config) -> tuple[type[Instruction], dict[
             if exists(variant, config):
                 return variant, {"memory": memory}
             if detail not in memory_names(cls).values():
-                raise _needs_post(word, config)
+                raise _lacks(word, variant, config)
         names = {label: memory for memory, label in memory_names(cls).items()}
         memory = _mnemonic_number(detail, names, "MEM", word, config)
         return class_of(cls.OPCODE, memory, config) or cls, {"memory": memory}
@@ -144,13 +148,21 @@ def _parse_mnemonic(word: str, config: Config) -> tuple[type[Instruction], dict[
         return alu_of(code), {"alu_op": code}
     if cls is not None and not detail:
         return cls, {}
-    if any(cls.OPCODE.name == name for cls in CLASSES.values() if cls.OPCODE not in known):
-        raise _needs_post(word, config)
+    lacking = next(
+        (one for one in CLASSES.values() if one.OPCODE not in known and one.OPCODE.name == name), None
+    )
+    if lacking is not None:
+        raise _lacks(word, lacking, config)
     raise ProgramError(f"{word!r} is not a mnemonic; {nearest(word.upper(), mnemonics(config))}")
 
 
-def _needs_post(word: str, config: Config) -> ProgramError:
-    return ProgramError(f"{word!r} exists on machines with post=1; configuration {config.name!r} has post=0")
+def _lacks(word: str, cls: type[Instruction], config: Config) -> ProgramError:
+    required = cls.REQUIRES
+    return ProgramError(f"{word!r} exists on {_where(machines_with(required), required, config)}")
+
+
+def _where(machines: str, required: str, config: Config) -> str:
+    return f"{machines}; configuration {config.name!r} has {required}=0"
 
 
 def _mnemonic_number(

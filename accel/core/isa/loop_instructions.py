@@ -111,7 +111,7 @@ class Mac(Products):
     """
 
     OPCODE: ClassVar[Opcode] = Opcode.MAC
-    POST: ClassVar[bool] = True
+    REQUIRES: ClassVar[str] = "post"
     OPERANDS: ClassVar[tuple[Operand, ...]] = (
         Operand(name="dst", memory=ACC, writes=True, unless="overwrite"),
         Operand(name="src", memory=INP, tapped="depthwise"),

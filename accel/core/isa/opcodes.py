@@ -28,15 +28,18 @@ class Memory(IntEnum):
 
 
 class OwnMemory(IntEnum):
-    """Memory ids of LOADs into the store unit's own scratchpads, par and res."""
+    """Memory ids of LOADs into the store unit's own scratchpads, tab, par and res."""
 
+    TAB = 4
     PAR = 6
     RES = 7
 
 
 class Finishing(IntEnum):
-    """Memory ids of STOREs that requantize: STORE.REQ, and STORE.ADD, which also adds a residual."""
+    """Memory ids of STOREs that requantize: STORE.REQ, STORE.ADD, which also adds a residual, and STORE.MUL,
+    which multiplies by one."""
 
+    MUL = 5
     REQ = 6
     ADD = 7
 

@@ -1,6 +1,10 @@
-"""The operands that GEMM, MAC and ALU access through micro-ops."""
+"""The operands that instructions access besides their own scratchpad.
+
+GEMM, MAC and ALU access operands through micro-ops, STOREs by fields of their own.
+"""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from accel.core.scratchpad_specs import Scratchpad
 
@@ -41,6 +45,54 @@ class Operand:
     def factors(self) -> tuple[str, str]:
         """The fields with the index increments per outer and inner iteration."""
         return factor_fields(self.name)
+
+
+class Sized(Protocol):
+    """The sizes of a transfer."""
+
+    @property
+    def x_size(self) -> int: ...
+
+    @property
+    def y_size(self) -> int: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreOperand:
+    """Elements of a scratchpad of the store unit that a STORE reads.
+
+    Range checks, the order of LOADs and STOREs in simulator and hardware, and the views follow from these
+    declarations. The datapath gives the elements their meaning.
+
+    Attributes:
+        field: the field with the first element, plus ``offset``.
+        offset: the lowest value of the field that selects an element. For example, with an offset of 1 a
+            field of 3 selects element 2, and a field of 0 none.
+        per_row: the flag with which each row uses the next element, if any.
+        per_column: the flag with which each element of a row uses the next element, if any.
+    """
+
+    scratchpad: Scratchpad
+    field: str
+    offset: int = 0
+    per_row: str = ""
+    per_column: str = ""
+
+    def used_by(self, instruction: object) -> bool:
+        """Whether the instruction selects an element."""
+        return bool(getattr(instruction, self.field) >= self.offset)
+
+    def first(self, instruction: object) -> int:
+        """Return the first element."""
+        return int(getattr(instruction, self.field)) - self.offset
+
+    def count(self, instruction: "Sized") -> int:
+        """Return the number of elements, 0 if the instruction moves nothing."""
+        if not self.used_by(instruction) or not (instruction.x_size and instruction.y_size):
+            return 0
+        if self.per_row and getattr(instruction, self.per_row):
+            return instruction.y_size
+        return instruction.x_size if self.per_column and getattr(instruction, self.per_column) else 1
 
 
 def factor_fields(name: str) -> tuple[str, str]:

@@ -4,7 +4,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar
 
-from accel.core.isa.field_widths import MEMORY_ID_BITS, OPCODE_BITS, STEP_BITS, TAPS_BITS
+from accel.core.isa.field_widths import (
+    MEMORY_ID_BITS,
+    OPCODE_BITS,
+    STEP_BITS,
+    TABLE_UNSIGNED_AT,
+    TAPS_BITS,
+)
 from accel.core.isa.instruction_base import Instruction
 from accel.core.isa.instruction_fields import field
 from accel.core.isa.opcodes import MEMORY_NAMES, Memory, Opcode
@@ -29,7 +35,7 @@ class Set(Instruction):
     """
 
     OPCODE: ClassVar[Opcode] = Opcode.SET
-    POST: ClassVar[bool] = True
+    REQUIRES: ClassVar[str] = "post"
     UNIT: ClassVar[Unit] = Unit.COMPUTE
     """The unit that executes it."""
     opcode: int = field(OPCODE_BITS, "operation", enum=Opcode, default=Opcode.SET)
@@ -45,7 +51,21 @@ class Set(Instruction):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SetInp(Set):
+class SetBytes(Set):
+    """The fields that SET.INP and SET.WGT share."""
+
+    UNIT: ClassVar[Unit] = Unit.LOAD
+    zero: int = field(9, "zero point, subtracted from each byte", signed=True)
+    unsigned: bool = field(1, "bytes are uint8; otherwise int8", default=False)
+
+    @property
+    def byte_range(self) -> tuple[int, int]:
+        """The least and the greatest value of a byte."""
+        return (0, 255) if self.unsigned else (-128, 127)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SetInp(SetBytes):
     """Set the zero point and the type of the bytes that LOAD.INP reads.
 
     LOAD.INP subtracts ``zero`` from each byte, which is a uint8 with ``unsigned``, otherwise an int8. The
@@ -54,15 +74,20 @@ class SetInp(Set):
     """
 
     MEMORY: ClassVar[IntEnum | None] = Memory.INP
-    UNIT: ClassVar[Unit] = Unit.LOAD
     memory: int = field(MEMORY_ID_BITS, "selects the setting", enum=Memory, default=Memory.INP)
-    zero: int = field(9, "zero point, subtracted from each byte", signed=True)
-    unsigned: bool = field(1, "bytes are uint8; otherwise int8", default=False)
 
-    @property
-    def byte_range(self) -> tuple[int, int]:
-        """The least and the greatest value of a byte of inp."""
-        return (0, 255) if self.unsigned else (-128, 127)
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SetWgt(SetBytes):
+    """Set the zero point and the type of the bytes that LOAD.WGT reads.
+
+    LOAD.WGT subtracts ``zero`` from each byte, as LOAD.INP does. Both operands of a product may then be
+    activations. For example, with ``zero=-3 unsigned=0`` a byte of 5 becomes 8. Pads stay zero.
+    """
+
+    MEMORY: ClassVar[IntEnum | None] = Memory.WGT
+    REQUIRES: ClassVar[str] = "wgt_zero"
+    memory: int = field(MEMORY_ID_BITS, "selects the setting", enum=Memory, default=Memory.WGT)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,11 +115,11 @@ class SetAcc(Set):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SetOut(Set):
-    """Set the requantization of STORE.REQ and STORE.ADD, and a part of STORE.ADD's addition.
+    """Set the requantization of STORE.REQ, STORE.ADD and STORE.MUL, and a part of STORE.ADD's addition.
 
     ``zero`` is added after rounding, then the result is clamped to ``low`` and ``high``. If ``low > high``
     the result is ``high``. The fields from ``left_zero`` on, and those of SET.SUM, belong to STORE.ADD's
-    addition.
+    addition and to STORE.MUL's multiplication.
     """
 
     MEMORY: ClassVar[IntEnum | None] = Memory.OUT
@@ -105,18 +130,31 @@ class SetOut(Set):
     zero: int = field(RESULT_BITS, "zero point of the requantized value, added after rounding", signed=True)
     low: int = field(RESULT_BITS, "least result", signed=True)
     high: int = field(RESULT_BITS, "greatest result", signed=True)
-    left_zero: int = field(RESULT_BITS, "STORE.ADD: subtracted from the requantized value", signed=True)
-    right_zero: int = field(RESULT_BITS, "STORE.ADD: subtracted from the residual", signed=True)
-    unsigned: bool = field(1, "STORE.ADD: the residual is uint8; otherwise int8", default=False)
-    offset: int = field(ADD_OFFSET_BITS, "STORE.ADD: added to the sum of the products", signed=True)
-    shift: int = field(ADD_SHIFT_BITS, f"STORE.ADD: right shift of that sum, at most {MAX_ADD_SHIFT}", "bits")
+    left_zero: int = field(
+        RESULT_BITS, "STORE.ADD, STORE.MUL: subtracted from the requantized value", signed=True
+    )
+    right_zero: int = field(RESULT_BITS, "STORE.ADD, STORE.MUL: subtracted from the residual", signed=True)
+    unsigned: bool = field(1, "STORE.ADD, STORE.MUL: the residual is uint8; otherwise int8", default=False)
+    offset: int = field(
+        ADD_OFFSET_BITS, "STORE.ADD, STORE.MUL: added to the sum of the products", signed=True
+    )
+    shift: int = field(
+        ADD_SHIFT_BITS, f"STORE.ADD, STORE.MUL: right shift of that sum, at most {MAX_ADD_SHIFT}", "bits"
+    )
+    table_unsigned: bool = field(
+        1,
+        "STORE.ADD and STORE.MUL: the bytes of a table are uint8; otherwise int8",
+        default=False,
+        at=TABLE_UNSIGNED_AT,
+        requires="tab_bytes",
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SetSum(Set):
-    """Set the multipliers, the zero point and the bounds of STORE.ADD's sums.
+    """Set the multipliers, the zero point and the bounds of STORE.ADD's sums and of STORE.MUL's products.
 
-    STORE.ADD describes the formula. If ``low > high`` the result is ``high``.
+    STORE.ADD and STORE.MUL describe the formulas. If ``low > high`` the result is ``high``.
     """
 
     MEMORY: ClassVar[IntEnum | None] = Memory.OUT
@@ -124,11 +162,13 @@ class SetSum(Set):
     UNIT: ClassVar[Unit] = Unit.STORE
     memory: int = field(MEMORY_ID_BITS, "selects the setting", enum=Memory, default=Memory.OUT)
     part: bool = field(1, "1 selects SET.SUM", default=True)
-    left_multiplier: int = field(ADD_MULTIPLIER_BITS, "multiplier of the requantized value")
+    left_multiplier: int = field(
+        ADD_MULTIPLIER_BITS, "multiplier of the requantized value, or of STORE.MUL's product"
+    )
     zero: int = field(RESULT_BITS, "zero point of the result, added after rounding", signed=True)
     low: int = field(RESULT_BITS, "least result", signed=True)
     high: int = field(RESULT_BITS, "greatest result", signed=True)
-    right_multiplier: int = field(ADD_MULTIPLIER_BITS, "multiplier of the residual")
+    right_multiplier: int = field(ADD_MULTIPLIER_BITS, "STORE.ADD: multiplier of the residual")
 
     @property
     def mnemonic(self) -> str:

@@ -7,16 +7,32 @@ from typing import ClassVar
 
 from accel.core.isa.field_widths import (
     DRAM_BASE_BITS,
+    HOLD_AT,
     MEMORY_ID_BITS,
     OPCODE_BITS,
     PAD_BITS,
     SIZE_BITS,
     SRAM_BASE_BITS,
+    TABLE_AT,
 )
 from accel.core.isa.instruction_base import Instruction
 from accel.core.isa.instruction_fields import absent, field
 from accel.core.isa.opcodes import MEMORY_NAMES, Finishing, Memory, Opcode, OwnMemory
-from accel.core.scratchpad_specs import ACC, INP, PAR, PAR_INDEX_BITS, RES, UOP, WGT, Route, filled, routes
+from accel.core.isa.operands import StoreOperand
+from accel.core.scratchpad_specs import (
+    ACC,
+    INP,
+    PAR,
+    PAR_INDEX_BITS,
+    RES,
+    TAB,
+    TABLE_FIELD_BITS,
+    UOP,
+    WGT,
+    Route,
+    filled,
+    routes,
+)
 from accel.core.units import Unit
 
 
@@ -30,6 +46,8 @@ class Transfer(Instruction):
     """Whether the instruction writes the scratchpad. Otherwise it reads it."""
     OTHERWISE: ClassVar[Unit]
     """The unit that reports an unknown memory id."""
+    OPERANDS: ClassVar[tuple[StoreOperand, ...]] = ()
+    """Elements of other scratchpads of its unit that it reads."""
 
     memory: int = field(MEMORY_ID_BITS, "scratchpad", enum=Memory)
     sram_base: int = field(SRAM_BASE_BITS, "first scratchpad element", "elements")
@@ -97,7 +115,7 @@ class Load(Transfer):
     ROUTES: ClassVar[Mapping[int, Route]] = routes(
         filled(Memory.UOP, UOP),
         filled(Memory.INP, INP, set_by=Memory.INP),
-        filled(Memory.WGT, WGT),
+        filled(Memory.WGT, WGT, set_by=Memory.WGT),
         filled(Memory.ACC, ACC),
         filled(Memory.ACC_8BIT, ACC, dtype="int8", doc=", sign-extended into acc", set_by=Memory.ACC),
     )
@@ -120,7 +138,7 @@ class LoadPar(Load):
     """
 
     MEMORY: ClassVar[IntEnum | None] = OwnMemory.PAR
-    POST: ClassVar[bool] = True
+    REQUIRES: ClassVar[str] = "post"
     ROUTES: ClassVar[Mapping[int, Route]] = routes(
         filled(OwnMemory.PAR, PAR, doc=": bias and scale of each channel")
     )
@@ -129,17 +147,35 @@ class LoadPar(Load):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LoadRes(Load):
-    """Append rows from DRAM to RES, the queue of residuals that STORE.ADD takes first in, first out.
+    """Append rows from DRAM to RES, the queue of residuals that STORE.ADD and STORE.MUL take first in, first
+    out.
 
     The store unit executes it. RES is empty at the start of a run. In program order, the elements loaded
     minus the elements taken must never exceed the depth of RES. If RES has no room at run time because an
-    earlier STORE.ADD has not retired, the LOAD waits. ``sram_base`` and all pads must be zero.
+    earlier STORE has not retired, the LOAD waits. ``sram_base`` and all pads must be zero.
     """
 
     MEMORY: ClassVar[IntEnum | None] = OwnMemory.RES
-    POST: ClassVar[bool] = True
+    REQUIRES: ClassVar[str] = "post"
     ROUTES: ClassVar[Mapping[int, Route]] = routes(filled(OwnMemory.RES, RES))
     memory: int = field(MEMORY_ID_BITS, "scratchpad", enum=Memory, default=OwnMemory.RES)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LoadTab(Load):
+    """Copy rows from DRAM to consecutive elements of TAB: tables of 256 bytes.
+
+    The store unit executes it. Byte ``n`` of a table is the result for the byte ``n``, so that an int8 value
+    of -1 selects byte 255. LOAD.TAB waits for earlier STOREs that use the tables it overwrites. Later STOREs
+    wait until it has written their table. Pads must be zero.
+    """
+
+    MEMORY: ClassVar[IntEnum | None] = OwnMemory.TAB
+    REQUIRES: ClassVar[str] = "tab_bytes"
+    ROUTES: ClassVar[Mapping[int, Route]] = routes(
+        filled(OwnMemory.TAB, TAB, doc=": a table of all values of a byte")
+    )
+    memory: int = field(MEMORY_ID_BITS, "scratchpad", enum=Memory, default=OwnMemory.TAB)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -178,7 +214,7 @@ class StoreAcc(Store):
     """
 
     MEMORY: ClassVar[IntEnum | None] = Memory.ACC
-    POST: ClassVar[bool] = True
+    REQUIRES: ClassVar[str] = "post"
     ROUTES: ClassVar[Mapping[int, Route]] = routes(
         Route(memory=Memory.ACC, scratchpad=ACC, dtype="int32", unit=Unit.STORE)
     )
@@ -196,13 +232,15 @@ class StoreReq(Store):
     - ``bias`` and ``scale`` are those of channel ``o`` in element ``par`` of PAR. With ``par_y`` it is
       element ``par + y``, with ``par_x`` element ``par + x``. Both flags together are an error.
     - ``zero``, ``low`` and ``high`` are those of SET.OUT.
+    - On machines with tables, and if ``table`` is not 0, the byte ``b`` of the result becomes byte ``b`` of
+      element ``table - 1`` of TAB.
 
     For example, an accumulator of 1000 with bias 24, scale 0.125 and zero 3 gives 131. The bounds 0 and 255
     keep it, the bounds -128 and 127 clamp it to 127.
     """
 
     MEMORY: ClassVar[IntEnum | None] = Finishing.REQ
-    POST: ClassVar[bool] = True
+    REQUIRES: ClassVar[str] = "post"
     ROUTES: ClassVar[Mapping[int, Route]] = routes(
         Route(
             memory=Finishing.REQ,
@@ -211,6 +249,10 @@ class StoreReq(Store):
             unit=Unit.STORE,
             doc=": acc, requantized",
         )
+    )
+    OPERANDS: ClassVar[tuple[StoreOperand, ...]] = (
+        StoreOperand(scratchpad=PAR, field="par", per_row="par_y", per_column="par_x"),
+        StoreOperand(scratchpad=TAB, field="table", offset=1),
     )
     memory: int = field(MEMORY_ID_BITS, "scratchpad", enum=Memory, default=Finishing.REQ)
     y_pad_0: int = absent(0)
@@ -222,26 +264,33 @@ class StoreReq(Store):
     par_x: bool = field(
         1, "each element of a row uses the next element of PAR, from `par` on in every row", default=False
     )
+    table: int = field(
+        TABLE_FIELD_BITS,
+        "0, or 1 plus the element of TAB through which results pass",
+        at=TABLE_AT,
+        requires="tab_bytes",
+    )
 
     @property
     def par_elements(self) -> int:
         """Used elements of PAR, from ``par`` on."""
-        if not self.sram_elements:
-            return 0
-        return self.y_size if self.par_y else self.x_size if self.par_x else 1
+        return self.OPERANDS[0].count(self)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoreAdd(StoreReq):
     """Requantize consecutive accumulators, add a residual, and copy the sums as bytes to rows in DRAM.
 
-    Each accumulator is requantized to ``y`` as by STORE.REQ, and the oldest residual ``r`` is taken from
-    RES. The result is ``clamp(rne(((y - left_zero) * left_multiplier + (r - right_zero) * right_multiplier
-    + offset) / 2**shift) + zero, low, high)``.
+    Each accumulator is requantized to ``y`` as by STORE.REQ, with its table, and the oldest residual ``r``
+    is taken from RES. The result is ``clamp(rne(((y - left_zero) * left_multiplier + (r - right_zero) *
+    right_multiplier + offset) / 2**shift) + zero, low, high)``.
 
     - ``zero``, ``low``, ``high`` and the multipliers are those of SET.SUM, the other settings those of
       SET.OUT.
     - ``r`` is a uint8 with the flag ``unsigned`` of SET.OUT, otherwise an int8.
+    - The byte of a table is a uint8 with the flag ``table_unsigned`` of SET.OUT, otherwise an int8.
+    - With ``hold``, the STORE takes one element of RES and uses it for all of its elements. Otherwise it
+      takes as many as it stores.
     - In program order, RES must hold all elements that the STORE takes. The STORE waits until they are
       written.
     """
@@ -257,3 +306,39 @@ class StoreAdd(StoreReq):
         )
     )
     memory: int = field(MEMORY_ID_BITS, "scratchpad", enum=Memory, default=Finishing.ADD)
+    hold: bool = field(
+        1, "one element of RES serves all elements", default=False, at=HOLD_AT, requires="res_mul"
+    )
+
+    @property
+    def taken_residuals(self) -> int:
+        """Elements of RES that it takes."""
+        elements = self.x_size * self.y_size
+        return min(1, elements) if self.hold else elements
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoreMul(StoreAdd):
+    """Requantize consecutive accumulators, multiply by a residual, and copy the products as bytes to rows in
+    DRAM.
+
+    As STORE.ADD, with the result ``clamp(rne(((y - left_zero) * (r - right_zero) * left_multiplier +
+    offset) / 2**shift) + zero, low, high)``. Each of the two differences wraps at 9 bits, which no difference
+    of two bytes of one type exceeds. The field ``right_multiplier`` of SET.SUM is not used.
+
+    For example, with a ``left_multiplier`` of 1 and a ``shift`` of 7, a value 64 times a residual of 100 is
+    50.
+    """
+
+    MEMORY: ClassVar[IntEnum | None] = Finishing.MUL
+    REQUIRES: ClassVar[str] = "res_mul"
+    ROUTES: ClassVar[Mapping[int, Route]] = routes(
+        Route(
+            memory=Finishing.MUL,
+            scratchpad=ACC,
+            dtype="int8",
+            unit=Unit.STORE,
+            doc=": acc, requantized, times what res holds",
+        )
+    )
+    memory: int = field(MEMORY_ID_BITS, "scratchpad", enum=Memory, default=Finishing.MUL)

@@ -36,7 +36,7 @@ def lower_global_average(graph: Graph, fused: FusedNodes, _: bool) -> LoweredLay
             "C": channels,
             "H": height,
             "W": width,
-            "quantized": quantized_epilogue(data, result, scale, fused),
+            "quantized": quantized_epilogue(graph, data, result, scale, fused),
         },
         operands=(Operand(name="data", tensor=data.name, shape=(batch, channels, height, width)),),
         output="out",
@@ -72,7 +72,7 @@ def lower_average(graph: Graph, fused: FusedNodes, approximate: bool) -> Lowered
             **window_parameters(windows),
             "groups": channels,
             "bias": False,
-            "quantized": quantized_epilogue(data, result, np.asarray(scale), fused),
+            "quantized": quantized_epilogue(graph, data, result, np.asarray(scale), fused),
         },
         operands=(
             Operand(name="data", tensor=data.name, shape=with_two_axes(data.shape, windows.rank)),

@@ -1,8 +1,9 @@
-"""Functions of one quantized operand as a scale and a bias."""
+"""Functions of one quantized operand as a scale and a bias, or as a table."""
 
 import numpy as np
 
 from accel.compiler.ops.quantized_layers import Quantized
+from accel.graph.byte_functions import byte_function
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import QUANTIZED, Array, Tensor
 from accel.graph.quantize_values import all_values
@@ -10,13 +11,14 @@ from accel.network.clamped_linear import fit_clamped_linear
 from accel.network.fused_nodes import FusedNodes, bounds
 from accel.network.lowering.diagonal_layer import diagonal_layer, is_matrix
 from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine
+from accel.network.lowering.quantized_epilogue import lookup_table
 from accel.network.lowering.unsupported_reasons import unsupported_reason
 
 
 def lower_elementwise(graph: Graph, fused: FusedNodes, _: bool) -> LoweredLayer:
-    """Lower a function if a clamped linear one has the same 256 results.
+    """Lower a function to a clamped linear one with the same 256 results, otherwise to a table.
 
-    For example, Clip and Requantize, but not Sigmoid.
+    For example, Clip and Requantize are clamped linear, and Sigmoid is a table.
     """
     out = graph.tensors[fused.output]
     data, table = _table_of_results(graph, fused)
@@ -30,7 +32,7 @@ def lower_elementwise(graph: Graph, fused: FusedNodes, _: bool) -> LoweredLayer:
     fits = [fit_clamped_linear(values, results, out_zero) for results in table.T]
     functions = [one for one in fits if one is not None]
     if len(functions) < len(fits):
-        raise NotOnMachine("no scale and bias reproduce all of its values")
+        return _table_layer(graph, fused, data)
     # the machine has one pair of bounds for all channels. A channel may not reach them
     clip = min(one.low for one in functions), max(one.high for one in functions)
     for function, results in zip(functions, table.T, strict=True):
@@ -49,6 +51,22 @@ def lower_elementwise(graph: Graph, fused: FusedNodes, _: bool) -> LoweredLayer:
     )
     weights, biases = [one.weight for one in functions], [one.bias for one in functions]
     return diagonal_layer(graph, data, weights, biases, quantized)
+
+
+def _table_layer(graph: Graph, fused: FusedNodes, data: Tensor) -> LoweredLayer:
+    """Return a layer that copies the operand and looks each value up."""
+    if byte_function(graph, fused.main) is None or fused.clips:
+        raise NotOnMachine("no scale and bias reproduce all of its values")
+    zero = 0 if data.quantization is None else int(data.scale_and_zero[1])
+    quantized = Quantized(
+        scale=1.0,
+        input_zero=zero,
+        input_dtype=data.dtype,
+        output_zero=zero,
+        output_dtype=data.dtype,
+        table=lookup_table(graph, fused.main),
+    )
+    return diagonal_layer(graph, data, [1], [0], quantized)
 
 
 def _table_of_results(graph: Graph, fused: FusedNodes) -> tuple[Tensor, Array]:

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from accel.compiler.operators.operator_registry import WORKLOADS
+from accel.compiler.ops.quantized_layers import Quantized
 from accel.compiler.ops.workload import Workload
+from accel.core.config import Config
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import QUANTIZED, Array, Shape, Tensor
 
@@ -100,6 +102,12 @@ class LoweredLayer:
 
     def workload(self) -> Workload:
         return self._workload
+
+    def check_machine(self, config: Config) -> None:
+        """Raise NotOnMachine if the layer needs a feature that the machine lacks."""
+        quantized = self.parameters.get("quantized")
+        if isinstance(quantized, Quantized) and quantized.table is not None and not config.tab_bytes:
+            raise NotOnMachine("no scale and bias reproduce all of its values, and the machine has no tables")
 
     @cached_property
     def _workload(self) -> Workload:

@@ -1,5 +1,6 @@
 """The common parts of convolutions and matrix products."""
 
+from dataclasses import replace
 from typing import Any
 
 from accel.compiler.ops.quantized_layers import Quantized
@@ -47,7 +48,8 @@ def product_layer(
         operands.append(Operand(name="residual", tensor=other.name, shape=shape))
         before_sum = graph.tensors[fused.result]
         residual = residual_addition(graph, fused.addition, before_sum, other, fused.sum_clips)
-    quantized = quantized_epilogue(tensors[0], result, scales, fused, residual)
+    quantized = quantized_epilogue(graph, tensors[0], result, scales, fused, residual)
+    quantized = replace(quantized, **_weight_bytes(graph, tensors[1]))
     quantized, differences = require_exact_sum(quantized, approximate=approximate)
     return LoweredLayer(
         operator=operator,
@@ -62,11 +64,15 @@ def _sums(
     graph: Graph, fused: FusedNodes, operator: str, parameters: dict[str, Any], operands: list[Operand]
 ) -> LoweredLayer:
     """Complete a product that returns its int32 sums."""
-    data, _, *bias = graph.operands(fused.main)
-    if bias or fused.clips or fused.addition is not None:
+    data, weights, *bias = graph.operands(fused.main)
+    if bias or fused.clips or fused.lookup or fused.addition is not None:
         raise NotOnMachine("its result is int32 sums; the machine adds a bias only if it also requantizes")
     quantized = Quantized(
-        scale=1.0, input_zero=int(data.scale_and_zero[1]), input_dtype=data.dtype, output_dtype="int32"
+        scale=1.0,
+        input_zero=int(data.scale_and_zero[1]),
+        input_dtype=data.dtype,
+        output_dtype="int32",
+        **_weight_bytes(graph, weights),
     )
     return LoweredLayer(
         operator=operator,
@@ -74,6 +80,13 @@ def _sums(
         operands=tuple(operands),
         output="C" if operator == "gemm" else "out",
     )
+
+
+def _weight_bytes(graph: Graph, weights: Tensor) -> dict[str, Any]:
+    """Return how a layer reads its second operand: constants lose their zero points at compile time."""
+    if weights.name in graph.constants:
+        return {}
+    return {"weight_zero": int(weights.scale_and_zero[1]), "weight_dtype": weights.dtype}
 
 
 def count_int8_summands(graph: Graph, weights: Tensor) -> int:

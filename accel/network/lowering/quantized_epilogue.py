@@ -6,15 +6,18 @@ from dataclasses import replace
 import numpy as np
 
 from accel.compiler.expr.quantized_expressions import Order
-from accel.compiler.ops.quantized_layers import Quantized, QuantizedResidual
+from accel.compiler.ops.quantized_layers import Quantized, QuantizedResidual, QuantizedTable
+from accel.graph.byte_functions import by_byte, byte_function
 from accel.graph.elementwise_operators import Add, swaps_operands
 from accel.graph.graph import Graph, Node
 from accel.graph.graph_tensor import Array, Tensor
 from accel.network.fused_nodes import FusedNodes, bounds
 from accel.network.lowering.lowered_layer import NotOnMachine
+from accel.network.lowering.unsupported_reasons import unsupported_reason
 
 
 def quantized_epilogue(
+    graph: Graph,
     data: Tensor,
     result: Tensor,
     scales: Array,
@@ -27,6 +30,7 @@ def quantized_epilogue(
         scales: float32, one or per channel.
     """
     flat = np.atleast_1d(scales)
+    table = None if fused.lookup is None else lookup_table(graph, fused.lookup)
     return Quantized(
         scale=float(flat[0]) if flat.size == 1 else flat.tolist(),
         input_zero=int(data.scale_and_zero[1]),
@@ -34,8 +38,20 @@ def quantized_epilogue(
         output_zero=int(result.scale_and_zero[1]),
         output_dtype=result.dtype,
         clip=bounds(fused.clips, result.dtype),
+        table=table,
         residual=residual,
     )
+
+
+def lookup_table(graph: Graph, node: Node) -> QuantizedTable:
+    """Return a function of one byte as a table."""
+    found = byte_function(graph, node)
+    if found is None:
+        raise NotOnMachine(unsupported_reason(graph, FusedNodes(main=node)))
+    out = graph.tensors[node.output]
+    zero = 0 if out.quantization is None else int(out.scale_and_zero[1])
+    entries = by_byte(found.results, graph.tensors[found.operand].dtype)
+    return QuantizedTable(entries=entries, dtype=out.dtype, zero=zero)
 
 
 def residual_addition(

@@ -27,8 +27,8 @@ def load(size: int, part: int = 1) -> Emitted:
     return Emitted(LoadRes(y_size=1, x_size=size, x_stride=size), part=part)
 
 
-def add(size: int, part: int = 2) -> Emitted:
-    return Emitted(StoreAdd(y_size=1, x_size=size, x_stride=size), part=part)
+def add(size: int, part: int = 2, *, hold: bool = False) -> Emitted:
+    return Emitted(StoreAdd(y_size=1, x_size=size, x_stride=size, hold=hold), part=part)
 
 
 def names(emitted: list[Emitted]) -> str:
@@ -60,6 +60,12 @@ def test_no_further_than_residuals_need_to_arrive() -> None:
 
 def test_several_for_one_store() -> None:
     assert names(residuals_ahead([load(3), load(4), add(7), load(2), add(2)], CONFIG)) == "LLSLS"
+
+
+def test_a_store_that_holds_a_residual_takes_one() -> None:
+    """RES has room for the factors of all STOREs, each of 10 elements."""
+    turns = [one for _ in range(5) for one in (load(1), add(10, hold=True))]
+    assert names(residuals_ahead(turns, CONFIG)) == "LSLLLLSSSS"
 
 
 def test_residuals_that_the_program_stores_are_not_prefetched() -> None:

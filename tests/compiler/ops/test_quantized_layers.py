@@ -439,8 +439,8 @@ def test_sums_are_stored_as_int32(machine: str, dtype: str, zero: int) -> None:
 
 def test_sums_have_no_epilogue() -> None:
     message = (
-        "output_dtype is 'int32', which keeps the sums: scale must be 1 and output_zero 0, without clip and "
-        "residual"
+        "output_dtype is 'int32', which keeps the sums: scale must be 1 and output_zero 0, without clip, "
+        "table and residual"
     )
     for changed in ({"scale": 0.5}, {"output_zero": 1}, {"clip": (0, 9)}):
         with refused(ShapeError, message):

@@ -25,8 +25,8 @@ from accel.core.isa import (
     Store,
     Unit,
     class_of,
+    class_slots,
     encode,
-    field_specs,
 )
 from accel.core.requantize import MAX_ADD_SHIFT
 from accel.hw.datapath.instruction_checks import CAUSE_BITS, cause_of, known_of
@@ -61,7 +61,8 @@ def suspect(rng: Random, unit: Unit, config: Config) -> Instruction:
             instruction, Load | Store | Loops | SetAcc | SetOut | SetSum
         ):
             continue
-        values = {name: getattr(instruction, name) for name in field_specs(type(instruction))}
+        slots = class_slots(type(instruction), config)
+        values = {slot.name: getattr(instruction, slot.name) for slot in slots}
         kept = ("opcode", "memory", "part", "alu_op")
         if not isinstance(instruction, Set) and rng.random() < 0.2:
             kept = ("opcode",)
@@ -87,7 +88,7 @@ def suspect(rng: Random, unit: Unit, config: Config) -> Instruction:
             values["shift"] = MAX_ADD_SHIFT + rng.randint(0, 1)
         cls = class_of(values["opcode"], values.get("memory", 0), config, part=int(values.get("part", 0)))
         assert cls is not None
-        if set(field_specs(cls)) != set(values):
+        if {slot.name for slot in class_slots(cls, config)} != set(values):
             continue
         changed = cls(**values)
         if changed.unit is unit:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.core.requantize import MAX_ADD_SHIFT, add, requantize
+from accel.core.requantize import MAX_ADD_SHIFT, add, multiply, requantize
 from accel.hw.datapath.requantize import STEPS, RequantizeLane
 from tests.hw.bench import drive, run
 from tests.thorough import also
@@ -32,12 +32,16 @@ def some_sums(rng: np.random.Generator, count: int) -> dict[str, np.ndarray[Any,
 
 
 @pytest.mark.parametrize("stages", [also(1), also(4), 10, also(len(STEPS) + 2)])
-@pytest.mark.parametrize("adds", [False, True])
-def test_a_lane_is_the_definition(stages: int, adds: bool) -> None:
+@pytest.mark.parametrize(("adds", "multiplies"), [(False, False), (True, False), (False, True), (True, True)])
+def test_a_lane_is_the_definition(stages: int, adds: bool, multiplies: bool) -> None:
+    """A lane with products mixes sums and products."""
     rng = np.random.default_rng(stages + 100 * adds)
-    lane = RequantizeLane(stages)
+    lane = RequantizeLane(stages, multiplies=multiplies)
     count = 200
     values = some_sums(rng, count)
+    products = rng.random(count) < 0.7 if multiplies else np.zeros(count, dtype=bool)
+    if multiplies:
+        values["multiplies"] = products
 
     async def bench(context: Any) -> None:
         for _ in range(3):
@@ -71,15 +75,12 @@ def test_a_lane_is_the_definition(stages: int, adds: bool) -> None:
                 values["acc"], values["bias"], values["multiplier"], values["exponent"], **bounds
             )
             if adds:
-                expected = add(
-                    expected,
-                    values["residual"],
-                    multipliers=(addition["left_multiplier"], addition["right_multiplier"]),
-                    shift=shift,
-                    offset=addition["offset"],
-                    zeros=(addition["left_zero"], addition["right_zero"]),
-                    **bounds,
-                )
+                others = bounds | {"shift": shift, "offset": addition["offset"]}
+                others["zeros"] = addition["left_zero"], addition["right_zero"]
+                left, right = addition["left_multiplier"], addition["right_multiplier"]
+                summed = add(expected, values["residual"], multipliers=(left, right), **others)
+                product = multiply(expected, values["residual"], multiplier=left, **others)
+                expected = np.where(products, product, summed)
             np.testing.assert_array_equal(found, expected)
 
     run(lane, bench)

@@ -54,7 +54,7 @@ class LoadPath(wiring.Component):
             m.d.comb += [
                 entry.word.eq(word),
                 entry.box.eq(place(m, load, box, self._config)),
-                entry.moves.kind.eq(kind_number(load.memory, self.kinds)),
+                entry.moves.kind.eq(kind_number(load.memory, self.kinds, self._config)),
                 entry.moves.data.eq(moves & (load.y_size != 0)),
                 entry.moves.pads.eq(moves & ((box.head != 0) | (box.tail != 0) | gaps)),
                 entry.moves.some.eq(moves & (box.elements != 0)),

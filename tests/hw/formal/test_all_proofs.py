@@ -451,6 +451,30 @@ FAULTS = [
         "lane: result", "added", requantize, "_round_sticky", "value[0] | value[2]", "value[0] | ~value[2]"
     ),
     Fault(
+        "product lane: factors",
+        "nothing is added to a product",
+        requantize.RequantizeLane,
+        "_factors",
+        "Mux(s.multiplies, 0, right)",
+        "right",
+    ),
+    Fault(
+        "product lane: factors",
+        "the product of the differences",
+        requantize.RequantizeLane,
+        "_factors",
+        "right[:RESULT_BITS].as_signed()",
+        "right",
+    ),
+    Fault(
+        "product lane: shift of the sum",
+        "shifted by 41",
+        requantize,
+        "_shift_sticky",
+        "reversed(range(len(amount)))",
+        "reversed(range(len(amount) - 1))",
+    ),
+    Fault(
         "core tiny",
         "no unit takes a missing token",
         TokenCounters,

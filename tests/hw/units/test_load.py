@@ -9,7 +9,7 @@ import pytest
 
 from accel.core.config import NAMED, Config
 from accel.core.fault_causes import Cause
-from accel.core.isa import Instruction, Load, Memory, SetInp, Transfer, Unit
+from accel.core.isa import Instruction, Load, Memory, SetBytes, SetInp, SetWgt, Transfer, Unit
 from accel.core.scratchpad_specs import SCRATCHPADS, Scratchpad
 from accel.hw.units.load import Load as LoadUnit
 from accel.image.dram import Dram
@@ -59,6 +59,7 @@ async def assert_holds(context: Any, unit: LoadUnit, pads: Scratchpads, config: 
         also({"loads_in_flight": 1}),
         {"post": 1},
         also({"post": 1, "bus_bits": 256, "loads_in_flight": 2}),
+        {"post": 1, "wgt_zero": 1},
     ],
 )
 def test_loads_overlap_and_leave_the_simulators_scratchpads(values: dict[str, int]) -> None:
@@ -77,6 +78,9 @@ def test_loads_overlap_and_leave_the_simulators_scratchpads(values: dict[str, in
             zeros = range(-128, 128)
             loads[3::5] = [SetInp(zero=rng.choice(zeros)) for _ in loads[3::5]]
             loads[4::9] = [SetInp(zero=255 * rng.randint(0, 1), unsigned=True) for _ in loads[4::9]]
+        if config.wgt_zero:
+            loads[5::7] = [SetWgt(zero=rng.choice(range(-128, 128))) for _ in loads[5::7]]
+            loads[6::9] = [SetWgt(zero=255 * rng.randint(0, 1), unsigned=True) for _ in loads[6::9]]
         executor = Executor(config, dram, pads)
         started = retired = most = 0
         fresh = True
@@ -111,7 +115,7 @@ def test_loads_overlap_and_leave_the_simulators_scratchpads(values: dict[str, in
                 new = loads[started]
                 assert not any(meet(new, one) for one in flying)
                 assert len(flying) < config.loads_in_flight
-                assert not (flying and any(isinstance(one, SetInp) for one in (new, *flying)))
+                assert not (flying and any(isinstance(one, SetBytes) for one in (new, *flying)))
                 assert executor.execute(new) is None
                 started += 1
                 fresh = True

@@ -21,6 +21,7 @@ from accel.core.isa import (
     SetOut,
     SetSum,
     StoreAdd,
+    StoreMul,
     StoreReq,
 )
 from accel.core.requantize import Scale
@@ -169,6 +170,50 @@ def test_an_addition_is_that_of_float32(name: str, unsigned: bool) -> None:
     table = float_add(left, right, out, out.low, out.high)
     wanted = table[values - left.low, residual - right.low]
     np.testing.assert_array_equal(written(executor, count, out.dtype), wanted)
+
+
+@pytest.mark.parametrize("unsigned", [False, True])
+@pytest.mark.parametrize("hold", [False, True])
+def test_a_product_is_that_of_integers(hold: bool, unsigned: bool) -> None:
+    """Exact products of two bytes, with ties. With ``hold`` each STORE takes one residual."""
+    config, rng = CONFIG.override({"res_mul": 1}), np.random.default_rng(2 * hold + unsigned)
+    low, high = (0, 255) if unsigned else (-128, 127)
+    zeros, zero, shift, multiplier, offset = (low + 30, low + 90), low + 20, 9, 3, 1 << 8
+    executor = machine(config)
+    values = rng.integers(low, high + 1, (8, config.batch, config.block_out))
+    residual = rng.integers(low, high + 1, values.shape)
+    executor.pads.acc[:8] = values
+    one = np.ones((1, config.block_out), dtype=np.float32)
+    executor.dram.write(PAR_AT, parameters(0 * one.astype(np.int64), one).view(np.uint8).reshape(-1))
+    executor.dram.write(RES_AT, np.frombuffer(as_bytes(residual), dtype=np.uint8))
+    at = OUT_AT // config.out_element_bytes
+    store = StoreMul(dram_base=at, y_size=2, x_size=2, x_stride=2, hold=hold)
+    run(
+        executor,
+        [
+            SetOut(
+                low=low,
+                high=high,
+                left_zero=zeros[0],
+                right_zero=zeros[1],
+                unsigned=unsigned,
+                offset=offset,
+                shift=shift,
+            ),
+            SetSum(left_multiplier=multiplier, right_multiplier=77, zero=zero, low=low, high=high),
+            LoadPar(dram_base=PAR_AT // config.par_element_bytes, y_size=1, x_size=1),
+            LoadRes(dram_base=RES_AT // config.out_element_bytes, y_size=1, x_size=2 if hold else 8),
+            store,
+            replace(store, dram_base=at + 4, sram_base=4),
+        ],
+    )
+    taken = np.repeat(residual[:2], 4, axis=0) if hold else residual
+    product = (values - zeros[0]) * (taken - zeros[1]) * multiplier + offset
+    wanted = np.clip(np.rint(product / (1 << shift)) + zero, low, high)
+    np.testing.assert_array_equal(written(executor, 8, "uint8" if unsigned else "int8"), wanted)
+    fault = executor.execute(store)
+    assert fault is not None
+    assert fault[1].cause is Cause.RESIDUAL_EMPTY
 
 
 # --- settings, and the contents of RES -----------------------------------------------------------

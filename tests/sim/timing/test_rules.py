@@ -23,6 +23,7 @@ from accel.core.isa import (
     SetSum,
     Store,
     StoreAdd,
+    StoreMul,
     StoreReq,
     Unit,
     Unknown,
@@ -390,6 +391,30 @@ def test_a_late_retirement_makes_room_late() -> None:
     assert found[3][1] == found[1][2] + 1  # type: ignore[operator]
     found = cycles_of([*program[:3], replace(RES_4, x_size=5), Finish()], POST)
     assert found[3][1] == found[2][2] + 1  # type: ignore[operator]
+
+
+PRODUCTS = POST.override({"res_mul": 1})
+
+
+@pytest.mark.parametrize("kind", [StoreAdd, StoreMul])
+def test_a_store_that_holds_a_residual_takes_one(kind: type[StoreAdd]) -> None:
+    """RES is full. Two STOREs of eight elements start when the first residual is written, in 13. A LOAD has
+    room for one element when the first STORE has retired, and for two when the second one has."""
+    store = kind(x_size=4, y_size=2, x_stride=4, hold=True)
+    program = [RES_4, replace(RES_4, x_size=12), store, store]
+    found = cycles_of([*program, replace(RES_4, x_size=1), replace(RES_4, x_size=1), Finish()], PRODUCTS)
+    assert found[0] == (6, 7, 13)
+    assert found[2][1] == 14
+    assert (found[4][1], found[5][1]) == (found[2][2] + 1, found[3][2] + 1)  # type: ignore[operator]
+    found = cycles_of([*program, replace(RES_4, x_size=2), Finish()], PRODUCTS)
+    assert found[4][1] == found[3][2] + 1  # type: ignore[operator]
+
+
+def test_a_store_that_holds_a_residual_needs_one() -> None:
+    hold = StoreMul(x_size=4, y_size=2, x_stride=4, hold=True)
+    nothing = replace(hold, y_size=0)
+    program = [replace(RES_4, x_size=1), hold, nothing, hold, Finish()]
+    assert stop_of(program, PRODUCTS)[2:] == (3, Cause.RESIDUAL_EMPTY)
 
 
 def test_loads_and_stores_retire_in_order_and_do_not_wait_for_each_others_grants() -> None:

@@ -1,0 +1,471 @@
+"""Channel maps for the tensors of a graph, so that moves between channels move no data.
+
+A Concat of operands that end inside a block, a Slice that begins inside one, padding of channels and a
+shuffle change the channel map of their result. Producers write channels in the lanes of the map, readers have
+permuted weights. For example, a Concat of 20 and 16 channels on a machine with blocks of 16:
+
+    before   Conv to 20 channels, Concat by the host, Conv of 36 channels
+    after    Conv to 32 lanes, 12 of them zero; Concat of whole blocks; Conv of 48 lanes, 12 weights zero
+
+The new graph computes the same outputs. Where two maps cannot agree, a 1x1 convolution moves channels.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from accel.core.config import Config
+from accel.graph.elementwise_operators import Add, Mul
+from accel.graph.graph import Graph, Node
+from accel.graph.graph_builder import Builder
+from accel.graph.graph_operator import Operator
+from accel.graph.graph_tensor import Quantization, Tensor
+from accel.graph.movement_operators import Concat, DepthToSpace, Pad, Slice, SpaceToDepth, Take
+from accel.graph.product_operators import Conv, ConvTranspose, MatMul
+from accel.network.channel_costs import POINT, ConvolutionCosts, MoveChoice
+from accel.network.channel_groups import (
+    CHANNEL_AXIS,
+    POOLS,
+    ChannelGroups,
+    ChannelMove,
+    has_constant_weights,
+    tied_tensors,
+)
+from accel.network.channel_maps import UNUSED, ZERO, ChannelMap, common, concatenated
+from accel.network.lane_constants import LaneConstants
+
+
+def assign_channel_maps(graph: Graph, config: Config) -> tuple[Graph, tuple[MoveChoice, ...]]:
+    """Rewrite a graph so that moves between channels keep lanes.
+
+    Returns:
+        The graph, and the compared forms of moves. It is the same graph if no move splits a block, or if the
+        machine's blocks of inputs and outputs differ.
+    """
+    if config.block_in != config.block_out:
+        return graph, ()
+    groups = ChannelGroups(graph, config.block_out)
+    if not groups.moves:
+        return graph, ()
+    rewriting = _Rewriting(graph, groups, config)
+    return rewriting.graph(), tuple(rewriting.choices)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _LaneTensor:
+    """A tensor of the new graph whose channels are lanes."""
+
+    name: str
+    map: ChannelMap
+
+
+class _Rewriting:
+    """Builds the new graph node by node."""
+
+    def __init__(self, graph: Graph, groups: ChannelGroups, config: Config) -> None:
+        self.choices: list[MoveChoice] = []
+        self._old = graph
+        self._groups = groups
+        self._block = config.block_out
+        self._costs = ConvolutionCosts(graph, config)
+        self._new = Builder.like(graph)
+        self._constants = LaneConstants(graph, self._new)
+        self._consumers = graph.consumers()
+        self._targets: dict[str, ChannelMap] = {}
+        self._in_lanes: dict[str, _LaneTensor] = {}
+        self._plain = {*graph.inputs, *graph.constants}
+        """Tensors that the new graph also has under their old names."""
+
+    def graph(self) -> Graph:
+        for name in self._old.inputs:
+            if self._groups.is_active(name):
+                self._move_to_lanes(name)
+        for node in self._old.nodes:
+            self._rewrite(node)
+        for name in self._old.outputs:
+            self._as_plain(name)
+        new = self._new.graph(self._old.name, self._old.outputs)
+        return replace(new, tail=self._old.tail, states=self._old.states)
+
+    # --- maps ------------------------------------------------------------------------------------
+
+    def _target(self, name: str) -> ChannelMap:
+        """Return the lanes of the channels of a tensor's group."""
+        group = self._groups.of(name)
+        if group not in self._targets:
+            channels = self._old.tensors[name].shape[CHANNEL_AXIS]
+            plain = ChannelMap.plain(channels, self._block)
+            self._targets[group] = plain  # for a group that leads to itself
+            for move in self._groups.moves_into(group):
+                found = self._moved_target(move)
+                if found is not None:
+                    self._targets[group] = self._faster(group, move, found, plain)
+                    return self._targets[group]
+            for node in self._groups.reads_by(group, DepthToSpace):
+                squares = self._squares(node)
+                if self._takes_squares(group, node, squares, plain):
+                    self._targets[group] = squares
+                    break
+        return self._targets[group]
+
+    def _moved_target(self, move: ChannelMove) -> ChannelMap | None:
+        if isinstance(move.node.operator, DepthToSpace):
+            return None
+        found = self._moved_map([self._target(one) for one in move.node.inputs], move)
+        return None if found is None else found[0]
+
+    def _faster(self, group: str, move: ChannelMove, holes: ChannelMap, plain: ChannelMap) -> ChannelMap:
+        """Return lanes with holes, or those after a 1x1 convolution that removes them, which is faster."""
+        name = move.node.output
+        if len(holes.lanes) <= len(plain.lanes):
+            return holes
+        cycles = [self._cycles_of_group(group, len(one.lanes)) for one in (holes, plain)]
+        product = self._costs.of_product(name, len(holes.lanes), len(plain.lanes))
+        if cycles[0] is None or cycles[1] is None or product is None:
+            return holes
+        forms = [
+            (f"{holes}", cycles[0], holes),
+            (f"{plain} after a 1x1 convolution", cycles[1] + product, plain),
+        ]
+        return self._choose(move.node, forms)
+
+    def _choose(self, node: Node, forms: list[tuple[str, int, ChannelMap]]) -> ChannelMap:
+        ranked = sorted(forms, key=lambda one: one[1])
+        alternatives = tuple((form, cycles) for form, cycles, _ in ranked)
+        self.choices.append(MoveChoice(name=node.name, alternatives=alternatives))
+        return ranked[0][2]
+
+    def _cycles_of_group(self, group: str, lanes: int) -> int | None:
+        """Predict the layers that compute or read lanes of a group."""
+        total = 0
+        tensors = set(self._groups.tensors_of(group))
+        for node in self._old.nodes:
+            if tensors.isdisjoint((*node.inputs, node.output)) or node.output in self._groups.moves:
+                continue
+            cycles: int | None = 0
+            if isinstance(node.operator, Conv):
+                is_read = node.inputs[0] in tensors
+                is_written = node.output in tensors
+                cycles = self._costs.of_node(node, lanes if is_read else None, lanes if is_written else None)
+            elif node.output in tensors:
+                cycles = self._costs.of_lanes(node.output, lanes)
+            if cycles is None:
+                return None
+            total += cycles
+        return total
+
+    def _squares(self, node: Node) -> ChannelMap:
+        """Return the lanes that DepthToSpace needs: those of its result for each pixel of a square."""
+        assert isinstance(node.operator, DepthToSpace)
+        out = self._target(node.output)
+        channels = node.operator.source_channels(len(out.positions))
+        return ChannelMap(
+            tuple(
+                int(square[lane]) if lane >= 0 else ZERO
+                for square in channels.reshape(-1, channels.shape[-1])
+                for lane in out.lanes
+            )
+        )
+
+    def _takes_squares(self, group: str, node: Node, squares: ChannelMap, plain: ChannelMap) -> bool:
+        """Whether a group has the lanes of DepthToSpace, not a 1x1 convolution before it."""
+        wide, narrow = (self._cycles_of_group(group, len(one.lanes)) for one in (squares, plain))
+        product = self._costs.of_product(node.inputs[0], len(plain.lanes), len(squares.lanes))
+        if wide is None or narrow is None or product is None:
+            return narrow is None
+        forms = [
+            (f"{squares}", wide, squares),
+            (f"{squares} by a 1x1 convolution", narrow + product, plain),
+        ]
+        return self._choose(node, forms) is squares
+
+    def _moved_map(self, maps: list[ChannelMap], move: ChannelMove) -> tuple[ChannelMap, int] | None:
+        """Return the map of a move's result, and the lane of the operand in which it begins."""
+        operator = move.node.operator
+        if isinstance(operator, Concat):
+            return concatenated(maps), 0
+        if move.indices is not None:
+            return maps[0].taken(move.indices, self._block)
+        if isinstance(operator, SpaceToDepth):
+            return maps[0].gathered_squares(operator.block**2), 0
+        assert isinstance(operator, Pad)
+        quantization = self._old.tensors[move.node.output].required_quantization
+        if operator.value != quantization.zero[0]:
+            return None
+        padded = maps[0].padded(operator.begin[CHANNEL_AXIS], operator.end[CHANNEL_AXIS])
+        return None if padded is None else (padded, 0)
+
+    # --- nodes -----------------------------------------------------------------------------------
+
+    def _rewrite(self, node: Node) -> None:
+        is_active = [self._groups.is_active(name) for name in (*node.inputs, node.output)]
+        if not any(is_active):
+            self._emit_as_before(node)
+        elif node.output in self._groups.moves:
+            self._rewrite_move(self._groups.moves[node.output])
+        elif tied_tensors(self._old, node):
+            self._rewrite_tied(node)
+        elif _permutes_weights(self._old, node):
+            self._rewrite_convolution(node)
+        else:
+            for name in node.inputs:
+                self._as_plain(name)
+            self._emit_as_before(node)
+            if is_active[-1]:
+                self._move_to_lanes(node.output)
+
+    def _emit_as_before(self, node: Node) -> None:
+        out = self._old.tensors[node.output]
+        self._emit(node, node.operator, node.inputs, node.output, out)
+        self._plain.add(node.output)
+
+    def _emit(
+        self, node: Node, operator: Operator, inputs: tuple[str, ...] | list[str], output: str, out: Tensor
+    ) -> None:
+        self._new.emit(
+            operator, inputs, output, dtype=out.dtype, quantization=out.quantization, name=node.name
+        )
+
+    def _new_name(self, name: str, channel_map: ChannelMap) -> str:
+        """Return the name of a tensor in lanes: its own one if lanes and channels are the same."""
+        if channel_map.is_plain and name not in self._plain:
+            self._plain.add(name)
+            return name
+        return self._new.fresh(f"{name}/lanes")
+
+    def _rewrite_convolution(self, node: Node) -> None:
+        """Permute the weights of a convolution for its data, and for its result."""
+        data, weights, *bias = node.inputs
+        out = self._old.tensors[node.output]
+        maps: dict[int, ChannelMap] = {}
+        if self._groups.is_active(data):
+            source = self._in_lanes[data]
+            data, maps[1] = source.name, source.map
+        output = node.output
+        if self._groups.is_active(output):
+            target = self._target(output)
+            zeros = ChannelMap(tuple(max(lane, ZERO) for lane in target.lanes))
+            maps[0] = zeros
+            output = self._new_name(node.output, zeros)
+            self._in_lanes[node.output] = _LaneTensor(name=output, map=zeros)
+            bias = [self._constants.permuted(one, {0: zeros}) for one in bias]
+        else:
+            self._plain.add(output)
+        weights = self._constants.permuted(weights, maps)
+        self._emit(node, node.operator, [data, weights, *bias], output, out)
+
+    def _rewrite_tied(self, node: Node) -> None:
+        """Compute lanes instead of channels."""
+        operator, out = node.operator, self._old.tensors[node.output]
+        varying = [self._in_lanes[name] for name in node.inputs if name not in self._old.constants]
+        found = common([one.map for one in varying])
+        if isinstance(operator, Conv):
+            operator = replace(operator, groups=len(found.lanes))
+            found = ChannelMap(tuple(max(lane, ZERO) for lane in found.lanes))
+            axes = (0, 0)
+        elif isinstance(operator, Slice):
+            operator = replace(operator, sizes=_with_channels(operator.sizes, len(found.lanes)))
+        if not isinstance(operator, Conv | POOLS) and not self._keeps_zero(node):
+            found = found.unused_instead_of_zero()
+        inputs = [
+            self._in_lanes[name].name
+            if name not in self._old.constants
+            else self._lane_constant(name, found, axes[0] if isinstance(operator, Conv) else None)
+            for name in node.inputs
+        ]
+        output = self._new_name(node.output, found)
+        self._in_lanes[node.output] = _LaneTensor(name=output, map=found)
+        self._emit(node, operator, inputs, output, out)
+
+    def _lane_constant(self, name: str, channel_map: ChannelMap, axis: int | None) -> str:
+        """Return a constant for all lanes.
+
+        Args:
+            axis: its axis of channels, or None for the constant of an elementwise operator.
+        """
+        tensor = self._old.tensors[name]
+        if axis is None and tensor.size == 1:
+            return name
+        rank = len(tensor.shape)
+        return self._constants.permuted(name, {rank - 3 if axis is None else axis: channel_map})
+
+    def _keeps_zero(self, node: Node) -> bool:
+        """Whether the result of zeros is zero."""
+        operator, tensors = node.operator, [*self._old.operands(node), self._old.tensors[node.output]]
+        if isinstance(operator, Slice | Take | Concat):
+            return True
+        zeros = [np.array(_zero_point(one), dtype=one.dtype).reshape(1, 1, 1, 1) for one in tensors]
+        if isinstance(operator, Pad):
+            return operator.mode != "constant" or operator.value == zeros[-1].item()
+        single = [replace(one, shape=(1, 1, 1, 1)) for one in tensors]
+        if isinstance(operator, Add | Mul) and any(name in self._old.constants for name in node.inputs):
+            sizes = {name: self._old.tensors[name].size for name in node.inputs}
+            zeros = [
+                self._old.constants[name].reshape(1, 1, 1, 1)
+                if name in self._old.constants and sizes[name] == 1
+                else zero
+                for name, zero in zip((*node.inputs, node.output), zeros, strict=True)
+            ]
+        result = operator.evaluate(single[:-1], zeros[:-1], single[-1])
+        return bool((result == zeros[-1]).all())
+
+    # --- moves -----------------------------------------------------------------------------------
+
+    def _rewrite_move(self, move: ChannelMove) -> None:
+        node = move.node
+        sources = [self._in_lanes[name] for name in node.inputs]
+        if isinstance(node.operator, DepthToSpace):
+            self._rewrite_depth_to_space(node, node.operator, sources[0])
+            return
+        found = self._moved_map([one.map for one in sources], move)
+        target = self._target(node.output)
+        if found is None or not found[0].agrees(target):
+            self._move_by_product(move, sources, target)
+            return
+        moved, first = found
+        is_slice = move.indices is not None or isinstance(node.operator, Pad)
+        is_whole = is_slice and len(moved.lanes) == len(sources[0].map.lanes)
+        if is_whole:
+            self._in_lanes[node.output] = _LaneTensor(name=sources[0].name, map=moved)
+            return
+        operator = node.operator
+        if is_slice:
+            shape = self._new.tensors[sources[0].name].shape
+            operator = Slice(
+                starts=(0, first, 0, 0), sizes=_with_channels(shape, len(moved.lanes)), steps=(1, 1, 1, 1)
+            )
+        output = self._new_name(node.output, moved)
+        self._in_lanes[node.output] = _LaneTensor(name=output, map=moved)
+        out = self._old.tensors[node.output]
+        self._emit(node, operator, [one.name for one in sources], output, out)
+
+    def _rewrite_depth_to_space(self, node: Node, operator: DepthToSpace, source: _LaneTensor) -> None:
+        squares = self._squares(node)
+        if not source.map.agrees(squares):
+            source = self._product(node.inputs[0], source, None, 0, squares)
+        count = operator.block**2
+        lanes = len(source.map.lanes) // count
+        pixels = [source.map.lanes[at * lanes : (at + 1) * lanes] for at in range(count)]
+        out = self._target(node.output)
+        found = ChannelMap(
+            tuple(
+                channel if channel >= 0 else ZERO if all(one[lane] == ZERO for one in pixels) else UNUSED
+                for lane, channel in enumerate(out.lanes)
+            )
+        )
+        output = self._new_name(node.output, found)
+        self._in_lanes[node.output] = _LaneTensor(name=output, map=found)
+        tensor = self._old.tensors[node.output]
+        self._emit(node, replace(operator, columns_first=True), [source.name], output, tensor)
+
+    def _move_by_product(self, move: ChannelMove, sources: list[_LaneTensor], target: ChannelMap) -> None:
+        """Move channels by a 1x1 convolution. Channels of padding have a bias and no weight."""
+        node = move.node
+        source = sources[0]
+        if isinstance(node.operator, Concat | SpaceToDepth):
+            name = self._new.fresh(f"{node.output}/lanes")
+            found = self._moved_map([one.map for one in sources], move)
+            assert found is not None
+            joined = found[0]
+            self._emit(
+                node, node.operator, [one.name for one in sources], name, self._old.tensors[node.output]
+            )
+            source = _LaneTensor(name=name, map=joined)
+            self._in_lanes[node.output] = self._product(node.output, source, None, 0, target)
+            return
+        channels = self._old.tensors[node.output].shape[CHANNEL_AXIS]
+        operator = node.operator
+        value = 0
+        indices: list[int] = list(move.indices or ())
+        if isinstance(operator, Pad):
+            begin, count = operator.begin[CHANNEL_AXIS], len(source.map.positions)
+            value = int(operator.value) - _zero_point(self._old.tensors[node.output])
+            indices = [
+                channel - begin if begin <= channel < begin + count else -1 for channel in range(channels)
+            ]
+        self._in_lanes[node.output] = self._product(node.output, source, indices or None, value, target)
+
+    def _move_to_lanes(self, name: str) -> None:
+        """Move a plain tensor to the lanes of its group."""
+        channels = self._old.tensors[name].shape[CHANNEL_AXIS]
+        source = _LaneTensor(name=name, map=ChannelMap(tuple(range(channels))))
+        target = self._target(name)
+        same = target.agrees(source.map)
+        self._in_lanes[name] = source if same else self._product(name, source, None, 0, target)
+
+    def _as_plain(self, name: str) -> None:
+        """Make sure that the new graph has a tensor under its old name."""
+        if name in self._plain:
+            return
+        self._plain.add(name)
+        source = self._in_lanes[name]
+        channels = self._old.tensors[name].shape[CHANNEL_AXIS]
+        if any(self._needs_plain_on_machine(one) for one in self._consumers[name]):
+            self._product(name, source, None, 0, ChannelMap(tuple(range(channels))), output=name)
+            return
+        lanes = source.map.lanes_of(channels)
+        operator: Operator = Take(axis=CHANNEL_AXIS, indices=lanes)
+        if lanes == tuple(range(lanes[0], lanes[0] + channels)):
+            sizes = _with_channels(self._old.tensors[name].shape, channels)
+            operator = Slice(starts=(0, lanes[0], 0, 0), sizes=sizes, steps=(1, 1, 1, 1))
+        self._new.emit(operator, [source.name], name, name=self._new.fresh(f"{name}/channels"))
+
+    def _needs_plain_on_machine(self, node: Node) -> bool:
+        is_product = isinstance(node.operator, Conv | ConvTranspose | MatMul)
+        return is_product and not tied_tensors(self._old, node) and not _permutes_weights(self._old, node)
+
+    def _product(
+        self,
+        name: str,
+        source: _LaneTensor,
+        indices: list[int] | None,
+        value: int,
+        target: ChannelMap,
+        output: str | None = None,
+    ) -> _LaneTensor:
+        """Add a 1x1 convolution with scale 1 that moves channels to the lanes of a target.
+
+        Args:
+            indices: the source's channel for each channel of the target, or -1 for ``value``. None keeps
+                channels.
+            value: difference to the zero point, of channels without a source.
+        """
+        lanes = [lane if lane < 0 or indices is None else indices[lane] for lane in target.lanes]
+        weights = np.zeros((len(lanes), len(source.map.lanes), 1, 1), dtype=np.int8)
+        bias = np.zeros(len(lanes), dtype=np.int32)
+        for row, (channel, lane) in enumerate(zip(lanes, target.lanes, strict=True)):
+            if channel >= 0:
+                weights[row, source.map.positions[channel]] = 1
+            elif lane >= 0:
+                bias[row] = value
+        operands = [source.name, self._new.constant(self._new.fresh(f"{name}/move"), weights, _ONE)]
+        if bias.any():
+            operands.append(self._new.constant(self._new.fresh(f"{name}/fill"), bias))
+        zeros = ChannelMap(tuple(max(lane, ZERO) for lane in target.lanes))
+        tensor = self._old.tensors[name]
+        moved = output or self._new_name(name, zeros)
+        self._new.emit(
+            Conv(windows=POINT, groups=1),
+            operands,
+            moved,
+            dtype=tensor.dtype,
+            quantization=tensor.quantization,
+            name=self._new.fresh(f"{name}/move"),
+        )
+        return _LaneTensor(name=moved, map=zeros)
+
+
+_ONE = Quantization(scale=(1.0,), zero=(0,))
+
+
+def _permutes_weights(graph: Graph, node: Node) -> bool:
+    operator = node.operator
+    return isinstance(operator, Conv) and operator.groups == 1 and has_constant_weights(graph, node)
+
+
+def _with_channels(shape: tuple[int, ...], channels: int) -> tuple[int, ...]:
+    return (*shape[:CHANNEL_AXIS], channels, *shape[CHANNEL_AXIS + 1 :])
+
+
+def _zero_point(tensor: Tensor) -> int:
+    return 0 if tensor.quantization is None else tensor.quantization.zero[0]

@@ -1,0 +1,101 @@
+"""Predicted cycles of the forms that a move between channels can take."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from accel.base.errors import ScheduleError, ShapeError
+from accel.compiler.mappings.mapping import PLAIN
+from accel.compiler.mappings.mapping_choice import choose_mapping
+from accel.compiler.operators.operator_registry import WORKLOADS
+from accel.compiler.ops.quantized_layers import Quantized
+from accel.core.config import Config
+from accel.graph.graph import Graph, Node
+from accel.graph.product_operators import Conv
+from accel.graph.window_geometry import Windows
+from accel.image.manifest_entries import read_entry
+from accel.network.lowering.lowered_layer import NotOnMachine
+from accel.network.lowering.window_parameters import require_two_axes, size_parameters, window_parameters
+
+POINT = Windows(kernel=(1, 1), strides=(1, 1), dilations=(1, 1), begin=(0, 0), end=(0, 0))
+"""The windows of a 1x1 convolution."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoveChoice:
+    """The forms that a move can take.
+
+    Attributes:
+        alternatives: text and predicted cycles of the layers that differ, the chosen one first.
+    """
+
+    name: str
+    alternatives: tuple[tuple[str, int], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        considered = [{"form": form, "cycles": cycles} for form, cycles in self.alternatives]
+        return {"name": self.name, "considered": considered}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "MoveChoice":
+        """Raise a ProgramError for damaged data."""
+        considered = read_entry(data, "considered", list)
+        return cls(
+            name=read_entry(data, "name", str),
+            alternatives=tuple(
+                (read_entry(one, "form", str), read_entry(one, "cycles", int)) for one in considered
+            ),
+        )
+
+
+class ConvolutionCosts:
+    """Predicts convolutions with other numbers of channels. Equal ones are predicted once."""
+
+    def __init__(self, graph: Graph, config: Config) -> None:
+        self._graph = graph
+        self._config = config
+        self._known: dict[tuple[object, ...], int | None] = {}
+
+    def of_node(self, node: Node, inputs: int | None = None, outputs: int | None = None) -> int | None:
+        """Return the cycles of a convolution with other numbers of channels.
+
+        None if the machine does not support it.
+        """
+        operator = node.operator
+        assert isinstance(operator, Conv)
+        data, out = self._graph.tensors[node.inputs[0]], self._graph.tensors[node.output]
+        channels = (inputs or data.shape[1], outputs or out.shape[1])
+        groups = channels[0] if operator.groups > 1 else 1
+        return self._cycles(data.shape, operator.windows, channels, groups)
+
+    def of_product(self, name: str, inputs: int, outputs: int) -> int | None:
+        """Return the cycles of a 1x1 convolution of a tensor's pixels."""
+        return self._cycles(self._graph.tensors[name].shape, POINT, (inputs, outputs), 1)
+
+    def of_lanes(self, name: str, lanes: int) -> int | None:
+        """Return the cycles of an elementwise operator on a tensor's pixels."""
+        return self._cycles(self._graph.tensors[name].shape, POINT, (lanes, lanes), lanes)
+
+    def _cycles(
+        self, shape: tuple[int, ...], windows: Windows, channels: tuple[int, int], groups: int
+    ) -> int | None:
+        key = (shape[0], shape[2:], windows, channels, groups)
+        if key not in self._known:
+            inputs, outputs = channels
+            try:
+                require_two_axes(windows)
+                parameters = {
+                    "N": shape[0],
+                    "IC": inputs,
+                    **size_parameters((*shape[:1], inputs, *shape[2:]), windows),
+                    "OC": outputs,
+                    **window_parameters(windows),
+                    "groups": groups,
+                    "bias": True,
+                    "quantized": Quantized(scale=0.01),
+                }
+                choice = choose_mapping(WORKLOADS["conv2d"](**parameters), self._config, mapping=PLAIN)
+                self._known[key] = round(choice.candidates[0].prediction.cycles)
+            except (NotOnMachine, ScheduleError, ShapeError):
+                self._known[key] = None
+        return self._known[key]

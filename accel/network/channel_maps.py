@@ -1,0 +1,114 @@
+"""Channel maps: which channel lies in each lane of a tensor's blocks.
+
+A plain tensor of 20 channels in blocks of 16 fills two blocks. Its last 12 lanes hold nothing. Moves between
+channels need no instruction if the lanes stay where they are, and only the map changes:
+
+    Concat of 20 and 16 channels    lanes 0..19, 12 holes, lanes 20..35
+    Slice of channels 8..19         lanes 8..19 of the same blocks
+
+The weights of a reader are permuted, and are zero for lanes that hold no channel.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+ZERO, UNUSED = -1, -2
+"""Lanes without a channel: they hold the zero point, or values that nobody reads."""
+
+
+@dataclass(frozen=True)
+class ChannelMap:
+    """The channel of each lane, or :data:`ZERO` or :data:`UNUSED`."""
+
+    lanes: tuple[int, ...]
+
+    @classmethod
+    def plain(cls, channels: int, block: int) -> "ChannelMap":
+        """Return channels in order, in whole blocks."""
+        return cls((*range(channels), *[ZERO] * (-channels % block)))
+
+    @cached_property
+    def positions(self) -> dict[int, int]:
+        """The lane of each channel."""
+        return {channel: lane for lane, channel in enumerate(self.lanes) if channel >= 0}
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every lane holds the channel of its own number."""
+        return self.lanes == tuple(range(len(self.lanes)))
+
+    def agrees(self, other: "ChannelMap") -> bool:
+        """Whether each channel lies in the same lane of both."""
+        return len(self.lanes) == len(other.lanes) and self.positions == other.positions
+
+    def lanes_of(self, channels: int) -> tuple[int, ...]:
+        """Return the lane of each channel."""
+        return tuple(self.positions[channel] for channel in range(channels))
+
+    def taken(self, indices: Sequence[int], block: int) -> tuple["ChannelMap", int] | None:
+        """Return the map of a tensor that takes channels by index, in the fewest of the same blocks.
+
+        Returns:
+            The map, and its first lane in this map. None if a channel is taken twice.
+        """
+        if len(set(indices)) < len(indices):
+            return None
+        new_channel = {channel: number for number, channel in enumerate(indices)}
+        lanes = [channel if channel < 0 else new_channel.get(channel, UNUSED) for channel in self.lanes]
+        used = [lane for lane, channel in enumerate(lanes) if channel >= 0]
+        first, stop = used[0] // block * block, -(-(used[-1] + 1) // block) * block
+        return ChannelMap(tuple(lanes[first:stop])), first
+
+    def padded(self, begin: int, end: int) -> "ChannelMap | None":
+        """Return the map of a tensor with channels of zeros before and after, in unchanged lanes.
+
+        None if fewer lanes hold zeros.
+        """
+        channels = len(self.positions)
+        new = [*range(begin), *range(begin + channels, begin + channels + end)]
+        free = [lane for lane, channel in enumerate(self.lanes) if channel == ZERO]
+        if len(free) < len(new):
+            return None
+        lanes = [channel + begin if channel >= 0 else channel for channel in self.lanes]
+        for lane, channel in zip(free, new, strict=False):
+            lanes[lane] = channel
+        return ChannelMap(tuple(lanes))
+
+    def gathered_squares(self, count: int) -> "ChannelMap":
+        """Return the map after SpaceToDepth, whose lanes are those of ``count`` pixels one after another."""
+        channels = len(self.positions)
+        return ChannelMap(
+            tuple(
+                channel + pixel * channels if channel >= 0 else channel
+                for pixel in range(count)
+                for channel in self.lanes
+            )
+        )
+
+    def unused_instead_of_zero(self) -> "ChannelMap":
+        """Return the map after an operator that changes zeros."""
+        return ChannelMap(tuple(UNUSED if channel == ZERO else channel for channel in self.lanes))
+
+    def __str__(self) -> str:
+        """For example ``20 channels in 32 lanes``."""
+        return f"{len(self.positions)} channels in {len(self.lanes)} lanes"
+
+
+def concatenated(maps: Iterable[ChannelMap]) -> ChannelMap:
+    """Return the map of a concatenation."""
+    lanes: list[int] = []
+    before = 0
+    for one in maps:
+        lanes += [channel + before if channel >= 0 else channel for channel in one.lanes]
+        before += len(one.positions)
+    return ChannelMap(tuple(lanes))
+
+
+def common(maps: Sequence[ChannelMap]) -> ChannelMap:
+    """Return the map of a result of operands whose maps agree."""
+    lanes = (
+        lanes[0] if len(set(lanes)) == 1 else max(lanes) if max(lanes) >= 0 else UNUSED
+        for lanes in zip(*(one.lanes for one in maps), strict=True)
+    )
+    return ChannelMap(tuple(lanes))

@@ -1,0 +1,93 @@
+"""Stages: the earliest program or time of the host in which each part of a network can run.
+
+Stages alternate: stage 0 is the host's, stage 1 the first program, stage 2 the host's after it, stage 3 the
+second program. So ``2 * programs + 1`` is the number of stages.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["machine", "host", "either"]
+"""Where a part can run. A part that runs on either side joins the stage of its operands."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read:
+    """An operand of a part.
+
+    Attributes:
+        producer: index of the part that computes it.
+        repacks: whether the host must change its packing, if a layer writes it and a layer reads it.
+    """
+
+    producer: int
+    repacks: bool = False
+
+
+def earliest_stages(
+    kinds: Sequence[Kind], reads: Sequence[Sequence[Read]], bundles: Sequence[int], last_stage: int
+) -> list[int] | None:
+    """Return the earliest stage of each part. No order of execution has fewer stages.
+
+    All constraints are of the form "not before this stage" or "in the same stage". So the earliest stages of
+    all parts are possible at the same time.
+
+    Args:
+        kinds: of each part. The parts are in an order of execution.
+        bundles: for each part the number of its bundle. The parts of a bundle are in one stage of the
+            machine. -1 if the part is in none.
+        last_stage: the last stage that is allowed.
+
+    Returns:
+        The stages, or None if a part would be after ``last_stage``. That is also the result if two parts of a
+        bundle need the host between them.
+    """
+    stages = [0] * len(kinds)
+    of_bundles = [0] * (max(bundles, default=-1) + 1)
+    is_stable = False
+    while not is_stable:
+        is_stable = True
+        for at, kind in enumerate(kinds):
+            bundle = bundles[at]
+            stage = 0 if bundle < 0 else of_bundles[bundle]
+            for read in reads[at]:
+                before = stages[read.producer]
+                stage = max(stage, before + (read.repacks and before % 2))
+            is_machine = bundle >= 0 or kind == "machine"
+            if kind != "either" or is_machine:
+                stage += (stage + is_machine) % 2
+            if stage > last_stage:
+                return None
+            stages[at] = stage
+            if bundle >= 0 and stage > of_bundles[bundle]:
+                of_bundles[bundle] = stage
+                is_stable = False  # members before this one move to the stage, too
+    return stages
+
+
+def programs_of(stages: Sequence[int]) -> int:
+    """Return the number of programs up to the last stage in use."""
+    return (max(stages, default=0) + 1) // 2
+
+
+def bundle_numbers(count: int, joined: Sequence[Sequence[int]]) -> list[int]:
+    """Return the bundle of each part.
+
+    Args:
+        joined: sets of parts that must be in one stage. Sets that share a part become one bundle.
+    """
+    roots = list(range(count))
+
+    def root(at: int) -> int:
+        while roots[at] != at:
+            roots[at] = roots[roots[at]]
+            at = roots[at]
+        return at
+
+    for members in joined:
+        for at in members:
+            roots[root(at)] = root(members[0])
+    inside = {at for members in joined for at in members}
+    numbers: dict[int, int] = {}
+    return [numbers.setdefault(root(at), len(numbers)) if at in inside else -1 for at in range(count)]

@@ -1,0 +1,99 @@
+"""Copies of results that layers store elsewhere, so that a move takes no pass over the data.
+
+A layer can store each element of its result several times. For example, a nearest Resize by 2 stores each
+element at four positions, and DepthToSpace stores each row with a stride. The own buffer of a result that
+nobody reads is left out.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.core.config import Config
+from accel.graph.graph_tensor import Tensor
+from accel.image.image_tensor import ImageTensor
+from accel.image.packed_layout import PackedLayout
+from accel.network.byte_orders import ByteOrder
+from accel.network.moved_values import ElementSources, MovedValues
+
+_Integers = npt.NDArray[np.int64]
+MAX_COPIES = 64
+"""How often a layer stores an element at most. A Resize by 8 in both directions takes as many."""
+NOWHERE = -1
+"""The position of an element that a copy does not contain."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StoredCopy:
+    """A buffer with elements of layers' results.
+
+    Attributes:
+        positions: by result, for each time that its elements are stored int64[elements], the position of each
+            element in the buffer, or :data:`NOWHERE`.
+        tensor: the layout of a tensor that the host can read, or None.
+    """
+
+    nbytes: int
+    positions: Mapping[str, tuple[_Integers, ...]]
+    tensor: ImageTensor | None = None
+
+
+def find_copy(
+    moved: MovedValues,
+    name: str,
+    order: ByteOrder,
+    config: Config,
+    *,
+    tensor: ImageTensor | None = None,
+) -> StoredCopy | None:
+    """Find out how layers can store a moved tensor in a byte order.
+
+    None if an element of it is no element of a result, or if it has an element too often.
+    """
+    sources = moved.elements(name, order, config.out_element_bytes)
+    if sources is None:
+        return None
+    positions: dict[str, tuple[_Integers, ...]] = {}
+    for number in np.unique(sources.root).tolist():
+        root = moved.roots[number]
+        found = _positions(sources, number)
+        if len(found) > MAX_COPIES:
+            return None
+        positions[root] = found
+    return StoredCopy(nbytes=len(order.numbers), positions=positions, tensor=tensor)
+
+
+def _positions(sources: ElementSources, number: int) -> tuple[_Integers, ...]:
+    """Return the positions of each element of a result, for its first occurrence, its second, and so on."""
+    targets = np.flatnonzero(sources.root == number)
+    elements = sources.element[targets]
+    by_element = np.argsort(elements, kind="stable")
+    sorted_elements = elements[by_element]
+    is_first = np.concatenate([[True], sorted_elements[1:] != sorted_elements[:-1]])
+    begins = np.flatnonzero(is_first)
+    occurrence = np.arange(len(targets)) - np.repeat(begins, np.diff([*begins, len(targets)]))
+    found = np.full((int(occurrence.max()) + 1, int(elements.max()) + 1), NOWHERE, dtype=np.int64)
+    found[occurrence, sorted_elements] = targets[by_element]
+    return tuple(found)
+
+
+def picture_tensor(tensor: Tensor, config: Config) -> ImageTensor | None:
+    """Return a tensor (N, C, H, W) as layers write plain pictures, or None for other shapes."""
+    if len(tensor.shape) != 4 or config.block_in != config.block_out:
+        return None
+    count, channels, height, width = tensor.shape
+    rows, lanes = config.batch, config.block_out
+    layout = PackedLayout(
+        shape=tensor.shape,
+        packed=(-(-count // rows), -(-channels // lanes), height, width, rows, lanes),
+        element_dims=2,
+        coefficients=(
+            (rows, 0, 0, 0, 1, 0),
+            (0, lanes, 0, 0, 0, 1),
+            (0, 0, 1, 0, 0, 0),
+            (0, 0, 0, 1, 0, 0),
+        ),
+    )
+    return ImageTensor(name="copy", role="output", dtype=tensor.dtype, offset=0, layout=layout)

@@ -1,0 +1,67 @@
+"""Products whose operands both have zero points, with padding along their sums.
+
+The machine sums whole blocks. In the last one, the host's padding of zeros stands for the number zero only in
+an operand without a zero point. Otherwise the host pads both operands with their zero points.
+"""
+
+from accel.compiler.mappings.mapping import OperatorMapping
+from accel.compiler.ops.quantized_layers import Quantized
+from accel.compiler.ops.workload import Workload, gemm
+from accel.core.config import Config
+from accel.image.tensor_view import View
+
+PADDED = "padded"
+"""The name of the mapping."""
+
+
+def needs_padding(workload: Workload, config: Config) -> bool:
+    """Whether a product is possible only with padded operands.
+
+    For example, a sum over 50 values on a machine with blocks of 16, if both operands have zero points.
+    """
+    quantized = workload.epilogue
+    return (
+        workload.name == "gemm"
+        and isinstance(quantized, Quantized)
+        and quantized.input_zero != 0
+        and quantized.weight_zero != 0
+        and workload.parameters["K"] % config.block_in != 0
+    )
+
+
+def padded_product(workload: Workload, config: Config) -> OperatorMapping:
+    """Return the mapping that pads the operands of a ``gemm`` to whole blocks."""
+    sizes, quantized = workload.parameters, workload.epilogue
+    assert isinstance(quantized, Quantized)
+    K = sizes["K"]
+    padded = -(-K // config.block_in) * config.block_in
+    transposes = {name: sizes[name] for name in ("transpose_a", "transpose_b")}
+    inner = gemm(
+        sizes["M"],
+        sizes["N"],
+        padded,
+        batch=sizes.get("batch"),
+        **transposes,
+        bias=sizes["bias"],
+        quantized=quantized,
+    )
+    several = () if "batch" not in sizes else (sizes["batch"],)
+    rows, columns = (sizes["M"], K), (K, sizes["N"])
+    a = (*several, *(rows[::-1] if transposes["transpose_a"] else rows))
+    b = (*several, *(columns[::-1] if transposes["transpose_b"] else columns))
+    views = {
+        "A": _padded(a, len(a) - (2 if transposes["transpose_a"] else 1), padded, quantized.input_zero),
+        "B": _padded(b, len(b) - (1 if transposes["transpose_b"] else 2), padded, quantized.weight_zero),
+    }
+    return OperatorMapping(name=PADDED, source=workload, workload=inner, views=views)
+
+
+def _padded(shape: tuple[int, ...], axis: int, size: int, fill: int) -> View:
+    rank = len(shape)
+    return View(
+        shape=shape,
+        before=(0,) * rank,
+        sizes=(*shape[:axis], size, *shape[axis + 1 :]),
+        coefficients=tuple(tuple(int(column == row) for column in range(rank)) for row in range(rank)),
+        fill=fill,
+    )

@@ -1,0 +1,241 @@
+"""Products of quantized tensors in integers, equal to floating point for every pair of values.
+
+ONNX Runtime computes ``y = sat(rne(p * factor + zero))`` in float32, with ``p = (left - left_zero) * (right -
+right_zero)`` and ``factor = left_scale * right_scale / scale``. The store unit multiplies ``p`` by a
+multiplier, adds an offset and shifts, see :func:`accel.core.requantize.multiply`. For given multiplier and
+shift, the smallest and the largest ``p`` with each result allow an interval of offsets. Any offset in all
+intervals is exact. The width of this intersection is a concave function of the multiplier, so that bisection
+finds its maximum. If that is negative, no integers are exact.
+
+Most products have exact integers. The others have ties, such as 2.5, that float32 breaks in different ways:
+its two roundings, of the product and of the sum with the zero point, lose different low bits of small and of
+large numbers. For example, with scales of 0.1, 0.05 and 0.02 the factor is slightly more than 0.25. A larger
+multiplier would not help.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.base.errors import ShapeError
+from accel.compiler.expr.quantized_expressions import Order, Quantization
+from accel.compiler.expr.quantized_products import Multiplication, float_multiply
+from accel.core.requantize import ADD_MULTIPLIER_BITS, ADD_OFFSET_BITS, MAX_ADD_SHIFT, multiply
+
+__all__ = ["Multiplication", "find_multiplication", "float_multiply"]
+
+_MAX_SHIFTS = 4
+"""Number of shifts to try, from the largest one whose multiplier fits. Offsets may need a smaller one."""
+_MAX_MULTIPLIER = (1 << ADD_MULTIPLIER_BITS) - 1
+_MAX_OFFSET = (1 << (ADD_OFFSET_BITS - 1)) - 1
+
+_Integers = npt.NDArray[np.int64]
+
+
+def find_multiplication(
+    left: Quantization,
+    right: Quantization,
+    out: Quantization,
+    *,
+    low: int | None = None,
+    high: int | None = None,
+    left_bounds: tuple[int, int] | None = None,
+    order: Order = "left",
+) -> Multiplication:
+    """Return the integers for a product: exact ones if there are any, otherwise the tried ones with the
+    fewest differences.
+
+    For example, with scales of 0.5, 0.5 and 1, the multiplier is ``2**30`` and the shift is 32. ``low`` and
+    ``high`` default to the bounds of the product's type.
+
+    Args:
+        left_bounds: bounds of the left operand's values, or None for all values of its type. For example,
+            after ReLU its values are not less than its zero point.
+
+    Raises:
+        ShapeError: the factor exceeds the largest multiplier.
+    """
+    low = out.low if low is None else max(low, out.low)
+    high = out.high if high is None else min(high, out.high)
+    results = float_multiply(left, right, out, low, high, order)
+    pairs = _Pairs(left, right, left_bounds or (left.low, left.high), (low, high), results)
+    ratio = left.scale * right.scale / out.scale
+    # halves are rounded to even before this zero point is added, and in floating point after it is added
+    zeros = (out.zero, out.zero - 1) if out.zero & 1 else (out.zero,)
+    widest: list[_Candidate] = []
+    for shift, zero in product(_shifts(ratio), zeros):
+        candidate = _widest_candidate(pairs, shift, zero)
+        if pairs.offset_range(candidate).is_possible:
+            return pairs.multiplication(candidate)
+        widest.append(candidate)
+    nearest = [replace(one, multiplier=round(ratio * 2**one.shift)) for one in widest[: len(zeros)]]
+    tried = [*widest[: len(zeros)], *nearest]
+    return min(map(pairs.multiplication, tried), key=lambda one: one.differences)
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    multiplier: int
+    shift: int
+    zero: int
+
+
+@dataclass(frozen=True)
+class _OffsetRange:
+    """The offsets from ``floor`` to ``ceiling`` that all products allow. There is none if ``floor >
+    ceiling``.
+
+    Attributes:
+        slope: the change of the width per unit of the multiplier, as long as the same products bound it.
+    """
+
+    floor: int
+    ceiling: int
+    slope: int
+
+    @property
+    def width(self) -> int:
+        return self.ceiling - self.floor
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether there is an offset that the machine has."""
+        return max(self.floor, -_MAX_OFFSET) <= min(self.ceiling, _MAX_OFFSET)
+
+    @property
+    def middle(self) -> int:
+        return min(max((self.floor + self.ceiling) // 2, -_MAX_OFFSET), _MAX_OFFSET)
+
+
+class _Pairs:
+    """All pairs of values with their results, and the bounds that they put on an offset.
+
+    Products in integers increase with ``p``. So the smallest offset depends only on the smallest ``p`` of
+    each result, and the largest only on the largest ``p``.
+    """
+
+    def __init__(
+        self,
+        left: Quantization,
+        right: Quantization,
+        left_bounds: tuple[int, int],
+        bounds: tuple[int, int],
+        results: _Integers,
+    ) -> None:
+        first, last = left_bounds[0] - left.low, left_bounds[1] - left.low + 1
+        self._rows, self._columns = left.values()[first:last], right.values()
+        self._zeros, self._bounds = (left.zero, right.zero), bounds
+        self._results = results[first:last]
+        self._products = (self._rows - left.zero)[:, None] * (self._columns - right.zero)
+        found, inverse = np.unique(self._results, return_inverse=True)
+        least = np.full(len(found), np.iinfo(np.int64).max)
+        most = np.full(len(found), np.iinfo(np.int64).min)
+        np.minimum.at(least, inverse.reshape(-1), self._products.reshape(-1))
+        np.maximum.at(most, inverse.reshape(-1), self._products.reshape(-1))
+        is_above, is_below = found > bounds[0], found < bounds[1]
+        self._least = least[is_above], found[is_above]
+        self._most = most[is_below], found[is_below]
+
+    def offset_range(self, candidate: _Candidate) -> _OffsetRange:
+        floor, smallest = self._extreme(*self._least, candidate, 1)
+        ceiling, largest = self._extreme(*self._most, candidate, -1)
+        return _OffsetRange(floor, ceiling, smallest - largest)
+
+    @staticmethod
+    def _extreme(
+        products: _Integers, results: _Integers, candidate: _Candidate, sign: int
+    ) -> tuple[int, int]:
+        """Return the largest lower bound (``sign`` 1) or the smallest upper bound (-1), and the product that
+        causes it."""
+        if not len(products):
+            return -sign * _MAX_OFFSET, 0
+        found = _offsets(products, results, candidate, sign)
+        at = int((sign * found).argmax())
+        return int(found[at]), int(products[at])
+
+    def multiplication(self, candidate: _Candidate) -> Multiplication:
+        offsets = self.offset_range(candidate)
+        offset = offsets.middle if offsets.is_possible else self._most_frequent_offset(candidate)
+        low, high = self._bounds
+        found = multiply(
+            self._rows[:, None],
+            self._columns[None, :],
+            multiplier=candidate.multiplier,
+            shift=candidate.shift,
+            offset=offset,
+            zeros=self._zeros,
+            zero=candidate.zero,
+            low=low,
+            high=high,
+        )
+        return Multiplication(
+            multiplier=candidate.multiplier,
+            shift=candidate.shift,
+            offset=offset,
+            zero=candidate.zero,
+            differences=int((found != self._results).sum()),
+        )
+
+    def _most_frequent_offset(self, candidate: _Candidate) -> int:
+        """Return an offset that most pairs allow."""
+        low, high = self._bounds
+        least, most = (_offsets(self._products, self._results, candidate, sign) for sign in (1, -1))
+        begins = np.where(self._results > low, least, -_MAX_OFFSET).ravel()
+        ends = np.where(self._results < high, most, _MAX_OFFSET).ravel() + 1
+        places = np.concatenate([begins, ends])
+        steps = np.repeat([1, -1], len(begins))
+        order = np.lexsort((steps, places))
+        found = int(places[order][steps[order].cumsum().argmax()])
+        return min(max(found, -_MAX_OFFSET), _MAX_OFFSET)
+
+
+def _offsets(products: _Integers, results: _Integers, candidate: _Candidate, sign: int) -> _Integers:
+    """Return the smallest offsets that give these results (``sign`` 1), or the largest (-1)."""
+    wanted = results - candidate.zero
+    half = (1 << candidate.shift) >> 1
+    open_end = wanted & 1 if candidate.shift else np.zeros_like(wanted)  # half is rounded to even
+    found: _Integers = (
+        (wanted << candidate.shift) - products * candidate.multiplier - sign * (half - open_end)
+    )
+    return found
+
+
+def _widest_candidate(pairs: _Pairs, shift: int, zero: int) -> _Candidate:
+    """Return the first tried multiplier that has an offset. If none has one, return the last tried one.
+
+    The width of the offset range is concave, so its tangent at any multiplier bounds it everywhere: where the
+    tangent is negative, no multiplier has an offset.
+    """
+    first, last = 0, _MAX_MULTIPLIER
+    candidate = _Candidate(0, shift, zero)
+    while first <= last:
+        candidate = _Candidate((first + last) // 2, shift, zero)
+        offsets = pairs.offset_range(candidate)
+        if offsets.width >= 0 or not offsets.slope:
+            break
+        steps = max(1, -(offsets.width // abs(offsets.slope)))
+        if offsets.slope > 0:
+            first = candidate.multiplier + steps
+        else:
+            last = candidate.multiplier - steps
+    return candidate
+
+
+def _shifts(ratio: float) -> range:
+    """Return the shifts to try for a multiplier of about ``2**shift * ratio``."""
+    largest = next(
+        (
+            s
+            for s in range(MAX_ADD_SHIFT, -1, -1)
+            if ratio < 2.0**32 and round(ratio * 2**s) <= _MAX_MULTIPLIER
+        ),
+        None,
+    )
+    if largest is None:
+        raise ShapeError(
+            f"the scales of the operands multiply to {ratio:.4g} times that of the product; "
+            f"up to {_MAX_MULTIPLIER} times is possible"
+        )
+    return range(largest, max(-1, largest - _MAX_SHIFTS), -1)
