@@ -10,7 +10,7 @@ from accel.run.result import SCHEMA_VERSION
 
 
 def asm(file: Path, output: Path, as_json: bool) -> None:
-    """Run the command with the values of its options, see :mod:`accel.cli.commands.asm`."""
+    """Execute :mod:`accel.cli.commands.asm`."""
     check_targets({"-o": output}, {"FILE": file})
     image = load_assembly(file)
     image.save(output)

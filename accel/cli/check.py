@@ -26,7 +26,7 @@ def check(
     certificate: Path | None,
     as_json: bool,
 ) -> int:
-    """Run the command with the values of its options, see :mod:`accel.cli.commands.check`."""
+    """Execute :mod:`accel.cli.commands.check`."""
     if certificate is not None:
         check_targets({"--certificate": certificate}, {"PATH": paths[0]})
     found = find_programs(list(paths)) if all(path.exists() for path in paths) else list(paths)

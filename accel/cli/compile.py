@@ -160,7 +160,6 @@ class Compiled:
 
 
 def _run(operator: Operator, arguments: dict[str, Any], options: dict[str, Any]) -> int:
-    """Compile an operator's workload, and return the exit code."""
     asked = Request(**options)
     asked.check()
     if asked.output is None and not asked.explain and asked.save_schedule is None:

@@ -53,7 +53,7 @@ def compile_onnx(
     output: Path | None,
     as_json: bool,
 ) -> int:
-    """Run the command with the values of its options, see :mod:`accel.cli.commands.compile_onnx`."""
+    """Execute :mod:`accel.cli.commands.compile_onnx`."""
     if output is None and annotate is None and not explain:
         output = Path(f"{model.stem}.accel")
     target = machine(config, **parse_settings(settings))

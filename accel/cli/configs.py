@@ -12,7 +12,7 @@ from accel.run.result import SCHEMA_VERSION
 
 
 def configs(name: str | None, settings: tuple[str, ...], as_markdown: bool, as_json: bool) -> None:
-    """Run the command with the values of its options, see :mod:`accel.cli.commands.configs`."""
+    """Execute :mod:`accel.cli.commands.configs`."""
     if as_markdown:
         if name or settings or as_json:
             raise click.UsageError("--markdown describes all machines; give nothing else")

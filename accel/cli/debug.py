@@ -26,7 +26,7 @@ def debug(
     max_cycles: int,
     max_uops: int,
 ) -> int:
-    """Run the command with the values of its options, see :mod:`accel.cli.commands.debug`."""
+    """Execute :mod:`accel.cli.commands.debug`."""
     check_name("backend", backend, SIMULATORS)
     program = load_program(file, settings, serial=serial)
     arrays = read_arrays(input_files(inputs))

@@ -8,5 +8,5 @@ from accel.cli.stdout import write
 
 
 def disasm(file: Path, micro_ops: int) -> None:
-    """Run the command with the values of its options, see :mod:`accel.cli.commands.disasm`."""
+    """Execute :mod:`accel.cli.commands.disasm`."""
     write(disassemble(load_program(file), micro_ops=micro_ops))

@@ -37,7 +37,7 @@ def lockstep(
     max_uops: int,
     as_json: bool,
 ) -> int:
-    """Run the command with the values of its options, see :mod:`accel.cli.commands.lockstep`."""
+    """Execute :mod:`accel.cli.commands.lockstep`."""
     paths = [*files, *vectors]
     if not paths:
         raise click.UsageError("no program is given; give program files or --vector DIR")

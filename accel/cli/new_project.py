@@ -43,7 +43,7 @@ def project_files(name: str) -> dict[str, bytes]:
 
 
 def new_project(folder: Path, as_json: bool) -> None:
-    """Run the command with the values of its options, see :mod:`accel.cli.commands.new_project`."""
+    """Execute :mod:`accel.cli.commands.new_project`."""
     written = project_files(folder.resolve().name)
     write_folder(folder, written)
     if as_json:

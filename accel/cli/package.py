@@ -26,7 +26,7 @@ def package(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Run the command with the values of its options, see :mod:`accel.cli.commands.package`."""
+    """Execute :mod:`accel.cli.commands.package`."""
     called = _name(file if name is None else Path(name))
     check_folder(output, force=force)
     network = is_network(file)

@@ -35,7 +35,7 @@ def quantize(
     per_layer: bool,
     as_json: bool,
 ) -> int:
-    """Run the command with the values of its options, see :mod:`accel.cli.commands.quantize`."""
+    """Execute :mod:`accel.cli.commands.quantize`."""
     check_targets({"-o": output}, {"MODEL.onnx": model, "--calibrate": data})
     sizes = parse_shapes(shapes)
     normalization = [_numbers(name, text) for name, text in (("--mean", mean), ("--std", std))]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def run(**options: Any) -> int:
-    """Run the command with the values of its options, see :mod:`accel.cli.commands.run`."""
+    """Execute :mod:`accel.cli.commands.run`."""
     request = RunRequest(**options)
     request.check()
     if request.is_model or is_network(request.file):
@@ -128,7 +128,6 @@ def run_json(result: Result, advised: "AdviceReport | None") -> dict[str, Any]:
 
 
 def find_advice(result: Result) -> "AdviceReport":
-    """Return advice for a run."""
     from accel.run.machine_advice import advise  # noqa: PLC0415  # slow to import
 
     with busy("trying changes"):

@@ -10,7 +10,7 @@ from accel.studio.state_links import STATE_SUFFIX, is_link, state_of_file, state
 
 
 def studio(opened: tuple[str, ...], port: int | None, seconds: float, no_browser: bool) -> None:
-    """Run the command with the values of its options, see :mod:`accel.cli.commands.studio`."""
+    """Execute :mod:`accel.cli.commands.studio`."""
     from accel.studio.studio_server import serve  # noqa: PLC0415  # needs an extra
 
     def told(address: str) -> None:

@@ -25,7 +25,7 @@ def verify(
     seed: int,
     as_json: bool,
 ) -> int:
-    """Run the command with the values of its options, see :mod:`accel.cli.commands.verify`."""
+    """Execute :mod:`accel.cli.commands.verify`."""
     network = read_network(file, batch=batch, shapes=parse_shapes(shapes))
     graph = network.graph
     files = input_files(inputs, graph.inputs)

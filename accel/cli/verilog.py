@@ -28,7 +28,7 @@ def verilog(
     aresetn: bool,
     as_json: bool,
 ) -> None:
-    """Run the command with the values of its options, see :mod:`accel.cli.commands.verilog`."""
+    """Execute :mod:`accel.cli.commands.verilog`."""
     from accel.hw.export.verilog import core_verilog  # noqa: PLC0415  # Amaranth takes a while to import
 
     check_targets({"-o": output}, config_file(config))
