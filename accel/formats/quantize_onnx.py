@@ -5,7 +5,7 @@ import logging
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,10 @@ from accel.formats.attention_masks import (
     without_infinities,
 )
 from accel.formats.calibration_data import split_samples
+from accel.formats.concat_scales import share_concat_scales
+from accel.formats.decomposed_norms import normalization_nodes
+from accel.formats.elementwise_regions import join_elementwise_regions
+from accel.formats.float_rewrites import rewrite_float
 from accel.formats.onnx_batch_norm import fold_batch_norms
 from accel.formats.onnx_export import export_onnx
 from accel.formats.onnx_file import MICROSOFT, File, onnx, read_file, read_model
@@ -64,6 +68,7 @@ def quantize_onnx(
     method: Method = "minmax",
     shapes: Mapping[str, Sequence[int]] | None = None,
     per_layer: bool = False,
+    adjust: Callable[[bytes, Mapping[str, tuple[int, ...]]], bytes] | None = None,
 ) -> QuantizedModel:
     """Quantize a float network statically, with settings for machines with ``post=1``.
 
@@ -79,6 +84,7 @@ def quantize_onnx(
             information, "percentile" takes the range of 99.999 % of the values.
         shapes: sizes of inputs with open axes, which the quantized model then has.
         per_layer: also measure the error of each quantized tensor.
+        adjust: changes the quantized model before its error is measured. It gets the sizes of inputs, too.
 
     Raises:
         GraphError: the model cannot be read, is quantized already, or ONNX Runtime refuses it.
@@ -97,8 +103,13 @@ def quantize_onnx(
         with _quiet("ONNX Runtime cannot quantize the model"):
             plain = _prepared(path, source, {one.name: one.sizes for one in inputs if shapes})
             per_channel = _quantize(source, target, samples, activations, method)
-        content, prepared = target.read_bytes(), source.read_bytes()
+        quantized = onnx().load(target)
+        join_elementwise_regions(quantized)
+        share_concat_scales(quantized)
+        content, prepared = quantized.SerializeToString(), source.read_bytes()
     sizes = {name: values.shape for name, values in samples[0].items()}
+    if adjust is not None:
+        content = adjust(content, sizes)
     graph = import_file(read_model(content), shapes=sizes)
     names = {name: name for name in file.outputs if name in graph.tensors}
     layers: tuple[OutputError, ...] = ()
@@ -177,7 +188,7 @@ def _prepared(
     options.log_severity_level = 4
     onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     optimized = package.load(os.fspath(target))
-    if fold_batch_norms(optimized):
+    if fold_batch_norms(optimized) + rewrite_float(optimized):
         target.write_bytes(optimized.SerializeToString())
     return content
 
@@ -211,8 +222,9 @@ def _quantize(
         "percentile": quantization.CalibrationMethod.Percentile,
     }
 
-    excluded = mask_nodes(source, samples)
-    masks = make_masks_finite(source) if excluded else {}
+    masked = mask_nodes(source, samples)
+    masks = make_masks_finite(source) if masked else {}
+    excluded = [*masked, *_normalizations(source)]
 
     def run(*, per_channel: bool) -> None:
         quantization.quantize_static(
@@ -236,6 +248,15 @@ def _quantize(
     if masks:
         restore_constants(target, masks)
     return per_channel
+
+
+def _normalizations(source: Path) -> list[str]:
+    """Return the nodes of decomposed layer normalizations, which then have names in the file, too."""
+    model = onnx().load(source)
+    found = normalization_nodes(model)
+    if found:
+        onnx().save(model, source)
+    return found
 
 
 def _errors(

@@ -17,6 +17,7 @@ from accel.network.lowering.quantized_epilogue import (
     is_channel_vector,
     quantized_residual,
     require_exact_residual,
+    residual_shape,
 )
 from accel.network.lowering.unsupported_reasons import unsupported_reason
 
@@ -30,18 +31,18 @@ def lower_combination(graph: Graph, fused: FusedNodes, approximate: bool) -> Low
         raise NotOnMachine(unsupported_reason(graph, fused))
     copied, other = _operands(graph, fused, out)
     zero = int(copied.scale_and_zero[1])
+    combined = quantized_residual(graph, fused.main, copied, other, fused.clips)
     quantized = Quantized(
         scale=1.0,
         input_zero=zero,
         input_dtype=copied.dtype,
         output_zero=zero,
         output_dtype=copied.dtype,
-        residual=quantized_residual(graph, fused.main, copied, other, fused.clips),
+        residual=combined,
     )
     quantized, differences = require_exact_residual(quantized, approximate=approximate)
     layer = diagonal_layer(graph, copied, [1], [0], quantized)
-    sizes = layer.operands[0].shape
-    shape = (*sizes[:2], 1, 1) if is_channel_vector(other, out) else sizes
+    shape = residual_shape(combined, layer.operands[0].shape)
     residual = Operand(name="residual", tensor=other.name, shape=shape)
     return replace(layer, operands=(*layer.operands, residual), differences=differences)
 

@@ -7,6 +7,7 @@ from typing import Any
 from accel.compiler.ops.quantized_layers import Quantized
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import Shape, Tensor
+from accel.graph.movement_operators import Reshape
 from accel.graph.pooling_operators import GlobalAveragePool, MaxPool
 from accel.graph.product_operators import Conv, ConvTranspose, MatMul
 from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine, Operand
@@ -62,14 +63,17 @@ def _channel_sizes(graph: Graph, data: Tensor) -> tuple[Shape, bool]:
 def is_matrix(graph: Graph, tensor: Tensor) -> bool:
     """Whether a tensor's channels are its last axis, as after a MatMul, not its second.
 
-    Follows operands of the same shape back to a product or a pooling operator.
+    Follows operands of the same shape, and those that a Reshape only divides into more rows, back to a
+    product or a pooling operator.
     """
-    name: str | None = tensor.name
-    while name is not None and len(tensor.shape) > 2:
-        node = graph.producers.get(name)
+    found: Tensor | None = tensor
+    while found is not None and len(found.shape) > 2:
+        node = graph.producers.get(found.name)
         if node is None or isinstance(node.operator, Conv | ConvTranspose | MaxPool | GlobalAveragePool):
             return False
         if isinstance(node.operator, MatMul):
             return True
-        name = next((one for one in node.inputs if graph.tensors[one].shape == tensor.shape), None)
-    return len(tensor.shape) <= 2
+        sizes = found.shape[-1:] if isinstance(node.operator, Reshape) else found.shape
+        operands = graph.operands(node)
+        found = next((one for one in operands if one.shape[-len(sizes) :] == sizes), None)
+    return found is not None

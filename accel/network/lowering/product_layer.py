@@ -13,6 +13,7 @@ from accel.network.lowering.quantized_epilogue import (
     quantized_epilogue,
     quantized_residual,
     require_exact_residual,
+    residual_shape,
 )
 
 
@@ -47,8 +48,7 @@ def product_layer(
             raise NotOnMachine("its residual is a constant")
         before = graph.tensors[fused.result]
         residual = quantized_residual(graph, fused.combination, before, other, fused.combination_clips)
-        sizes = (*shape[:2], *[1] * (len(shape) - 2)) if residual.per_channel else shape
-        operands.append(Operand(name="residual", tensor=other.name, shape=sizes))
+        operands.append(Operand(name="residual", tensor=other.name, shape=residual_shape(residual, shape)))
     quantized = quantized_epilogue(graph, tensors[0], result, scales, fused, residual)
     quantized = replace(quantized, **_weight_bytes(graph, tensors[1]))
     quantized, differences = require_exact_residual(quantized, approximate=approximate)

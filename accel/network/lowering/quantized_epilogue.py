@@ -10,7 +10,7 @@ from accel.compiler.ops.quantized_layers import Quantized, QuantizedResidual, Qu
 from accel.graph.byte_functions import by_byte, byte_function
 from accel.graph.elementwise_operators import Add, Mul, swaps_operands
 from accel.graph.graph import Graph, Node
-from accel.graph.graph_tensor import Array, Tensor
+from accel.graph.graph_tensor import Array, Shape, Tensor
 from accel.network.fused_nodes import FusedNodes, bounds
 from accel.network.lowering.lowered_layer import NotOnMachine
 from accel.network.lowering.unsupported_reasons import unsupported_reason
@@ -83,6 +83,11 @@ def quantized_residual(
         operation="multiply" if is_product else "add",
         per_channel=is_channel_vector(other, total),
     )
+
+
+def residual_shape(residual: QuantizedResidual, result: Shape) -> Shape:
+    """Return the shape in which a layer with a result of this shape reads its residual."""
+    return (*result[:2], *[1] * (len(result) - 2)) if residual.per_channel else result
 
 
 def require_exact_residual(quantized: Quantized, *, approximate: bool) -> tuple[Quantized, int]:
