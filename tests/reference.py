@@ -33,7 +33,7 @@ from accel.sim.functional.scratchpads import Scratchpads
 
 UOP, WGT, INP, ACC, OUT, ACC_8BIT, SIX, SEVEN = range(8)
 PAR, RES = REQ, ADDED = SIX, SEVEN
-MULTIPLIED = 5
+TAB, MULTIPLIED = OUT, ACC_8BIT
 MIN, MAX, ADD, SHR, MUL = range(5)
 NAMES = {UOP: "uop", WGT: "wgt", INP: "inp", ACC: "acc", OUT: "acc", ACC_8BIT: "acc"}
 
@@ -91,6 +91,7 @@ class Reference:
         self.acc: list[list[list[int]]] = pads.acc.tolist()
         self.par: list[list[list[int]]] = [] if pads.par is None else pads.par.tolist()
         self.res: list[list[list[int]]] = [] if pads.res is None else pads.res.tolist()
+        self.tab: list[list[list[int]]] = [] if pads.tab is None else pads.tab.tolist()
         self.dram: dict[int, int] = {
             address + offset: byte
             for address, page in dram.pages()
@@ -110,9 +111,9 @@ class Reference:
         twin = object.__new__(Reference)
         twin.config = self.config
         twin.uop = list(self.uop)
-        twin.inp, twin.wgt, twin.acc, twin.par, twin.res = (
+        twin.inp, twin.wgt, twin.acc, twin.par, twin.res, twin.tab = (
             [[list(row) for row in element] for element in pad]
-            for pad in (self.inp, self.wgt, self.acc, self.par, self.res)
+            for pad in (self.inp, self.wgt, self.acc, self.par, self.res, self.tab)
         )
         twin.dram = dict(self.dram)
         twin.acc_unsigned = self.acc_unsigned
@@ -126,7 +127,7 @@ class Reference:
     def state(self) -> str:
         """All memory, to compare."""
         dram = sorted((address, byte) for address, byte in self.dram.items() if byte)
-        return repr((self.uop, self.inp, self.wgt, self.acc, self.par, self.res, dram))
+        return repr((self.uop, self.inp, self.wgt, self.acc, self.par, self.res, self.tab, dram))
 
     def pads(self) -> Scratchpads:
         return Scratchpads(
@@ -136,6 +137,7 @@ class Reference:
             acc=np.array(self.acc, dtype=np.int32),
             par=np.array(self.par, dtype=np.int32) if self.config.post else None,
             res=np.array(self.res, dtype=np.int8) if self.config.post else None,
+            tab=np.array(self.tab, dtype=np.uint8) if self.config.tab_bytes else None,
         )
 
     def memory(self) -> Dram:
@@ -178,7 +180,7 @@ class Reference:
         loads = isinstance(i, Load) and i.memory in (INP, WGT)
         loads = loads or (isinstance(i, Set) and i.memory in set_by_load)
         stores = isinstance(i, Store) or (isinstance(i, Set) and i.memory == OUT)
-        stores = stores or (self.config.post == 1 and isinstance(i, Load) and i.memory in (PAR, RES))
+        stores = stores or (isinstance(i, Load) and i.memory in self.loaded_by_store)
         if (loads and (i.pop_prev or i.push_prev)) or (stores and (i.pop_next or i.push_next)):
             return "neighbour"
         if isinstance(i, Transfer) and i.x_size:
@@ -200,6 +202,12 @@ class Reference:
             return "uop-range"
         return "reserved" if isinstance(i, Mac) and i.depthwise and not self.taps else None
 
+    @property
+    def loaded_by_store(self) -> dict[int, str]:
+        """The scratchpads that the store unit loads, by memory id."""
+        own = {PAR: "par", RES: "res"} if self.config.post else {}
+        return own | ({TAB: "tab"} if self.config.tab_bytes else {})
+
     def taps_fit(self, i: SetAcc) -> bool:
         """Whether no two taps are in one bank of inp, and each has a column of wgt."""
         banks = self.config.tap_banks
@@ -209,11 +217,11 @@ class Reference:
     def transfer_fault(self, i: Transfer) -> str | None:
         post = self.config.post == 1
         stored = (ACC, OUT, REQ, ADDED, *((MULTIPLIED,) if self.config.res_mul else ())) if post else (OUT,)
-        loaded = (UOP, WGT, INP, ACC, ACC_8BIT, *((PAR, RES) if post else ()))
+        loaded = (UOP, WGT, INP, ACC, ACC_8BIT, *self.loaded_by_store)
         if i.memory not in (loaded if isinstance(i, Load) else stored):
             return "memory-id"
         padded = i.y_pad_0 or i.y_pad_1 or i.x_pad_0 or i.x_pad_1
-        if padded and (isinstance(i, Store) or i.memory in (PAR, RES)):
+        if padded and (isinstance(i, Store) or i.memory in self.loaded_by_store):
             return "store-pad"
         moved = i.x_size * i.y_size
         if isinstance(i, Load) and i.memory == RES:
@@ -228,6 +236,8 @@ class Reference:
                 return "sram-range"
             steps = (i.y_size * i.par_y or i.x_size * i.par_x or 1) if isinstance(i, StoreReq) else 0
             if isinstance(i, StoreReq) and i.par + (steps if moved else 0) > len(self.par):
+                return "sram-range"
+            if isinstance(i, StoreReq) and i.table and i.table - 1 + bool(moved) > len(self.tab):
                 return "sram-range"
         low, size = self.config.mem_base, self.config.mem_size
         if any(not low <= address < low + size for row in self.rows(i) for address in (row[0], row[-1])):
@@ -244,8 +254,8 @@ class Reference:
     def pad(self, i: Transfer) -> list[list[list[int]]]:
         """The scratchpad that a transfer moves."""
         name = NAMES.get(i.memory, "acc")
-        if isinstance(i, Load) and i.memory in (PAR, RES):
-            name = "par" if i.memory == PAR else "res"
+        if isinstance(i, Load):
+            name = self.loaded_by_store.get(i.memory, name)
         pad: list[list[list[int]]] = getattr(self, name)
         return pad
 
@@ -253,6 +263,8 @@ class Reference:
         c = self.config
         if isinstance(i, Load) and i.memory == PAR:
             return c.block_out * 8
+        if isinstance(i, Load) and i.memory == TAB:
+            return 256
         sizes: dict[int, int] = {
             UOP: 4,
             WGT: c.block_out * c.block_in,
@@ -289,7 +301,7 @@ class Reference:
 
     def fill(self, memory: int, element: int, data: list[int] | None) -> None:
         """Fill an element with bytes from DRAM, or with zeros."""
-        name = NAMES.get(memory, "par" if memory == PAR else "res")
+        name = self.loaded_by_store.get(memory) or NAMES[memory]
         if memory != RES:
             self.seen.add((name, True, element))
         if data is None:
@@ -340,6 +352,11 @@ class Reference:
             ]
             for row in acc
         ]
+        if i.table:
+            self.seen.add(("tab", False, i.table - 1))
+            unsigned = self.out.table_unsigned
+            table = [byte if unsigned else signed(byte, 8) for byte in self.tab[i.table - 1][0]]
+            rows = [[table[value % 256] for value in row] for row in rows]
         if not isinstance(i, StoreAdd):
             return rows
         oldest = self.res[self.taken % len(self.res)]
@@ -445,5 +462,5 @@ def assert_same_effect(
 
 
 def assert_same_pads(found: Scratchpads, expected: Scratchpads) -> None:
-    for name in ("uop", "inp", "wgt", "acc", "par", "res"):
+    for name in ("uop", "inp", "wgt", "acc", "par", "res", "tab"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)

@@ -27,6 +27,7 @@ from accel.core.isa import (
     Load,
     LoadPar,
     LoadRes,
+    LoadTab,
     Loops,
     Mac,
     Products,
@@ -75,7 +76,7 @@ def seeded(build: Callable[..., T], *args: Any, **options: Any) -> SearchStrateg
 # --- machines ------------------------------------------------------------------------------------
 
 
-FEATURES = {"res_mul": (0, 1), "wgt_zero": (0, 1)}
+FEATURES = {"tab_bytes": (0, 512, 4096), "res_mul": (0, 1), "wgt_zero": (0, 1)}
 """Values of the fields of features that random machines with ``post=1`` have."""
 
 
@@ -174,7 +175,7 @@ def timings(base: Config) -> SearchStrategy[Config]:
 # --- instructions --------------------------------------------------------------------------------
 
 
-FINISHING = (LoadPar, LoadRes, StoreReq, StoreAdd, StoreMul, SetOut, SetSum)
+FINISHING = (LoadPar, LoadRes, LoadTab, StoreReq, StoreAdd, StoreMul, SetOut, SetSum)
 """Instructions for outputs that the store unit requantizes, some of them on a part of the machines."""
 
 
@@ -330,13 +331,16 @@ def random_finishing(
         "y_size": _seldom(rng, 0, y_size, y_size),
     }
     size = config.out_element_bytes
-    if cls is LoadPar:
-        size = config.par_element_bytes
-        values["sram_base"] = rng.randint(0, max(0, config.par_depth - x_size * y_size))
+    if issubclass(cls, LoadPar | LoadTab):
+        (route,) = cls.ROUTES.values()
+        size, depth = route.element_bytes(config), route.scratchpad.depth(config)
+        x_size = values["x_size"] = min(values["x_size"], depth)
+        values["sram_base"] = rng.randint(0, max(0, depth - x_size * y_size))
     if issubclass(cls, StoreReq):
         values["sram_base"] = rng.randint(0, max(0, config.acc_depth - x_size * y_size))
         values |= rng.choice(({}, {"par_y": True}, {"par_x": True}))
         values["par"] = rng.randint(0, max(0, config.par_depth - max(x_size, y_size)))
+        values["table"] = rng.choice((0, rng.randint(0, config.tab_depth)))
     if issubclass(cls, StoreAdd) and config.res_mul:
         values["hold"] = rng.choice((False, True))
     stride = rng.randint(0, 2 * x_size)

@@ -182,7 +182,8 @@ def _scenario(start: Start, expected: Expected | None, config: Config) -> Iterat
 
 
 def _kind(scratchpad: str, config: Config) -> str:
-    return "uop" if scratchpad == UOP.name else SCRATCHPADS[scratchpad].held_dtype(config)
+    """Return the data statement for a scratchpad's elements, for example ``int8`` for tables of uint8."""
+    return "uop" if scratchpad == UOP.name else SCRATCHPADS[scratchpad].held_dtype(config).removeprefix("u")
 
 
 def _token_text(tokens: Tokens) -> str:

@@ -155,7 +155,8 @@ def setting(instruction: Set) -> str:
     if isinstance(instruction, SetAcc):
         taps = f", depthwise MACs have {instruction.taps} taps, step {instruction.step}"
         return f"bytes of acc are {kind}" + (taps if instruction.taps else "")
-    return f"acc * scale {_bounded(instruction)}; residuals are {kind}, shift {instruction.shift}"
+    tables = "; tables are uint8" if instruction.table_unsigned else ""
+    return f"acc * scale {_bounded(instruction)}; residuals are {kind}, shift {instruction.shift}{tables}"
 
 
 def _bounded(instruction: SetOut | SetSum) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from accel.core.config import Config
 from accel.core.fault_causes import Cause
 from accel.core.isa import (
     Alu,
@@ -10,7 +11,6 @@ from accel.core.isa import (
     Gemm,
     Instruction,
     Load,
-    LoadPar,
     LoadRes,
     Loops,
     Mac,
@@ -23,6 +23,7 @@ from accel.core.isa import (
     StoreAdd,
     StoreReq,
     Transfer,
+    Unit,
 )
 from accel.core.requantize import MAX_ADD_SHIFT
 
@@ -34,8 +35,8 @@ class Condition(NamedTuple):
     text: str
 
 
-def conditions_of(cls: type[Instruction]) -> list[Condition]:
-    """Return the conditions of an instruction class in the order of checks.
+def conditions_of(cls: type[Instruction], config: Config) -> list[Condition]:
+    """Return the conditions of an instruction class on a machine, in the order of checks.
 
     Left out are causes that do not depend on the instruction: ``limit``, ``deadlock``, ``stopped``,
     ``timeout``, and ``no-finish``.
@@ -46,7 +47,7 @@ def conditions_of(cls: type[Instruction]) -> list[Condition]:
             Condition(Cause.EARLY_FINISH, "it is not the last instruction; the fetch unit reports it")
         )
     elif issubclass(cls, Transfer):
-        found += _transfer_conditions(cls)
+        found += _transfer_conditions(cls, config)
     elif issubclass(cls, Loops):
         found += _loops_conditions(cls)
     elif issubclass(cls, Set):
@@ -63,24 +64,29 @@ def _neighbour_conditions(cls: type[Instruction]) -> Iterator[Condition]:
         )
     elif issubclass(cls, SetBytes):
         yield Condition(Cause.NEIGHBOUR, f"{previous}; the load unit has no previous unit")
-    elif issubclass(cls, Store | LoadPar | LoadRes | SetOut | SetSum):
+    elif issubclass(cls, Store | SetOut | SetSum) or _is_load_of_store_unit(cls):
         yield Condition(Cause.NEIGHBOUR, f"{following}; the store unit has no next unit")
 
 
-def _transfer_conditions(cls: type[Transfer]) -> Iterator[Condition]:
+def _is_load_of_store_unit(cls: type[Instruction]) -> bool:
+    return issubclass(cls, Load) and cls().unit is Unit.STORE
+
+
+def _transfer_conditions(cls: type[Transfer], config: Config) -> Iterator[Condition]:
     if cls in (Load, Store):
         yield Condition(
             Cause.MEMORY_ID, f"`memory` is not an id of a {cls.OPCODE.name}, see the table of memories"
         )
-    if issubclass(cls, LoadPar | LoadRes) or (issubclass(cls, Store) and not issubclass(cls, StoreReq)):
+    if _is_load_of_store_unit(cls) or (issubclass(cls, Store) and not issubclass(cls, StoreReq)):
         yield Condition(Cause.STORE_PAD, "a pad field is not zero")
     if issubclass(cls, LoadRes):
         yield Condition(Cause.RESERVED, "`sram_base` is not zero")
     if issubclass(cls, StoreReq):
         yield Condition(Cause.RESERVED, "`par_y` and `par_x` are both set")
     if not issubclass(cls, LoadRes):
-        of_par = ", or an element after the end of PAR" if issubclass(cls, StoreReq) else ""
-        yield Condition(Cause.SRAM_RANGE, f"it accesses an element after the end of the scratchpad{of_par}")
+        names = [one.scratchpad.name.upper() for one in cls.OPERANDS if one.scratchpad.exists(config)]
+        others = f", or an element after the end of {' or '.join(names)}" if names else ""
+        yield Condition(Cause.SRAM_RANGE, f"it accesses an element after the end of the scratchpad{others}")
     yield Condition(Cause.DRAM_RANGE, "it accesses a byte after the end of the DRAM window")
     if issubclass(cls, LoadRes):
         text = "in program order, RES would hold more elements than its depth"

@@ -11,10 +11,12 @@ from accel.core.isa import (
     TRANSFERS,
     Alu,
     Instruction,
+    Load,
     Loops,
     MicroOp,
     SetInp,
     SetWgt,
+    Unit,
     alu_of,
     class_slots,
     classes_of,
@@ -77,7 +79,7 @@ def isa_manual(config: Config) -> str:
         _INTRODUCTION.format(
             config=f"`{config.label}`",
             load=", ".join(("LOAD of INP and WGT", *(one().mnemonic for one in load_sets))),
-            store="STORE" + (", LOAD of PAR and RES, SET.OUT, SET.SUM" if config.post else ""),
+            store="STORE" + (f", {_loads_of_store_unit(config)}, SET.OUT, SET.SUM" if config.post else ""),
         ),
         "## Memories",
         _memory_table(config),
@@ -95,7 +97,7 @@ def isa_manual(config: Config) -> str:
             )
             heads = ("alu_op", "name", "result of x = acc[dst] and y = acc[src] or imm")
             sections.append(table(heads, operations))
-        sections.append(_error_table(cls))
+        sections.append(_error_table(cls, config))
         for (opcode, memory, part), one in variants_of(config).items():
             if opcode == cls.OPCODE:
                 parts = "" if one.PART is None else f", part {part}"
@@ -105,7 +107,7 @@ def isa_manual(config: Config) -> str:
                     *_generation_note("" if one.REQUIRES == cls.REQUIRES else one.REQUIRES),
                     _description(one),
                 ]
-                sections += [_field_table(one, config), _error_table(one)]
+                sections += [_field_table(one, config), _error_table(one, config)]
     sections += [
         "## Micro-ops",
         _description(MicroOp),
@@ -116,6 +118,12 @@ def isa_manual(config: Config) -> str:
         cause_table([cause for cause in Cause if config.post or not cause.post]),
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def _loads_of_store_unit(config: Config) -> str:
+    """For example ``LOAD of PAR, RES and TAB``."""
+    *names, last = (one.name for one in routes_of(Load, config).values() if one.unit is Unit.STORE)
+    return f"LOAD of {', '.join(names)} and {last}"
 
 
 def _generation_note(required: str) -> list[str]:
@@ -172,6 +180,6 @@ def _field_table(cls: type[Any], config: Config) -> str:
     return table(("bits", "field", "meaning", "unit", "width", "values"), rows)
 
 
-def _error_table(cls: type[Instruction]) -> str:
-    rows = ((f"`{cause.label}`", text) for cause, text in conditions_of(cls))
+def _error_table(cls: type[Instruction], config: Config) -> str:
+    rows = ((f"`{cause.label}`", text) for cause, text in conditions_of(cls, config))
     return table(("error", "reported if"), rows)

@@ -40,7 +40,6 @@ _WIDTH = 100
 
 
 def header(deployment: Deployment, content: Content, *, embedded: bool, example: bool) -> str:
-    """Return the C header."""
     name, upper = deployment.name, deployment.name.upper()
     lines = [
         f"/* The package {name} for {_comment(deployment.config.label)}; written by `accel package`. */",
@@ -281,8 +280,8 @@ class _Source:
                 return self._struct("accel_lookup", [table, detail.size])
             case ChannelLookup():
                 table = self._table("uint8_t", map(str, detail.tables))
-                values = [table, detail.outer, detail.channels, detail.inner]
-                return self._struct("accel_channel_lookup", values)
+                extents = [detail.outer, detail.channels, detail.inner]
+                return self._struct("accel_channel_lookup", [table, *extents])
             case Softmax():
                 return self._struct("accel_softmax", [detail.outer, detail.count, detail.inner])
             case Binary():

@@ -8,6 +8,7 @@ from accel.graph.graph import Graph
 from accel.graph.integer_sums import sum_integers
 from accel.graph.product_rows import drop_row_reshapes
 from accel.graph.qdq_regions import match_regions
+from accel.graph.sunk_moves import sink_moves
 from accel.graph.transpose_cancellation import cancel_transposes
 
 
@@ -18,4 +19,5 @@ def with_integer_operators(graph: Graph, opaque: Collection[str] = ()) -> Graph:
         opaque: results of nodes that ONNX Runtime does not treat as their operators of the graph.
     """
     matched = match_regions(graph, opaque, runtime_table)
-    return drop_row_reshapes(cancel_transposes(fold_constants(sum_integers(matched))))
+    plain = cancel_transposes(fold_constants(sum_integers(matched)))
+    return drop_row_reshapes(sink_moves(plain))

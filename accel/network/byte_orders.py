@@ -1,6 +1,7 @@
 """The order in which the values of a tensor lie in DRAM."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -29,5 +30,29 @@ class ByteOrder:
 
 def byte_order(tensor: ImageTensor) -> ByteOrder | None:
     """Return the order of a program's tensor, or None if the host prepares it."""
+    return _byte_order(replace(tensor, name="", offset=0))
+
+
+@lru_cache(maxsize=16)
+def _byte_order(tensor: ImageTensor) -> ByteOrder | None:
     numbers = value_numbers(tensor)
     return None if numbers is None else ByteOrder(dtype=tensor.dtype, numbers=numbers)
+
+
+class ByteOrders:
+    """The orders of a chain's tensors, None outside of DRAM. Those of layers' results are found on demand."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, ByteOrder | ImageTensor | None] = {}
+
+    def add(self, name: str, order: "ByteOrder | ImageTensor | None") -> None:
+        """Add a tensor by its order or by its layout."""
+        self._known[name] = order
+
+    def alias(self, name: str, source: str) -> None:
+        """Add a tensor with the order of another one."""
+        self._known[name] = self._known.get(source)
+
+    def get(self, name: str) -> ByteOrder | None:
+        found = self._known.get(name)
+        return byte_order(found) if isinstance(found, ImageTensor) else found

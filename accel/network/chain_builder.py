@@ -41,6 +41,7 @@ from accel.network.chained_program import Chain
 from accel.network.placement import NetworkPart
 from accel.network.relocated_transfers import relocate_transfers, scatter_store, transfers_at
 from accel.network.repeated_operands import loads_of_copies
+from accel.network.repeated_residuals import Entry, Located, RepeatedStore, StorePiece, without_repeats
 from accel.network.strip_layout import element_positions
 from accel.run.program import as_program
 
@@ -78,8 +79,10 @@ class _ChainBuilder:
         self._memory = ChainMemory(graph, parts, needed, config)
         self._relocated: dict[int, dict[int, Sequence[Transfer]]] = {}
         """By layer and index of an instruction of its own program, the transfers that replace it."""
-        self._copied: dict[int, dict[int, list[tuple[Transfer, int]]]] = {}
-        """Likewise, the STOREs of copies that follow it, with the offsets of their buffers."""
+        self._pieces: dict[int, dict[int, list[StorePiece]]] = {}
+        """Likewise, the STOREs of copies that follow it."""
+        self._dropped: set[int] = set()
+        """Layers of which only the copies are stored."""
 
     def build(self) -> Chain:
         linked = [self._link(at, part) for at, part in enumerate(self._layers)]
@@ -154,24 +157,27 @@ class _ChainBuilder:
         memory, element = self._memory, self._config.out_element_bytes
         base = tensor.offset // element
         stores = transfers_at(part.program, tensor.offset)
-        copied: dict[int, list[tuple[Transfer, int]]] = {index: [] for index in stores}
         found: int | None = None
+        copied: dict[int, list[StorePiece]] = {}
         for buffer in memory.copies_of(part):
             found = memory.offset(buffer)
             assert found is not None
             for positions in memory.aliases.copies[buffer].positions[part.fused.output]:
                 for index, store in stores.items():
                     assert isinstance(store, Store)
-                    pieces = scatter_store(store, base, positions)
-                    moved = (
-                        replace(one, dram_base=one.dram_base - base + found // element) for one in pieces
+                    copied.setdefault(index, []).extend(
+                        StorePiece(
+                            store=replace(one, dram_base=one.dram_base - base + found // element),
+                            offset=found,
+                            elements=elements,
+                        )
+                        for one, elements in scatter_store(store, base, positions)
                     )
-                    copied[index] += [(one, found) for one in moved]
-        self._copied[at] = copied
+        self._pieces[at] = copied
         if part.fused.output in memory.aliases.unread:
-            self._relocated.setdefault(at, {}).update(dict.fromkeys(stores, ()))
-        else:
-            found = memory.offset(self._buffer(at, part, tensor, part.fused.output))
+            self._dropped.add(at)
+            return found or 0
+        found = memory.offset(self._buffer(at, part, tensor, part.fused.output))
         assert found is not None
         return found
 
@@ -188,7 +194,7 @@ class _ChainBuilder:
         if operand.copies > 1 and order is not None:
             loads = loads_of_copies(self._graph, part.program, operand, order)
             assert loads is not None  # otherwise the layer would be in another chain
-            self._relocated[at] = dict(loads)
+            self._relocated.setdefault(at, {}).update(loads)
         return offset
 
     def _buffer(self, at: int, part: NetworkPart, tensor: ImageTensor, name: str) -> str:
@@ -241,24 +247,28 @@ class _ChainBuilder:
                 stream.append(instruction, offset, at)
         return stream
 
-    def _body(
-        self, at: int, image: Image, resets: Sequence[Instruction]
-    ) -> list[tuple[Instruction, int | None]]:
+    def _body(self, at: int, image: Image, resets: Sequence[Instruction]) -> list[Located]:
         program, references = self._layers[at].program, image.references
         assert program is not None
         assert references is not None
-        relocated = self._relocated.get(at, {})
-        body: list[tuple[Instruction, int | None]] = [(one, None) for one in resets]
+        relocated, pieces = self._relocated.get(at, {}), self._pieces.get(at, {})
+        body: list[Entry] = [(one, None) for one in resets]
         for n, number in enumerate(references.of[:-1].tolist()):  # without FINISH
             offset = None if number == NO_PART else references.parts[number].offset
             instruction = image.instructions[n]
-            if n in relocated:
+            if n in pieces:
+                assert isinstance(instruction, Store)
+                assert n not in relocated  # layers that store copies write plain pictures
+                is_dropped = at in self._dropped
+                body.append(
+                    RepeatedStore(store=instruction, offset=offset, pieces=pieces[n], is_dropped=is_dropped)
+                )
+            elif n in relocated:
                 moved = _link_transfers(relocated[n], instruction, program.instructions[n])
                 body += [(one, offset) for one in moved]
             else:
                 body.append((instruction, offset))
-            body += self._copied.get(at, {}).get(n, [])
-        return body
+        return without_repeats(body, self._config)
 
     def _image(self, stream: _Stream, ordered: Ordered, code: Part) -> Image:
         memory = self._memory

@@ -110,7 +110,7 @@ class _Columns:
         steps = np.diff(table, axis=0)
         falls, rises = (steps < 0).any(axis=0), (steps > 0).any(axis=0)
         self._signs = np.where(falls, -1, 1)
-        self._open: npt.NDArray[np.bool_] = np.logical_not(falls & rises)
+        self._open: npt.NDArray[np.bool_] = np.asarray(~(falls & rises))
         """Columns that are monotone and have no function yet."""
         self.found: list[ClampedLinear | None] = [None] * table.shape[1]
 

@@ -54,29 +54,31 @@ class MovedValues:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self.roots: list[str] = []
-        self._orders: list[ByteOrder] = []
+        self._layers: dict[str, NetworkPart] = {}
         self._moves: dict[str, NetworkPart] = {}
         self._known: dict[str, _Integers | None] = {}
 
     def add(self, part: NetworkPart) -> None:
         """Add a part after those that it reads."""
         if part.on_machine:
-            order = byte_order(part.output)
-            if order is not None and part.output.dtype in QUANTIZED:
-                self._known[part.fused.output] = self._addresses_of_layer(part, order)
+            self._layers[part.fused.output] = part
         elif isinstance(part.fused.main.operator, MOVES | Identity | Reshape):
             self._moves[part.fused.output] = part
 
-    def _addresses_of_layer(self, part: NetworkPart, order: ByteOrder) -> _Integers:
-        tensor = self._graph.tensors[part.fused.output]
+    def _addresses_of_layer(self, name: str) -> _Integers | None:
+        part, tensor = self._layers[name], self._graph.tensors[name]
+        order = byte_order(part.output)
+        if order is None or part.output.dtype not in QUANTIZED:
+            return None
         addresses = np.zeros(tensor.size + 1, dtype=np.int64)
         addresses[order.numbers] = np.arange(len(order.numbers)) + (len(self.roots) << _ROOT_SHIFT)
-        self.roots.append(part.fused.output)
-        self._orders.append(order)
+        self.roots.append(name)
         return addresses[1:].reshape(tensor.shape)
 
     def addresses(self, name: str) -> _Integers | None:
         """Return the address of each value, or None if no layer of the chain has written it."""
+        if name in self._layers and name not in self._known:
+            self._known[name] = self._addresses_of_layer(name)
         if name in self._known or name not in self._moves:
             return self._known.get(name)
         node, found = self._moves[name].fused.main, list[_Integers]()
@@ -112,7 +114,9 @@ class MovedValues:
             return None
         for number in np.unique(roots):
             # padding must come from padding, as layers do not write it
-            whole = self._orders[number].numbers.reshape(-1, element_bytes)
+            whole_order = byte_order(self._layers[self.roots[number]].output)
+            assert whole_order is not None
+            whole = whole_order.numbers.reshape(-1, element_bytes)
             chosen = roots == number
             if ((whole[begin_bytes[chosen] // element_bytes] > 0) != has_value[chosen]).any():
                 return None

@@ -15,6 +15,8 @@ from accel.core.config import Config
 from accel.formats import onnx_import, tflite_import
 from accel.graph.byte_functions import fold_byte_functions
 from accel.graph.graph import Graph
+from accel.graph.repeated_values import compute_before_repeats
+from accel.graph.shuffle_recognition import recognize_shuffles
 from accel.network.chain_builder import build_chain
 from accel.network.chain_grouping import split_into_chains
 from accel.network.chained_program import Chain
@@ -86,9 +88,12 @@ class Network:
         target = machine(on)
         measured_plans = None if measure is None else check_integer("measure", measure, error=ScheduleError)
         begin = time.perf_counter()
-        folded = fold_byte_functions(self.graph) if fusion and target.config.tab_bytes else self.graph
-        divided, divisions = divide_functions(folded, target.config)
-        graph, moves = assign_channel_maps(divided, target.config)
+        graph = recognize_shuffles(self.graph)
+        if fusion and target.config.tab_bytes:
+            graph = fold_byte_functions(graph)
+        graph = compute_before_repeats(graph)
+        graph, divisions = divide_functions(graph, target.config)
+        graph, moves = assign_channel_maps(graph, target.config)
         groups = fusion_groups(graph) if fusion else unfused_groups(graph)
 
         def compile_network(measure: int | None) -> NetworkProgram:

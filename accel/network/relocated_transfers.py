@@ -133,7 +133,7 @@ def _with_scratchpad_offset(transfer: _TransferT, row: int, column: int, element
     return replace(transfer, sram_base=transfer.sram_base + elements)
 
 
-def scatter_store(store: Store, base: int, positions: _Integers) -> Sequence[Store]:
+def scatter_store(store: Store, base: int, positions: _Integers) -> list[tuple[Store, _Integers]]:
     """Replace a STORE by ones that write its elements elsewhere, without those that go nowhere.
 
     For example, a row of five elements at the positions 0, 2, 4, 6, 8 is one STORE of five rows of one
@@ -142,20 +142,27 @@ def scatter_store(store: Store, base: int, positions: _Integers) -> Sequence[Sto
     Args:
         positions: int64[elements], relative to ``base``, or negative for an element to leave out. Elements
             after the last position are also left out.
+
+    Returns:
+        Each STORE, with the numbers of the elements that it writes.
     """
-    rows = (
-        np.arange(store.y_size)[:, None] * store.x_stride + np.arange(store.x_size) + store.dram_base - base
-    )
+    rows = np.arange(store.y_size)[:, None] * store.x_stride + np.arange(store.x_size)
+    rows += store.dram_base - base
     if not rows.size:
         return []
     known = rows < len(positions)
     moved = np.where(known, positions[np.minimum(rows, len(positions) - 1)], -1)
+    pieces: list[tuple[Store, _Integers]] = []
     if (moved >= 0).all() and (np.diff(moved, axis=1) == 1).all():
-        return _relocate_whole_rows(store, base, moved[:, 0])
-    pieces: list[Store] = []
+        first = 0
+        for piece in _relocate_whole_rows(store, base, moved[:, 0]):
+            pieces.append((piece, first + np.arange(piece.sram_elements)))
+            first += piece.sram_elements
+        return pieces
     for row, row_positions in enumerate(moved.tolist()):
         for begin, count, stride in _runs(row_positions):
-            pieces.append(_stored_run(store, row, begin, count, stride, base + row_positions[begin]))
+            piece = _stored_run(store, row, begin, count, stride, base + row_positions[begin])
+            pieces.append((piece, row * store.x_size + begin + np.arange(count)))
     return pieces
 
 

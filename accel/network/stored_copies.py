@@ -5,7 +5,7 @@ element at four positions, and DepthToSpace stores each row with a stride. The o
 nobody reads is left out.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,12 +47,10 @@ def find_copy(
     config: Config,
     *,
     tensor: ImageTensor | None = None,
-    unable: Collection[str] = (),
 ) -> StoredCopy | None:
     """Find out how layers can store a moved tensor in a byte order.
 
-    Args:
-        unable: results whose layers cannot store them twice.
+    None if an element of it is no element of a result, or if it has an element too often.
     """
     sources = moved.elements(name, order, config.out_element_bytes)
     if sources is None:
@@ -61,7 +59,7 @@ def find_copy(
     for number in np.unique(sources.root).tolist():
         root = moved.roots[number]
         found = _positions(sources, number)
-        if root in unable or len(found) > MAX_COPIES:
+        if len(found) > MAX_COPIES:
             return None
         positions[root] = found
     return StoredCopy(nbytes=len(order.numbers), positions=positions, tensor=tensor)

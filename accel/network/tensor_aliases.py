@@ -6,19 +6,18 @@ cannot lie inside another one, the layers that write its values store them once 
 (:mod:`accel.network.stored_copies`).
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from accel.core.config import Config
-from accel.core.isa import StoreAdd
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import QUANTIZED
 from accel.graph.movement_operators import Concat, Slice
 from accel.image.image_tensor import ImageTensor
-from accel.network.byte_orders import ByteOrder, byte_order
+from accel.network.byte_orders import ByteOrder, ByteOrders, byte_order
 from accel.network.moved_values import MOVES, MovedValues
 from accel.network.placement import NetworkPart
 from accel.network.stored_copies import StoredCopy, find_copy, picture_tensor
@@ -102,20 +101,16 @@ class MovePlanner:
             for name in part.fused.inputs:
                 self._readers.setdefault(name, []).append(part)
         self.moved = MovedValues(graph)
-        self.unable: set[str] = set()
-        self.orders: dict[str, ByteOrder | None] = {}
+        self.orders = ByteOrders()
 
     def add_layer(self, part: NetworkPart) -> None:
         """Add a part of the machine, or one that moves nothing."""
         out = part.fused.output
         self.moved.add(part)
         if not part.on_machine:
-            self.orders[out] = self.orders.get(part.fused.inputs[0])
+            self.orders.alias(out, part.fused.inputs[0])
             return
-        assert part.program is not None
-        self.orders[out] = byte_order(part.output)
-        if any(isinstance(one, StoreAdd) for one in part.program.instructions):
-            self.unable.add(out)
+        self.orders.add(out, part.output)
 
     def plan(self, part: NetworkPart, *, is_needed: bool = False) -> MovePlan | None:
         """Plan a move, or return None if the host must execute it.
@@ -128,17 +123,16 @@ class MovePlanner:
         wanted, is_read = self._wanted(out)
         alias = alias_order(self._graph, part, [self._operand_order(name) for name in part.fused.main.inputs])
         if alias is not None and not is_needed and all(map(alias[0].is_order_of, wanted)):
-            self.orders[out] = alias[0]
+            self.orders.add(out, alias[0])
             return MovePlan(order=alias[0], start=alias[1])
         if not is_read and not is_needed:
-            self.orders[out] = None
             return MovePlan(order=None) if self.moved.addresses(out) is not None else None
         copy = self.copy(out, wanted)
         if copy is None:
             return None
         assert copy.tensor is not None
-        self.orders[out] = byte_order(copy.tensor)
-        return MovePlan(order=self.orders[out], copy=copy)
+        self.orders.add(out, copy.tensor)
+        return MovePlan(order=byte_order(copy.tensor), copy=copy)
 
     def copy(self, name: str, wanted: Sequence[ImageTensor] = ()) -> StoredCopy | None:
         """Return a copy of a whole tensor, in the layout that its readers want."""
@@ -147,7 +141,7 @@ class MovePlanner:
         if tensor is None or order is None or not all(map(order.is_order_of, wanted)):
             return None
         written = replace(tensor, role="output")
-        return find_copy(self.moved, name, order, self._config, tensor=written, unable=self.unable)
+        return find_copy(self.moved, name, order, self._config, tensor=written)
 
     def _wanted(self, name: str) -> tuple[list[ImageTensor], bool]:
         """Return the layouts in which layers read a tensor, and whether any layer reads it."""
@@ -177,7 +171,7 @@ class MovePlanner:
         order = self._operand_order(name)
         if order is None:
             return None
-        return find_copy(self.moved, name, order, self._config, unable=self.unable)
+        return find_copy(self.moved, name, order, self._config)
 
 
 @dataclass
@@ -194,7 +188,7 @@ class Aliases:
     inside: dict[str, tuple[str, int]] = field(default_factory=dict)
     nbytes: dict[str, int] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
-    orders: Mapping[str, ByteOrder | None] = field(default_factory=dict)
+    orders: ByteOrders = field(default_factory=ByteOrders)
     copies: dict[str, StoredCopy] = field(default_factory=dict)
     unread: set[str] = field(default_factory=set)
 

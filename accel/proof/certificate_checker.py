@@ -23,9 +23,11 @@ ENDS = ((LOAD, COMPUTE), (COMPUTE, LOAD), (COMPUTE, STORE), (STORE, COMPUTE))
 """Source and target of the four counters."""
 FLAGS = {LOAD: (None, 1, None, 0), COMPUTE: (0, 3, 1, 2), STORE: (2, None, 3, None)}
 """By unit, the counters of the flags pop_prev, pop_next, push_prev and push_next."""
-LOADS = {1: LOAD, 2: LOAD, 6: STORE, 7: STORE}
-SETS = {2: LOAD, 4: STORE}
+LOADS = {1: LOAD, 2: LOAD, 4: STORE, 6: STORE, 7: STORE}
+SETS = {1: LOAD, 2: LOAD, 4: STORE}
 """Units of LOADs and SETs by their memory ids; the compute unit has the others."""
+SHARED = ("dram", "uop", "inp", "wgt", "acc")
+"""Memories that several units access. The store unit has the others to itself."""
 Pairs = list[tuple[int, int]]
 Step = tuple[int, list[int], list[int], bool]
 """An instruction: its unit, the counters it pops and pushes, and whether it is a SET."""
@@ -160,7 +162,7 @@ class Own:
 
     def __init__(self) -> None:
         self.retired = self.read = self.loaded = self.used = 0
-        self.fillers: dict[int, int] = {}
+        self.fillers: dict[tuple[str, int], int] = {}
         self.residuals: list[tuple[int, int]] = []
 
     def start(self, position: int, retired: int, accesses: Any) -> None:
@@ -168,8 +170,8 @@ class Own:
         self.retired = max(self.retired, retired)
         self.read = max(self.read, self.retired)
         for memory, writes, *what in accesses:
-            if memory == "par":
-                elements = [one for low, high in pairs(what) for one in range(low, high)]
+            if memory not in (*SHARED, "res"):  # an operand, as par
+                elements = [(memory, one) for low, high in pairs(what) for one in range(low, high)]
                 if writes:
                     self.fillers.update(dict.fromkeys(elements, position))
                 else:
@@ -200,8 +202,7 @@ class Memories:
             [
                 (memory, writes, rows(*what) if memory == "dram" else pairs(what))
                 for memory, writes, *what in entry
-                if memory not in ("par", "res")  # only the store unit has to do with them
-                and (memory != "dram" or meets(union[1 - writes], box(*what)))
+                if memory in SHARED and (memory != "dram" or meets(union[1 - writes], box(*what)))
             ]
             for entry in table
         ]
@@ -243,7 +244,6 @@ def box(start: int, count: int, size: int, stride: int) -> tuple[int, int]:
 
 
 def rows(start: int, count: int, size: int, stride: int) -> Pairs:
-    """Return the bytes of ``count`` rows."""
     return merged([(start + row * stride, start + row * stride + size) for row in range(count)])
 
 
@@ -297,7 +297,6 @@ def main(arguments: list[str]) -> int:
 
 
 def certificate_of(path: str) -> dict[str, Any]:
-    """Read a certificate."""
     try:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from accel.base.errors import ConfigError
 from accel.core.config import SPECS, Config
 from accel.core.isa import Unit
+from accel.core.scratchpad_specs import SCRATCHPADS
 from accel.run.critical_path import Segment, shares
 from accel.run.wait_causes import Wait
 
@@ -20,6 +21,9 @@ _SLOTS = frozenset({Wait.SLOTS, Wait.PIPELINE})
 _REUSE = frozenset({*_MEMORY, Wait.OVERLAP, Wait.RAW, Wait.WAR, Wait.STARTUP, Wait.WRITE_BACK, *_SLOTS})
 _STORED = frozenset({Wait.OPERAND_IN_USE, Wait.OPERAND_LOADED, Wait.RES_FULL, Wait.RES_LOADED, *_MEMORY})
 _WRITES = frozenset({Wait.WRITE_DATA, Wait.WRITE_LATENCY, Wait.OUTSTANDING, Wait.IN_FLIGHT})
+
+
+_STORE_SCRATCHPADS = [pad.name for pad in SCRATCHPADS.values() if pad.filled_by is Unit.STORE]
 
 
 @dataclass(frozen=True)
@@ -39,8 +43,7 @@ _LEVERS: Mapping[str, _Lever] = {
     "inp_bytes": _Lever(_REUSE, (Unit.LOAD, Unit.COMPUTE)),
     "wgt_bytes": _Lever(_REUSE, (Unit.LOAD, Unit.COMPUTE)),
     "acc_bytes": _Lever(_REUSE, (Unit.LOAD, Unit.COMPUTE, Unit.STORE)),
-    "par_bytes": _Lever(_STORED, (Unit.STORE,)),
-    "res_bytes": _Lever(_STORED, (Unit.STORE,)),
+    **{f"{pad}_bytes": _Lever(_STORED, (Unit.STORE,)) for pad in _STORE_SCRATCHPADS},
     "bus_bits": _Lever(frozenset({Wait.READ_DATA, Wait.WRITE_DATA})),
     "read_latency": _Lever(frozenset({Wait.READ_LATENCY}), halved=True),
     "write_latency": _Lever(frozenset({Wait.WRITE_LATENCY}), halved=True),
@@ -131,7 +134,6 @@ def relief(field: str, value: int, path: Sequence[Segment]) -> str:
 
 
 def value_text(field: str, value: int) -> str:
-    """Format a field's value."""
     if SPECS[field].unit == "bytes" and value % 1024 == 0:
         return f"{value // 1024}KiB"
     return str(value)

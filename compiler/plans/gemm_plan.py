@@ -7,8 +7,9 @@ from typing import Literal
 
 from accel.compiler.plans.plan_table import OUTER_LOOPS, RESIDENT, THREAD_AXES
 
-ThreadAxis = Literal["inner", "depth"]
+ThreadAxis = Literal["inner", "depth", "groups"]
 OuterLoop = Literal["rows", "columns"]
+_OTHER_AXES: tuple[ThreadAxis, ...] = ("depth", "groups")
 Resident = Literal["nothing", "weights", "inputs", "both"]
 
 
@@ -19,7 +20,8 @@ class GemmPlan:
     Attributes:
         rows, columns: blocks of a tile of the result.
         depth: blocks of a step of the sum.
-        thread_axis: ``inner`` for neighbouring tiles of the inner loop, ``depth`` for the steps of one tile.
+        thread_axis: ``inner`` for neighbouring tiles of the inner loop, ``depth`` for the steps of one tile,
+            ``groups`` for the same tile of neighbouring pairs of matrices.
         residual_product, prefetch: as in :class:`~accel.compiler.plans.conv_plan.ConvPlan`.
         resident: operands that scratchpads keep for all steps. ``inputs`` is the first operand. The
             outer loop's operand stays for one of its iterations, the other one for the whole program.
@@ -36,7 +38,8 @@ class GemmPlan:
     prefetch: bool = False
 
     def __str__(self) -> str:
-        along = {"rows": "columns", "columns": "rows"}[self.outer] if self.thread_axis == "inner" else "depth"
+        inner = "columns" if self.outer == "rows" else "rows"
+        along = {"inner": inner, "depth": "depth", "groups": "pairs of matrices"}[self.thread_axis]
         threads = f", {self.threads} threads along {along}" if self.threads > 1 else ""
         resident = "" if self.resident == "nothing" else f", {self.resident} resident"
         prefetch = " and prefetched" * self.prefetch
@@ -51,7 +54,9 @@ class GemmPlan:
         inner = "channels" if rows_outer or self.threads == 1 else "rows"
         return (
             *(self.columns, self.rows, 1, self.depth, 1, self.threads),
-            THREAD_AXES.index("depth" if self.thread_axis == "depth" and self.threads > 1 else inner),
+            THREAD_AXES.index(
+                inner if self.threads == 1 or self.thread_axis == "inner" else self.thread_axis
+            ),
             OUTER_LOOPS.index("pixels" if rows_outer else "channels"),
             1,
             RESIDENT.index(self.resident),
@@ -66,7 +71,7 @@ class GemmPlan:
             columns=columns,
             depth=depth,
             threads=threads,
-            thread_axis="depth" if THREAD_AXES[axis] == "depth" else "inner",
+            thread_axis=THREAD_AXES[axis] if THREAD_AXES[axis] in _OTHER_AXES else "inner",  # type: ignore[arg-type]
             outer="rows" if OUTER_LOOPS[outer] == "pixels" else "columns",
             resident=RESIDENT[resident],  # type: ignore[arg-type]
             prefetch=bool(prefetch),

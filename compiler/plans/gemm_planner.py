@@ -88,6 +88,7 @@ def _smallest_fits(space: PlanSpace[GemmPlan], threads: int) -> bool:
     plans = [
         GemmPlan(rows=1, columns=1, depth=1, threads=threads, thread_axis=axis, outer=outer)
         for axis in get_args(ThreadAxis)
+        if axis != "groups" or space.shape.groups > 1
         for outer in get_args(OuterLoop)
     ]
     return bool(len(space.fitting(_gemm_table(plans), threads).rows))
@@ -115,7 +116,9 @@ def _outermost(plan: GemmPlan) -> str:
 
 
 def _threads_along(plan: GemmPlan) -> str:
-    return "k" if plan.thread_axis == "depth" else "n" if plan.outer == "rows" else "m"
+    if plan.thread_axis != "inner":
+        return {"depth": "k", "groups": "batch"}[plan.thread_axis]
+    return "n" if plan.outer == "rows" else "m"
 
 
 GEMM_PLANNER = Planner(

@@ -72,6 +72,10 @@ def _tile_result(stage: Stage, plan: GemmPlan, config: Config) -> tuple[IterVar,
     stage.reorder(*several, outer, inner, yi, xi)
     if plan.threads == 1 or plan.thread_axis == "depth":
         return inner, outer
+    if plan.thread_axis == "groups":
+        pairs, thread = bind_threads(stage, several[0], plan.threads)
+        stage.reorder(pairs, outer, inner, thread, yi, xi)
+        return thread, outer
     _, thread = bind_threads(stage, inner, plan.threads)
     return thread, outer
 
@@ -85,7 +89,7 @@ def _tile_sums(stage: Stage, plan: GemmPlan, machine: Machine) -> IterVar:
     km, ki = stage.split(kt, config.block_in, names=("km", "ki"))
     stage.reorder(*stage.axis[:-2], ko, *blocks, km, *inside, ki)
     stage.tensorize(inside[0], machine.gemm)
-    if plan.threads == 1 or plan.thread_axis == "inner":
+    if plan.threads == 1 or plan.thread_axis != "depth":
         return ko
     _, thread = bind_threads(stage, ko, plan.threads)
     return thread

@@ -20,14 +20,12 @@ from accel.core.instruction_access import COLUMNS
 from accel.core.isa import (
     PAD_BITS,
     SIZE_BITS,
+    VARIANTS,
     Gemm,
     Load,
-    LoadPar,
-    LoadTab,
     Loops,
     Mac,
     Memory,
-    OwnMemory,
     Store,
     StoreAcc,
     UopArray,
@@ -253,7 +251,9 @@ def dma_copy2d(target: Target, to: AccessPtr, source: AccessPtr) -> list[Emitted
     return list(_transfers(kind, target, dram.base, sram.base, _merged_dims(dims)))
 
 
-_LOADS: Mapping[int, type[Load]] = {OwnMemory.PAR: LoadPar, OwnMemory.TAB: LoadTab}
+_LOADS: Mapping[int, type[Load]] = {
+    cls.MEMORY: cls for cls in VARIANTS.values() if issubclass(cls, Load) and cls.MEMORY is not None
+}
 """The LOADs into scratchpads of the store unit, by memory id."""
 _LONGEST = (1 << SIZE_BITS) - 1
 """Largest x_size, y_size and x_stride."""

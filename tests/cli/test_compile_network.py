@@ -140,7 +140,7 @@ def test_pictures_of_each_program(accel: Shell, compiled: Path) -> None:
     assert {path.name for path in accel.folder.glob("net*.*")} >= {"net.svg", "net.json.gz"}
     small = Small((1, 8, 6, 5))
     small.conv("x", "a", 8)
-    small.builder.emit(Transpose(permutation=(0, 1, 3, 2)), ["a"], "turned")  # the host computes it
+    small.builder.emit(Transpose(permutation=(0, 2, 1, 3)), ["a"], "turned")  # the host computes it
     small.conv("turned", "b", 8)
     save_network(Network(graph=small.graph("b")).build(MACHINE), accel.folder / "apart.accel")
     accel("run", "apart.accel", "--timeline", "a.svg", "--trace", "a.json.gz")
@@ -200,6 +200,9 @@ def test_a_model_is_compiled_and_run_in_one_go(accel: Shell) -> None:
     assert direct["config"] == "gemm8x8-int8"
     assert direct["headline"]["share"] > 0
     assert accel("run", "m.onnx", "--json").json["config"] == "vta-int8"
+    note = "the default, --config changes it"
+    assert note in accel("run", "m.onnx").text
+    assert note not in accel("run", "m.onnx", "--config", "vta-int8").text + accel("run", "m.accel").text
     accel.refused(
         "run", "m.accel", "--config", "vta-int8",
         message="--config is given, and 'm.accel' is already compiled; it is for models",

@@ -123,7 +123,7 @@ def two_programs() -> Graph:
     """Two convolutions, with an operator between them that the machine does not support."""
     small = Small((2, 3, 5, 6))
     small.conv("x", "a", 6)
-    small.builder.emit(Transpose(permutation=(0, 1, 3, 2)), ["a"], "t")
+    small.builder.emit(Transpose(permutation=(0, 2, 1, 3)), ["a"], "t")
     small.conv("t", "b", 4)
     return small.graph("b")
 

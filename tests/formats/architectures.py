@@ -306,6 +306,59 @@ def shufflenet_v2(net: FloatNetwork) -> str:
 
 
 @_architecture
+def yolo(net: FloatNetwork) -> list[str]:
+    """Blocks that split and join channels, and a neck with a Resize and a Concat."""
+
+    def block(x: str, inner: int, half: int) -> str:
+        a, b = net.split(net.conv_relu(x, inner, 2 * half, 1), 1, half, half)
+        c = net.add("Add", b, net.conv_relu(net.conv_relu(b, half, half, 3), half, half, 3))
+        return net.conv_relu(net.add("Concat", a, b, c, axis=1), 3 * half, 2 * half, 1)
+
+    x = net.conv_relu(net.input(1, 3, 16, 16), 3, 16, 3, 2)
+    fine = block(x, 16, 12)
+    coarse = block(net.conv_relu(fine, 24, 32, 3, 2), 32, 16)
+    up = net.repeated(coarse, 2)
+    top = block(net.add("Concat", up, fine, axis=1), 56, 12)
+    down = net.conv_relu(top, 24, 24, 3, 2)
+    low = block(net.add("Concat", down, coarse, axis=1), 56, 16)
+    return [net.conv(top, 24, 18, 1), net.conv(low, 32, 18, 1)]
+
+
+@_architecture
+def unet(net: FloatNetwork) -> str:
+    """Two levels, joined by Resize and Concat."""
+    a = net.conv_relu(net.input(1, 3, 16, 16), 3, 12, 3)
+    b = net.conv_relu(net.pool("MaxPool", a, 2, 2), 12, 20, 3)
+    c = net.conv_relu(net.pool("MaxPool", b, 2, 2), 20, 24, 3)
+    y = net.conv_relu(net.add("Concat", net.repeated(c, 2), b, axis=1), 44, 20, 3)
+    y = net.conv_relu(net.add("Concat", net.repeated(y, 2), a, axis=1), 32, 12, 3)
+    return net.conv(y, 12, 2, 1)
+
+
+@_architecture
+def super_resolution(net: FloatNetwork) -> str:
+    """Pixels become channels, and channels pixels."""
+    x = net.conv_relu(net.input(1, 3, 12, 12), 3, 16, 3)
+    x = net.conv_relu(net.add("SpaceToDepth", x, blocksize=2), 64, 24, 3)
+    x = net.conv_relu(net.add("DepthToSpace", x, blocksize=2), 6, 12, 3)
+    return net.conv(net.add("DepthToSpace", x, blocksize=2), 3, 3, 3)
+
+
+@_architecture
+def face(net: FloatNetwork) -> list[str]:
+    """Shortcuts with more channels than before."""
+    x = net.conv_relu(net.input(1, 3, 16, 16), 3, 20, 3, 2)
+    for inner, outer, stride in ((20, 28, 1), (28, 36, 2), (36, 36, 1)):
+        y = net.conv(net.conv(x, inner, inner, 3, stride, group=inner), inner, outer, 1)
+        shortcut = net.pool("MaxPool", x, 2, 2) if stride > 1 else x
+        if outer > inner:
+            pads = net.integers(0, 0, 0, 0, 0, outer - inner, 0, 0)
+            shortcut = net.add("Pad", shortcut, pads)
+        x = net.relu(net.add("Add", shortcut, y))
+    return [net.conv(x, 36, 6, 3), net.conv(x, 36, 2, 3)]
+
+
+@_architecture
 def two_heads(net: FloatNetwork) -> list[str]:
     """Classes and boxes, as detectors output them."""
     x = net.conv_relu(net.input(1, 3, 16, 16), 3, 16, 3, 2)

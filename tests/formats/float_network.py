@@ -185,6 +185,12 @@ class FloatNetwork:
             return self.add("ReduceMean", data, axes=axes, keepdims=int(keep))
         return self.add("ReduceMean", data, self.integers(*axes), keepdims=int(keep))
 
+    def repeated(self, data: str, factor: int) -> str:
+        """Add a nearest Resize by a whole factor."""
+        scales = self.floats([1, 1, factor, factor], 4)
+        attributes = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric"}
+        return self.add("Resize", data, "", scales, nearest_mode="floor", **attributes)
+
     def pooled(self, data: str) -> str:
         """Add the mean of each channel, as a matrix."""
         return self.add("Flatten", self.add("GlobalAveragePool", data))

@@ -13,7 +13,7 @@ from tests.own_operations import MACHINE
 from tests.strategies import RTL_VALUES
 from tests.thorough import grouped
 
-TINY, SECOND = NAMED["tiny"].hardware, NAMED["tiny-int8"].hardware
+TINY, SECOND, THIRD = (NAMED[name].hardware for name in ("tiny", "tiny-int8", "tiny-npu"))
 
 
 def _build(base: Config = TINY, /, **values: Any) -> Config:
@@ -28,7 +28,7 @@ _THOROUGH = {
     "more inp than acc",
     "4x2x8",
     "int8, short queues",
-    "int8, 4x4x4",
+    "npu, 4x4x4",
     "int8, 1x32x4",
 }
 """Builds for ``--thorough`` only. Compiling one takes as long as all its programs, and other builds have most
@@ -167,8 +167,8 @@ BUILDS: dict[str, Config] = {
         mul_slots=4,
         tree_stages=0,
     ),
-    "int8, 4x4x4": _build(
-        SECOND,
+    "npu, 4x4x4": _build(
+        THIRD,
         dispatch_stages=3,
         post_stages=5,
         post_lanes=0,
@@ -181,11 +181,11 @@ BUILDS: dict[str, Config] = {
         outstanding=2,
         max_burst_beats=4,
         loads_in_flight=3,
+        tab_bytes=512,
         stores_in_flight=1,
         mul_slots=3,
         tree_stages=2,
     ),
-    "int8, wgt_zero": _build(SECOND, wgt_zero=1, loads_in_flight=3, post_stages=0, post_lanes=4),
     "int8, 1x32x4": _build(
         SECOND,
         block_in=32,
@@ -200,15 +200,8 @@ BUILDS: dict[str, Config] = {
         post_lanes=1,
         stores_in_flight=3,
     ),
-    "int8, products with residuals": _build(
-        SECOND,
-        res_mul=1,
-        res_bytes=32,
-        post_stages=5,
-        post_lanes=2,
-        stores_in_flight=4,
-        loads_in_flight=2,
-    ),
+    "npu": THIRD,
+    "npu, no stages": _build(THIRD, loads_in_flight=3, post_stages=0, post_lanes=4, bus_bits=128),
 }
 """Builds, named after their special values. Those with ``post=1`` come last."""
 

@@ -151,6 +151,7 @@ class Moving:
 
 CHANNELS = ("concat", "slice", "shuffle", "pad", "clip", "pool", "add", "conv", "depthwise", "concat")
 PIXELS = (*CHANNELS, "repeat", "space")
+SUMS = ("add", "concat", "repeat", "slice", "space", "add")
 
 
 def moving_network(seed: int, steps: int, kinds: tuple[str, ...] = CHANNELS) -> Graph:

@@ -1,5 +1,5 @@
 # SET.WGT pushes a token toward the unit before the load unit, which has none.
-.config tiny-int8 wgt_zero=1
+.config tiny-npu
 bad:    SET.WGT >prev
         FINISH
 .expect fault neighbour at bad

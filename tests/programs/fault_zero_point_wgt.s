@@ -1,5 +1,5 @@
 # A zero point of wgt above the values of an int8.
-.config tiny-int8 wgt_zero=1
+.config tiny-npu
 bad:    SET.WGT zero=128
         FINISH
 .expect fault zero-point at bad

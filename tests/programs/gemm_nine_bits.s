@@ -1,5 +1,5 @@
 # GEMM and depthwise MAC multiply all nine bits of both operands, up to 255 * -255.
-.config tiny-int8 wgt_zero=1
+.config tiny-npu
 .preset uop[0] .uop 0,0,0 1,1,0 2,0,1
 .preset inp[0] .int16 255 -255 255 -255  -256 -256 -1 1
 .preset wgt[1] .int16 255*4 -255*4 -256 255 -256 255 1 -1 1 -1

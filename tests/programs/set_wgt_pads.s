@@ -1,5 +1,5 @@
 # Pads of wgt are zero for any zero point. SET.WGT changes neither inp nor its setting, and SET.INP not wgt.
-.config tiny-int8 wgt_zero=1
+.config tiny-npu
 .dram 0
     .int8 1 2 3 4  5 6 7 8  9 10 11 12  13 14 15 16
 

@@ -1,5 +1,5 @@
 # A zero point is subtracted from each byte of wgt, from int8 and from uint8. The differences have 9 bits.
-.config tiny-int8 wgt_zero=1
+.config tiny-npu
 .dram 0
     .int8 -128 -1 0 127  -128 -1 0 127  -128 -1 0 127  -128 -1 0 127
 .dram 64

@@ -1,5 +1,5 @@
 # Requantized bytes pass through a table of TAB, an entry for each of the 256 values of a byte.
-.config tiny-int8 tab_bytes=512
+.config tiny-npu
 .dram
 t:      .int8 10 11 12 13 14 15 16 17 8*240 -8 -7 -6 -5 -4 -3 -2 -1
         .int8 -1*256

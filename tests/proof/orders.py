@@ -10,6 +10,7 @@ from accel.core.isa import (
     Load,
     LoadPar,
     LoadRes,
+    LoadTab,
     Set,
     Store,
     StoreAdd,
@@ -228,10 +229,14 @@ class _Overlapping:
             return not left
         if not self._moves(index):
             return True
-        if isinstance(one, LoadPar) and self._waits and self._par(index) & self._all_par(left):
+        if (
+            isinstance(one, LoadPar | LoadTab)
+            and self._waits
+            and self._shared(index) & self._all_shared(left)
+        ):
             return False
-        unread = [n for n in before if isinstance(self._program[n], LoadPar) and n not in state.ran]
-        if isinstance(one, StoreReq) and self._par(index) & self._all_par(unread):
+        unread = [n for n in before if isinstance(self._program[n], LoadPar | LoadTab) and n not in state.ran]
+        if isinstance(one, StoreReq) and self._shared(index) & self._all_shared(unread):
             return False
         if isinstance(one, LoadRes) and self._waits:
             room = self._depth + sum(self._count(n, StoreAdd) for n in mine[: state.retired])
@@ -250,18 +255,19 @@ class _Overlapping:
             return 0
         return int(self._moves(index)) if isinstance(one, StoreAdd) and one.hold else one.x_size * one.y_size
 
-    def _all_par(self, indices: Sequence[int]) -> set[int]:
-        return {element for n in indices for element in self._par(n)}
+    def _all_shared(self, indices: Sequence[int]) -> set[tuple[str, int]]:
+        return {element for n in indices for element in self._shared(n)}
 
-    def _par(self, index: int) -> set[int]:
-        """Elements of PAR that an instruction fills or uses."""
+    def _shared(self, index: int) -> set[tuple[str, int]]:
+        """Scratchpad and index of the elements of PAR and TAB that an instruction fills or uses."""
         one = self._program[index]
         if not self._moves(index):
             return set()
-        if isinstance(one, LoadPar):
-            return set(range(one.sram_base, one.sram_base + one.x_size * one.y_size))
+        if isinstance(one, LoadPar | LoadTab):
+            pad = "par" if isinstance(one, LoadPar) else "tab"
+            return {(pad, one.sram_base + n) for n in range(one.x_size * one.y_size)}
         if isinstance(one, StoreReq):
-            return set(
-                range(one.par, one.par + (one.y_size if one.par_y else one.x_size if one.par_x else 1))
-            )
+            count = one.y_size if one.par_y else one.x_size if one.par_x else 1
+            tables = {("tab", one.table - 1)} if one.table else set()
+            return {("par", one.par + n) for n in range(count)} | tables
         return set()

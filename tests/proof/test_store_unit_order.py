@@ -18,6 +18,7 @@ from accel.core.isa import (
     Load,
     LoadPar,
     LoadRes,
+    LoadTab,
     Memory,
     SetOut,
     SetSum,
@@ -26,6 +27,7 @@ from accel.core.isa import (
     StoreReq,
     Unit,
 )
+from accel.core.scratchpad_specs import TABLE_BYTES
 from accel.image.dram import Dram
 from accel.proof.token_check import TokenReport, check_tokens
 from accel.sim.functional.scratchpads import Scratchpads
@@ -46,8 +48,9 @@ MICRO = Config(
     par_bytes=32,
     res_bytes=4,
     res_mul=1,
+    tab_bytes=512,
 )
-"""4 elements each of par, 8 bytes in DRAM, and of res, a byte."""
+"""4 elements each of par, 8 bytes in DRAM, and of res, a byte; two tables."""
 
 
 def check(program: Sequence[Instruction], config: Config = MICRO) -> TokenReport:
@@ -77,12 +80,16 @@ def par(dram: int, sram: int = 0, **flags: bool) -> LoadPar:
     return LoadPar(dram_base=dram, sram_base=sram, y_size=1, x_size=1, **flags)
 
 
+def tab(dram: int, sram: int = 0, **flags: bool) -> LoadTab:
+    return LoadTab(dram_base=dram, sram_base=sram, y_size=1, x_size=1, **flags)
+
+
 def add(dram: int, count: int = 1, **flags: bool) -> StoreAdd:
     return StoreAdd(dram_base=dram, y_size=1, x_size=count, **flags)
 
 
-def req(dram: int, count: int = 1, place: int = 0, **flags: bool) -> StoreReq:
-    return StoreReq(dram_base=dram, y_size=1, x_size=count, par=place, **flags)
+def req(dram: int, count: int = 1, place: int = 0, table: int = 0, **flags: bool) -> StoreReq:
+    return StoreReq(dram_base=dram, y_size=1, x_size=count, par=place, table=table, **flags)
 
 
 BACK = Gemm(pop_next=True, push_next=True)
@@ -118,6 +125,7 @@ def test_retirement_in_order_does_not_order_a_load_before_a_store() -> None:
     assert found(par(2, 1), req(16)) == [(0, 1, WAR)]
     assert found(res(0), res(16), add(16)) == [(1, 2, WAR)]
     assert found(par(0), par(2, 1), req(16)) == [(1, 2, WAR)]
+    assert found(tab(0), req(16)) == found(tab(0), req(16, table=2)) == [(0, 1, WAR)]
     assert found(res(16, push_prev=True), BACK, req(16, pop_prev=True)) == []
     assert found(res(16), SetOut(), req(16)) == []
 
@@ -127,6 +135,7 @@ def test_a_store_that_waits_for_what_a_load_brings_may_overwrite_it() -> None:
     assert found(res(16, 4), add(16, 4)) == []
     assert found(res(16, 2), add(16)) == []
     assert found(par(2, 1), req(16, place=1)) == []
+    assert found(tab(0, 1), req(16, table=2)) == found(tab(0), tab(1, 1), req(16, table=2)) == []
     assert found(res(16), res(0), add(8, 2), req(16)) == []
     assert found(par(2, 1), res(0), add(16)) == []
     assert found(res(16), par(0), req(16)) == []
@@ -185,8 +194,9 @@ def random_program(rng: Random) -> list[Instruction]:
         choices: list[Callable[[], Instruction]] = [
             lambda: res(rng.randint(0, 4), rng.randint(1, 2)),
             lambda: par(0, rng.randint(0, 1)),
+            lambda: tab(rng.choice((0, 1, 1, 2)), rng.randint(0, 1)),
             lambda: add(rng.randint(0, 8), rng.randint(1, 2), hold=rng.random() < 0.5),
-            lambda: req(rng.randint(0, 8), rng.randint(1, 2), rng.randint(0, 1)),
+            lambda: req(rng.randint(0, 8), rng.randint(1, 2), rng.randint(0, 1), rng.randint(0, 2)),
             lambda: Store(dram_base=rng.randint(0, 8), y_size=1, x_size=1),
             lambda: Load(memory=Memory.INP, dram_base=rng.randint(0, 4), y_size=1, x_size=1),
             lambda: SetOut(high=99) if rng.random() < 0.3 else Gemm(),
@@ -203,10 +213,11 @@ def random_program(rng: Random) -> list[Instruction]:
 def orders(program: Sequence[Instruction], *, waits: bool) -> Orders:
     memory = Dram.of(MICRO)
     memory.write(0, bytes(range(1, 33)))
+    memory.write(TABLE_BYTES, bytes(range(256)) + bytes(range(255, -1, -1)))
     start = Reference(MICRO, Scratchpads.random(MICRO, 1), memory)
     found = finishing_orders(program, MICRO, start, waits=waits)
-    for index, seen in found.accesses.items():  # par is used by this unit only
-        found.accesses[index] = {one for one in seen if one[0] != "par"}
+    for index, seen in found.accesses.items():  # only this unit uses them
+        found.accesses[index] = {one for one in seen if one[0] not in ("par", "tab")}
     return found
 
 

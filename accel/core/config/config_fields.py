@@ -195,23 +195,23 @@ class ConfigFields:
     par_bytes: int = capacity_field(
         16 << 10,
         "capacity of the par scratchpad, which holds a bias and a scale for each channel",
-        affects="par; LOAD.PAR, STORE.REQ, STORE.ADD",
+        affects="par; LOAD.PAR, STORE.REQ, STORE.ADD, STORE.MUL",
         post=True,
     )
     res_bytes: int = capacity_field(
         16 << 10,
         "capacity of the res scratchpad, a queue of residuals",
-        affects="res; LOAD.RES, STORE.ADD",
+        affects="res; LOAD.RES, STORE.ADD, STORE.MUL",
         post=True,
     )
     post_lanes: int = timing_field(
         0,
         "values",
-        "values that STORE.REQ and STORE.ADD requantize per cycle; 0: the smaller of the values in a "
+        "values that the store unit requantizes per cycle; 0: the smaller of the values in a "
         "beat and in an out element",
         0,
         64,
-        affects="store: STORE.REQ, STORE.ADD",
+        affects="store: STORE.REQ, STORE.ADD, STORE.MUL",
         power_of_two=True,
         post=True,
     )

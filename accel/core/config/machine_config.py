@@ -139,6 +139,11 @@ class Config(ConfigFields):
         return RES.depth(self)
 
     @cached_property
+    def tab_depth(self) -> int:
+        """Tables that fit into tab, 0 without it."""
+        return TAB.depth(self)
+
+    @cached_property
     def uop_address_bits(self) -> int:
         return UOP.address_bits(self)
 
@@ -154,19 +159,6 @@ class Config(ConfigFields):
     def acc_address_bits(self) -> int:
         return ACC.address_bits(self)
 
-    @cached_property
-    def par_address_bits(self) -> int:
-        return PAR.address_bits(self)
-
-    @cached_property
-    def res_address_bits(self) -> int:
-        return RES.address_bits(self)
-
-    @cached_property
-    def table_count(self) -> int:
-        """Tables that fit into tab, 0 without it."""
-        return TAB.depth(self)
-
     # --- rates ---------------------------------------------------------------------------------
 
     @cached_property
@@ -179,7 +171,7 @@ class Config(ConfigFields):
 
     @cached_property
     def lanes(self) -> int:
-        """Values that STORE.REQ and STORE.ADD requantize per cycle: ``post_lanes``, or its default if 0."""
+        """Values that the store unit requantizes per cycle: ``post_lanes``, or its default if 0."""
         return self.post_lanes or min(self.bus_bytes, self.out_element_bytes)
 
     @cached_property

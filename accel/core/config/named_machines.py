@@ -58,12 +58,25 @@ _SECOND_GENERATION: dict[str, dict[str, int]] = {
 has square blocks, so that depthwise MACs exist, and 16 elements each in par and res. An ECP5-85F has
 multipliers for two lanes."""
 
+_THIRD_GENERATION: dict[str, int] = {"tab_bytes": 2 << 10, "res_mul": 1, "wgt_zero": 1}
+"""What machines with the suffix ``-npu`` add to those with ``-int8``: eight tables, products with residuals,
+and products of two activations."""
+
+_SMALL_TABLES: dict[str, dict[str, int]] = {"tiny": {"tab_bytes": 1 << 10}}
+"""``tiny-npu`` has four tables, so that random programs meet in them."""
+
+
+def _second(name: str) -> dict[str, int]:
+    return {**_FIRST_GENERATION[name], **_SECOND_GENERATION.get(name, {}), "post": 1}
+
+
 NAMED_VALUES: Mapping[str, Mapping[str, int]] = {
     **_FIRST_GENERATION,
+    **{f"{name}-int8": _second(name) for name in _FIRST_GENERATION},
     **{
-        f"{name}-int8": {**values, **_SECOND_GENERATION.get(name, {}), "post": 1}
-        for name, values in _FIRST_GENERATION.items()
+        f"{name}-npu": {**_second(name), **_THIRD_GENERATION, **_SMALL_TABLES.get(name, {})}
+        for name in _FIRST_GENERATION
     },
 }
-"""Values that differ from the defaults, by machine. Each machine of the first generation has a counterpart of
-the second with the suffix ``-int8``."""
+"""Values that differ from the defaults, by machine. Each machine of the first generation has counterparts of
+the second and the third, with the suffixes ``-int8`` and ``-npu``."""

@@ -115,11 +115,11 @@ class SetAcc(Set):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SetOut(Set):
-    """Set the requantization of STORE.REQ and STORE.ADD, and a part of STORE.ADD's addition.
+    """Set the requantization of STORE.REQ, STORE.ADD and STORE.MUL, and a part of STORE.ADD's addition.
 
     ``zero`` is added after rounding, then the result is clamped to ``low`` and ``high``. If ``low > high``
     the result is ``high``. The fields from ``left_zero`` on, and those of SET.SUM, belong to STORE.ADD's
-    addition.
+    addition and to STORE.MUL's multiplication.
     """
 
     MEMORY: ClassVar[IntEnum | None] = Memory.OUT
@@ -130,11 +130,17 @@ class SetOut(Set):
     zero: int = field(RESULT_BITS, "zero point of the requantized value, added after rounding", signed=True)
     low: int = field(RESULT_BITS, "least result", signed=True)
     high: int = field(RESULT_BITS, "greatest result", signed=True)
-    left_zero: int = field(RESULT_BITS, "STORE.ADD: subtracted from the requantized value", signed=True)
-    right_zero: int = field(RESULT_BITS, "STORE.ADD: subtracted from the residual", signed=True)
-    unsigned: bool = field(1, "STORE.ADD: the residual is uint8; otherwise int8", default=False)
-    offset: int = field(ADD_OFFSET_BITS, "STORE.ADD: added to the sum of the products", signed=True)
-    shift: int = field(ADD_SHIFT_BITS, f"STORE.ADD: right shift of that sum, at most {MAX_ADD_SHIFT}", "bits")
+    left_zero: int = field(
+        RESULT_BITS, "STORE.ADD, STORE.MUL: subtracted from the requantized value", signed=True
+    )
+    right_zero: int = field(RESULT_BITS, "STORE.ADD, STORE.MUL: subtracted from the residual", signed=True)
+    unsigned: bool = field(1, "STORE.ADD, STORE.MUL: the residual is uint8; otherwise int8", default=False)
+    offset: int = field(
+        ADD_OFFSET_BITS, "STORE.ADD, STORE.MUL: added to the sum of the products", signed=True
+    )
+    shift: int = field(
+        ADD_SHIFT_BITS, f"STORE.ADD, STORE.MUL: right shift of that sum, at most {MAX_ADD_SHIFT}", "bits"
+    )
     table_unsigned: bool = field(
         1,
         "STORE.ADD and STORE.MUL: the bytes of a table are uint8; otherwise int8",
@@ -146,9 +152,9 @@ class SetOut(Set):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SetSum(Set):
-    """Set the multipliers, the zero point and the bounds of STORE.ADD's sums.
+    """Set the multipliers, the zero point and the bounds of STORE.ADD's sums and of STORE.MUL's products.
 
-    STORE.ADD describes the formula. If ``low > high`` the result is ``high``.
+    STORE.ADD and STORE.MUL describe the formulas. If ``low > high`` the result is ``high``.
     """
 
     MEMORY: ClassVar[IntEnum | None] = Memory.OUT
@@ -156,11 +162,13 @@ class SetSum(Set):
     UNIT: ClassVar[Unit] = Unit.STORE
     memory: int = field(MEMORY_ID_BITS, "selects the setting", enum=Memory, default=Memory.OUT)
     part: bool = field(1, "1 selects SET.SUM", default=True)
-    left_multiplier: int = field(ADD_MULTIPLIER_BITS, "multiplier of the requantized value")
+    left_multiplier: int = field(
+        ADD_MULTIPLIER_BITS, "multiplier of the requantized value, or of STORE.MUL's product"
+    )
     zero: int = field(RESULT_BITS, "zero point of the result, added after rounding", signed=True)
     low: int = field(RESULT_BITS, "least result", signed=True)
     high: int = field(RESULT_BITS, "greatest result", signed=True)
-    right_multiplier: int = field(ADD_MULTIPLIER_BITS, "multiplier of the residual")
+    right_multiplier: int = field(ADD_MULTIPLIER_BITS, "STORE.ADD: multiplier of the residual")
 
     @property
     def mnemonic(self) -> str:

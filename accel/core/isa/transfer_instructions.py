@@ -147,11 +147,12 @@ class LoadPar(Load):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LoadRes(Load):
-    """Append rows from DRAM to RES, the queue of residuals that STORE.ADD takes first in, first out.
+    """Append rows from DRAM to RES, the queue of residuals that STORE.ADD and STORE.MUL take first in, first
+    out.
 
     The store unit executes it. RES is empty at the start of a run. In program order, the elements loaded
     minus the elements taken must never exceed the depth of RES. If RES has no room at run time because an
-    earlier STORE.ADD has not retired, the LOAD waits. ``sram_base`` and all pads must be zero.
+    earlier STORE has not retired, the LOAD waits. ``sram_base`` and all pads must be zero.
     """
 
     MEMORY: ClassVar[IntEnum | None] = OwnMemory.RES

@@ -265,13 +265,14 @@ class Machine:
             return
         if not self.may_follow(Unit.STORE, config.loads_in_flight if head.loads else config.stores_in_flight):
             return
-        if head.fault is None and not (self.par_free(head, flying) and self.res_free(head)):
+        if head.fault is None and not (self.operands_free(head, flying) and self.res_free(head)):
             return
         self.begin(Unit.STORE)
 
-    def par_free(self, head: Work, flying: list[Work]) -> bool:
-        """Whether a LOAD of PAR overwrites nothing in use, and the PAR elements of a STORE are written."""
-        users = [work for work in flying if work.par & head.par]
+    def operands_free(self, head: Work, flying: list[Work]) -> bool:
+        """Whether a LOAD of PAR or TAB overwrites nothing in use, and a STORE's elements of them are
+        written."""
+        users = [work for work in flying if work.operands & head.operands]
         return not users if head.loads else not any(work.loads and work.beats for work in users)
 
     def res_free(self, head: Work) -> bool:

@@ -15,6 +15,7 @@ from accel.core.isa import (
     Load,
     LoadPar,
     LoadRes,
+    LoadTab,
     Loops,
     Memory,
     StoreAdd,
@@ -41,6 +42,8 @@ def element_bytes(transfer: Transfer, config: Config) -> int:
     batch, block_in, block_out = config.batch, config.block_in, config.block_out
     if isinstance(transfer, LoadPar):
         return block_out * 8
+    if isinstance(transfer, LoadTab):
+        return 256
     if isinstance(transfer, LoadRes | StoreReq):
         return batch * block_out
     return {
@@ -69,8 +72,8 @@ class Work:
     """Pad words that have not been written yet."""
     range: tuple[int, int, int] | None
     """Memory id and range of scratchpad elements. None if it moves nothing."""
-    par: frozenset[int] = frozenset()
-    """PAR elements that a LOAD fills or a STORE reads."""
+    operands: frozenset[tuple[str, int]] = frozenset()
+    """Scratchpad and index of the elements of PAR and TAB that a LOAD fills or a STORE reads."""
     res: int = 0
     """RES elements that a LOAD brings or a STORE consumes."""
     pace: int = 1
@@ -123,13 +126,16 @@ def work_of(index: int, instruction: Instruction, fault: Fault | None, config: C
 
 
 def finish(work: Work, transfer: Transfer, elements: int, config: Config) -> None:
-    """Set the elements of PAR and RES that an instruction uses."""
+    """Set the elements of PAR, TAB and RES that an instruction uses."""
     if isinstance(transfer, StoreReq):
         steps = [y if transfer.par_y else x if transfer.par_x else 0 for y, x in box_of(transfer)]
-        work.par = frozenset(transfer.par + step for step in steps)
+        tables = {("tab", transfer.table - 1)} if transfer.table else set()
+        work.operands = frozenset(("par", transfer.par + step) for step in steps) | tables
         work.pace = (config.bus_bits // 8) // config.lanes
-    elif isinstance(transfer, LoadPar):
-        work.par = frozenset(range(transfer.sram_base, transfer.sram_base + elements))
+    elif isinstance(transfer, LoadPar | LoadTab):
+        pad = "par" if isinstance(transfer, LoadPar) else "tab"
+        filled = range(transfer.sram_base, transfer.sram_base + elements)
+        work.operands = frozenset((pad, element) for element in filled)
     if isinstance(transfer, LoadRes | StoreAdd):
         work.res = 1 if isinstance(transfer, StoreAdd) and transfer.hold else elements
 

@@ -23,7 +23,7 @@ from tests.reference import Reference
 from tests.sim.timing.cycle_stepped_machine import assert_same, step_by_step
 from tests.strategies import examples, programs, timings
 
-MACHINES = NAMED["tiny"], NAMED["tiny-int8"], NAMED["tiny-int8"].override({"res_mul": 1})
+MACHINES = NAMED["tiny"], NAMED["tiny-int8"], NAMED["tiny-int8"].override({"res_mul": 1, "tab_bytes": 512})
 Case = tuple[list[Instruction], Config, dict[str, Any]]
 
 
