@@ -3,14 +3,14 @@
 from collections.abc import Callable, Mapping
 
 from accel.base.errors import ShapeError
-from accel.graph.elementwise_operators import Add, Clip, Function, Mul, Requantize, Table
+from accel.graph.elementwise_operators import Add, ChannelTable, Clip, Function, Mul, Requantize, Table
 from accel.graph.graph import Graph
 from accel.graph.graph_operator import Operator
 from accel.graph.pooling_operators import AveragePool, GlobalAveragePool, MaxPool
 from accel.graph.product_operators import Conv, ConvTranspose, MatMul
 from accel.network.fused_nodes import FusedNodes
-from accel.network.lowering.addition_lowering import lower_addition
 from accel.network.lowering.average_lowering import lower_average, lower_global_average
+from accel.network.lowering.combination_lowering import lower_combination
 from accel.network.lowering.convolution_lowering import lower_convolution
 from accel.network.lowering.elementwise_lowering import lower_elementwise
 from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine
@@ -31,12 +31,13 @@ LOWERINGS: Mapping[type[Operator], Lowering] = {
     GlobalAveragePool: lower_global_average,
     AveragePool: lower_average,
     MaxPool: lower_max_pool,
-    Add: lower_addition,
-    Mul: lower_elementwise,
+    Add: lower_combination,
+    Mul: lower_combination,
     Requantize: lower_elementwise,
     Clip: lower_elementwise,
     Function: lower_elementwise,
     Table: lower_elementwise,
+    ChannelTable: lower_elementwise,
 }
 """By the operator of the main node. All other operators run on the host."""
 
@@ -45,7 +46,7 @@ def lower(graph: Graph, fused: FusedNodes, *, approximate: bool = False) -> Lowe
     """Lower fused nodes to one layer.
 
     Args:
-        approximate: allow additions that differ from float32 for some values.
+        approximate: allow sums and products that differ from float32 for some values.
 
     Raises:
         NotOnMachine: the machine cannot execute them.
