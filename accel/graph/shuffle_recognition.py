@@ -22,7 +22,7 @@ _MOST_NODES = 4
 
 def recognize_shuffles(graph: Graph) -> Graph:
     """Replace chains of Reshape and Transpose of integers by Take, DepthToSpace or SpaceToDepth."""
-    found = {node.output: new for node in graph.nodes if (new := _as_one_move(graph, node)) is not None}
+    found = {node.output: move for node in graph.nodes if (move := _as_one_move(graph, node)) is not None}
     if not found:
         return graph
     return with_nodes(graph, [found.get(node.output, node) for node in graph.nodes])

@@ -1,9 +1,8 @@
 """Partition: parts of the machine and of the host in an order of execution with the fewest programs.
 
 Given the placement of all parts, the earliest stages are optimal (:mod:`accel.network.partition_stages`). The
-choice that is left is which moves, for example Concats, layers execute inside a program. A search with a
-lower bound makes it. It is exact if it ends within :data:`MAX_EVALUATIONS`, otherwise the best partition so
-far is taken.
+choice that is left is which moves layers execute inside a program. A search with a lower bound
+makes it. It is exact if it ends within :data:`MAX_EVALUATIONS`, otherwise the best partition so far is taken.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -28,7 +27,7 @@ class PartitionSummary:
 
     Attributes:
         bound: programs that any partition needs: the longest alternation of machine and host over all paths
-            of the graph, if no move needed the host.
+            of the graph, if layers could execute every move.
         is_exact: whether the search has proven that no partition of these parts has fewer programs.
     """
 
@@ -56,7 +55,7 @@ class Partition:
 
     Attributes:
         groups: in an order of execution.
-        aliases: results of moves inside of programs.
+        aliases: results of moves that layers execute.
     """
 
     groups: tuple[tuple[NetworkPart, ...], ...]
@@ -66,7 +65,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class _Solution:
-    """Stages of all parts, and the moves inside of programs."""
+    """Stages of all parts, and the moves among them that layers execute, or the host."""
 
     stages: list[int]
     in_place: frozenset[int]
@@ -145,31 +144,29 @@ class PartitionProblem:
     def _alias_members(self, at: int) -> frozenset[int] | None:
         """Return the parts that must be in one program with a move, or None if there is no such program.
 
-        These are the layers that write the moved values, and moves between them and this one.
+        These are the layers that write its values, and other moves of them. Readers can be anywhere: layers
+        store values once more for a reader in another program.
         """
-        found: set[int] = set()
-        pending = [at]
+        found, pending = {at}, [at]
         while pending:
             one = pending.pop()
-            part = self.parts[one]
-            is_move = part.fused.output in self.aliases or part.moves_nothing
-            if not part.on_machine and not is_move:
+            names = {name for name in self.parts[one].fused.inputs if name not in self.graph.constants}
+            producers = {read.producer for read in self.reads[one]}
+            if len(names) != len(producers):  # an input of the graph
                 return None
-            if one in found:
-                continue
-            found.add(one)
-            if part.on_machine:
-                continue
-            producers = [read.producer for read in self.reads[one]]
-            if len(producers) < len({*part.fused.inputs} - self.graph.constants.keys()) or not producers:
-                return None  # the host gives the values
-            pending += producers
+            for producer in producers - found:
+                part = self.parts[producer]
+                found.add(producer)
+                if part.moves_nothing or part.fused.output in self.aliases:
+                    pending.append(producer)
+                elif not part.on_machine:
+                    return None
         return frozenset(found)
 
     def _evaluate(
         self, in_place: frozenset[int], copied: frozenset[int], last_stage: int | None
     ) -> list[int] | None:
-        """Return the stages. Moves that are not decided yet join the stage of their operands."""
+        """Return the stages. Moves that are not decided yet run wherever they are."""
         self._left -= 1
         kinds: list[Kind] = []
         for at in range(len(self.parts)):
@@ -251,7 +248,7 @@ def partition_parts(
 
     Args:
         parts: in an order of execution.
-        aliases: results of moves that layers of the machine may execute.
+        aliases: results of moves that layers may execute.
         flexible: results of layers that may join the host.
     """
     problem = PartitionProblem(graph, parts, config, aliases, flexible)
