@@ -209,7 +209,7 @@ class _Division:
             label = self._names.fresh(f"{node.name}/sum{at + 1}")
             addition = Node(name=label, operator=Add(), inputs=(total, name), output=result)
             nodes.append(addition)
-            stages.append(FusedNodes(main=part, addition=addition))
+            stages.append(FusedNodes(main=part, combination=addition))
             total = result
         self.stages[node.output] = tuple(stages)
         return nodes

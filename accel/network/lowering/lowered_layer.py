@@ -90,8 +90,8 @@ class LoweredLayer:
 
     Attributes:
         operator: for example ``conv2d``.
-        differences: pairs of values, of 65,536, whose sum differs from float32: 0 except for approximate
-            additions.
+        differences: pairs of values, of 65,536, whose sum or product differs from float32: 0 unless it is
+            approximate.
     """
 
     operator: str
