@@ -1,8 +1,8 @@
 """Equal Quantize and Requantize nodes of one tensor as one.
 
 Some quantizers give each reader of a tensor a Quantize and Dequantize pair of its own, for example ONNX
-Runtime with ``DedicatedQDQPair``. Then the tensor has two readers, and its product would stay in float32. An operand
-of several Concats is requantized for each of them, often to the same scale.
+Runtime with ``DedicatedQDQPair``. Then the tensor has two readers, and its product would stay in float32.
+An operand of several Concats is requantized for each of them, often to the same scale.
 """
 
 from dataclasses import replace
