@@ -17,6 +17,7 @@ from accel.formats.onnx_file import read_file
 from accel.formats.onnx_import import with_shapes
 from accel.formats.quantization_error import OutputError
 from accel.formats.quantize_onnx import QuantizedModel, quantize_onnx
+from accel.network.exact_scales import with_exact_scales
 from accel.run.result import SCHEMA_VERSION
 
 _SHOWN_LAYERS = 10
@@ -48,7 +49,13 @@ def quantize(
                     raise AccelError(f"{name} is given with {str(data)!r}; it is for a folder of pictures")
             samples = read_archive("--calibrate", data)
         found = quantize_onnx(
-            model, samples, activations=activations, method=method, shapes=sizes, per_layer=per_layer
+            model,
+            samples,
+            activations=activations,
+            method=method,
+            shapes=sizes,
+            per_layer=per_layer,
+            adjust=with_exact_scales,
         )
     write_atomically(output, found.content)
     if as_json:

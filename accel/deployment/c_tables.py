@@ -9,6 +9,7 @@ from accel.deployment.binary_files import Content
 from accel.deployment.c_identifiers import identifier
 from accel.deployment.deployment_steps import (
     Binary,
+    ChannelLookup,
     Deployment,
     Fill,
     HostArray,
@@ -277,6 +278,10 @@ class _Source:
             case Lookup():
                 table = self._table("uint8_t", map(str, detail.table))
                 return self._struct("accel_lookup", [table, detail.size])
+            case ChannelLookup():
+                tables = self._table("uint8_t", map(str, detail.tables))
+                sizes = [detail.outer, detail.channels, detail.inner]
+                return self._struct("accel_channel_lookup", [tables, *sizes])
             case Softmax():
                 return self._struct("accel_softmax", [detail.outer, detail.count, detail.inner])
             case Binary():

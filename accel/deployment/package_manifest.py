@@ -12,6 +12,7 @@ from accel.core.registers import ID, MAP_VERSION, REGISTERS, constants
 from accel.deployment.binary_files import Content
 from accel.deployment.deployment_steps import (
     Binary,
+    ChannelLookup,
     Deployment,
     Detail,
     Fill,
@@ -166,6 +167,13 @@ def _detail(deployment: Deployment, detail: Detail) -> dict[str, Any]:
             }
         case Lookup():
             return {"table": list(detail.table), "values": detail.size}
+        case ChannelLookup():
+            return {
+                "tables": list(detail.tables),
+                "outer": detail.outer,
+                "channels": detail.channels,
+                "inner": detail.inner,
+            }
         case Softmax():
             return {"outer": detail.outer, "count": detail.count, "inner": detail.inner}
         case Binary():

@@ -15,23 +15,25 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from accel.core.config import Config
-from accel.graph.elementwise_operators import Add, Mul
+from accel.graph.elementwise_operators import Add, ChannelTable, Mul
 from accel.graph.graph import Graph, Node
 from accel.graph.graph_builder import Builder
 from accel.graph.graph_operator import Operator
 from accel.graph.graph_tensor import Quantization, Tensor
-from accel.graph.movement_operators import Concat, DepthToSpace, Pad, Slice, SpaceToDepth, Take
+from accel.graph.movement_operators import Concat, DepthToSpace, Pad, Reshape, Slice, SpaceToDepth, Take
 from accel.graph.product_operators import Conv, ConvTranspose, MatMul
-from accel.network.channel_costs import POINT, ConvolutionCosts, MoveChoice
+from accel.network.channel_costs import POINT, MoveChoice
 from accel.network.channel_groups import (
     CHANNEL_AXIS,
     POOLS,
     ChannelGroups,
     ChannelMove,
     has_constant_weights,
+    has_one_row,
     tied_tensors,
 )
-from accel.network.channel_maps import UNUSED, ZERO, ChannelMap, common, concatenated
+from accel.network.channel_maps import UNUSED, ZERO, ChannelMap, common
+from accel.network.channel_targets import ChannelTargets
 from accel.network.lane_constants import LaneConstants
 
 
@@ -47,8 +49,9 @@ def assign_channel_maps(graph: Graph, config: Config) -> tuple[Graph, tuple[Move
     groups = ChannelGroups(graph, config.block_out)
     if not groups.moves:
         return graph, ()
-    rewriting = _Rewriting(graph, groups, config)
-    return rewriting.graph(), tuple(rewriting.choices)
+    targets = ChannelTargets(graph, groups, config)
+    new = _Rewriting(graph, groups, targets).graph()
+    return new, tuple(targets.choices)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,24 +65,18 @@ class _LaneTensor:
 class _Rewriting:
     """Builds the new graph node by node."""
 
-    def __init__(self, graph: Graph, groups: ChannelGroups, config: Config) -> None:
-        self.choices: list[MoveChoice] = []
+    def __init__(self, graph: Graph, groups: ChannelGroups, targets: ChannelTargets) -> None:
         self._old = graph
         self._groups = groups
-        self._block = config.block_out
-        self._costs = ConvolutionCosts(graph, config)
+        self._targets = targets
         self._new = Builder.like(graph)
         self._constants = LaneConstants(graph, self._new)
         self._consumers = graph.consumers()
-        self._targets: dict[str, ChannelMap] = {}
         self._in_lanes: dict[str, _LaneTensor] = {}
         self._plain = {*graph.inputs, *graph.constants}
         """Tensors that the new graph also has under their old names."""
 
     def graph(self) -> Graph:
-        for name in self._old.inputs:
-            if self._groups.is_active(name):
-                self._move_to_lanes(name)
         for node in self._old.nodes:
             self._rewrite(node)
         for name in self._old.outputs:
@@ -87,119 +84,13 @@ class _Rewriting:
         new = self._new.graph(self._old.name, self._old.outputs)
         return replace(new, tail=self._old.tail, states=self._old.states)
 
-    # --- maps ------------------------------------------------------------------------------------
-
-    def _target(self, name: str) -> ChannelMap:
-        """Return the lanes of the channels of a tensor's group."""
-        group = self._groups.of(name)
-        if group not in self._targets:
-            channels = self._old.tensors[name].shape[CHANNEL_AXIS]
-            plain = ChannelMap.plain(channels, self._block)
-            self._targets[group] = plain  # for a group that leads to itself
-            for move in self._groups.moves_into(group):
-                found = self._moved_target(move)
-                if found is not None:
-                    self._targets[group] = self._faster(group, move, found, plain)
-                    return self._targets[group]
-            for node in self._groups.reads_by(group, DepthToSpace):
-                squares = self._squares(node)
-                if self._takes_squares(group, node, squares, plain):
-                    self._targets[group] = squares
-                    break
-        return self._targets[group]
-
-    def _moved_target(self, move: ChannelMove) -> ChannelMap | None:
-        if isinstance(move.node.operator, DepthToSpace):
-            return None
-        found = self._moved_map([self._target(one) for one in move.node.inputs], move)
-        return None if found is None else found[0]
-
-    def _faster(self, group: str, move: ChannelMove, holes: ChannelMap, plain: ChannelMap) -> ChannelMap:
-        """Return lanes with holes, or those after a 1x1 convolution that removes them, which is faster."""
-        name = move.node.output
-        if len(holes.lanes) <= len(plain.lanes):
-            return holes
-        cycles = [self._cycles_of_group(group, len(one.lanes)) for one in (holes, plain)]
-        product = self._costs.of_product(name, len(holes.lanes), len(plain.lanes))
-        if cycles[0] is None or cycles[1] is None or product is None:
-            return holes
-        forms = [
-            (f"{holes}", cycles[0], holes),
-            (f"{plain} after a 1x1 convolution", cycles[1] + product, plain),
-        ]
-        return self._choose(move.node, forms)
-
-    def _choose(self, node: Node, forms: list[tuple[str, int, ChannelMap]]) -> ChannelMap:
-        ranked = sorted(forms, key=lambda one: one[1])
-        alternatives = tuple((form, cycles) for form, cycles, _ in ranked)
-        self.choices.append(MoveChoice(name=node.name, alternatives=alternatives))
-        return ranked[0][2]
-
-    def _cycles_of_group(self, group: str, lanes: int) -> int | None:
-        """Predict the layers that compute or read lanes of a group."""
-        total = 0
-        tensors = set(self._groups.tensors_of(group))
-        for node in self._old.nodes:
-            if tensors.isdisjoint((*node.inputs, node.output)) or node.output in self._groups.moves:
-                continue
-            cycles: int | None = 0
-            if isinstance(node.operator, Conv):
-                is_read = node.inputs[0] in tensors
-                is_written = node.output in tensors
-                cycles = self._costs.of_node(node, lanes if is_read else None, lanes if is_written else None)
-            elif node.output in tensors:
-                cycles = self._costs.of_lanes(node.output, lanes)
-            if cycles is None:
-                return None
-            total += cycles
-        return total
-
-    def _squares(self, node: Node) -> ChannelMap:
-        """Return the lanes that DepthToSpace needs: those of its result for each pixel of a square."""
-        assert isinstance(node.operator, DepthToSpace)
-        out = self._target(node.output)
-        channels = node.operator.source_channels(len(out.positions))
-        return ChannelMap(
-            tuple(
-                int(square[lane]) if lane >= 0 else ZERO
-                for square in channels.reshape(-1, channels.shape[-1])
-                for lane in out.lanes
-            )
-        )
-
-    def _takes_squares(self, group: str, node: Node, squares: ChannelMap, plain: ChannelMap) -> bool:
-        """Whether a group has the lanes of DepthToSpace, not a 1x1 convolution before it."""
-        wide, narrow = (self._cycles_of_group(group, len(one.lanes)) for one in (squares, plain))
-        product = self._costs.of_product(node.inputs[0], len(plain.lanes), len(squares.lanes))
-        if wide is None or narrow is None or product is None:
-            return narrow is None
-        forms = [
-            (f"{squares}", wide, squares),
-            (f"{squares} by a 1x1 convolution", narrow + product, plain),
-        ]
-        return self._choose(node, forms) is squares
-
-    def _moved_map(self, maps: list[ChannelMap], move: ChannelMove) -> tuple[ChannelMap, int] | None:
-        """Return the map of a move's result, and the lane of the operand in which it begins."""
-        operator = move.node.operator
-        if isinstance(operator, Concat):
-            return concatenated(maps), 0
-        if move.indices is not None:
-            return maps[0].taken(move.indices, self._block)
-        if isinstance(operator, SpaceToDepth):
-            return maps[0].gathered_squares(operator.block**2), 0
-        assert isinstance(operator, Pad)
-        quantization = self._old.tensors[move.node.output].required_quantization
-        if operator.value != quantization.zero[0]:
-            return None
-        padded = maps[0].padded(operator.begin[CHANNEL_AXIS], operator.end[CHANNEL_AXIS])
-        return None if padded is None else (padded, 0)
-
     # --- nodes -----------------------------------------------------------------------------------
 
     def _rewrite(self, node: Node) -> None:
         is_active = [self._groups.is_active(name) for name in (*node.inputs, node.output)]
-        if not any(is_active):
+        if node.inputs[0] in self._in_lanes and isinstance(node.operator, MatMul):
+            self._rewrite_product(node)
+        elif not any(is_active):
             self._emit_as_before(node)
         elif node.output in self._groups.moves:
             self._rewrite_move(self._groups.moves[node.output])
@@ -207,12 +98,12 @@ class _Rewriting:
             self._rewrite_tied(node)
         elif _permutes_weights(self._old, node):
             self._rewrite_convolution(node)
+        elif self._is_channel_matrix(node):
+            self._rewrite_reshape(node)
         else:
             for name in node.inputs:
                 self._as_plain(name)
             self._emit_as_before(node)
-            if is_active[-1]:
-                self._move_to_lanes(node.output)
 
     def _emit_as_before(self, node: Node) -> None:
         out = self._old.tensors[node.output]
@@ -239,11 +130,11 @@ class _Rewriting:
         out = self._old.tensors[node.output]
         maps: dict[int, ChannelMap] = {}
         if self._groups.is_active(data):
-            source = self._in_lanes[data]
+            source = self._lanes(data)
             data, maps[1] = source.name, source.map
         output = node.output
         if self._groups.is_active(output):
-            target = self._target(output)
+            target = self._targets.of(output)
             zeros = ChannelMap(tuple(max(lane, ZERO) for lane in target.lanes))
             maps[0] = zeros
             output = self._new_name(node.output, zeros)
@@ -254,15 +145,45 @@ class _Rewriting:
         weights = self._constants.permuted(weights, maps)
         self._emit(node, node.operator, [data, weights, *bias], output, out)
 
+    def _is_channel_matrix(self, node: Node) -> bool:
+        """Whether a node reshapes channels of one pixel to a matrix that only matrix products read."""
+        shape, out = self._old.tensors[node.inputs[0]].shape, node.output
+        return (
+            isinstance(node.operator, Reshape)
+            and self._old.tensors[out].shape == shape[:2]
+            and out not in self._old.outputs
+            and all(
+                isinstance(one.operator, MatMul)
+                and one.inputs[0] == out
+                and has_constant_weights(self._old, one)
+                and len(self._old.tensors[one.inputs[1]].shape) == 2
+                for one in self._consumers[out]
+            )
+        )
+
+    def _rewrite_reshape(self, node: Node) -> None:
+        source, out = self._lanes(node.inputs[0]), self._old.tensors[node.output]
+        sizes = (out.shape[0], len(source.map.lanes))
+        output = self._new.fresh(f"{node.output}/lanes")
+        self._in_lanes[node.output] = _LaneTensor(name=output, map=source.map)
+        self._emit(node, Reshape(sizes=sizes), [source.name], output, out)
+
+    def _rewrite_product(self, node: Node) -> None:
+        """Permute the rows of a matrix product's weights."""
+        source = self._in_lanes[node.inputs[0]]
+        weights = self._constants.permuted(node.inputs[1], {0: source.map})
+        inputs = [source.name, weights, *node.inputs[2:]]
+        self._emit(node, node.operator, inputs, node.output, self._old.tensors[node.output])
+        self._plain.add(node.output)
+
     def _rewrite_tied(self, node: Node) -> None:
         """Compute lanes instead of channels."""
         operator, out = node.operator, self._old.tensors[node.output]
-        varying = [self._in_lanes[name] for name in node.inputs if name not in self._old.constants]
+        varying = [self._lanes(name) for name in node.inputs if name not in self._old.constants]
         found = common([one.map for one in varying])
         if isinstance(operator, Conv):
             operator = replace(operator, groups=len(found.lanes))
             found = ChannelMap(tuple(max(lane, ZERO) for lane in found.lanes))
-            axes = (0, 0)
         elif isinstance(operator, Slice):
             operator = replace(operator, sizes=_with_channels(operator.sizes, len(found.lanes)))
         if not isinstance(operator, Conv | POOLS) and not self._keeps_zero(node):
@@ -270,30 +191,31 @@ class _Rewriting:
         inputs = [
             self._in_lanes[name].name
             if name not in self._old.constants
-            else self._lane_constant(name, found, axes[0] if isinstance(operator, Conv) else None)
+            else self._lane_constant(node, name, found)
             for name in node.inputs
         ]
         output = self._new_name(node.output, found)
         self._in_lanes[node.output] = _LaneTensor(name=output, map=found)
         self._emit(node, operator, inputs, output, out)
 
-    def _lane_constant(self, name: str, channel_map: ChannelMap, axis: int | None) -> str:
-        """Return a constant for all lanes.
-
-        Args:
-            axis: its axis of channels, or None for the constant of an elementwise operator.
-        """
+    def _lane_constant(self, node: Node, name: str, channel_map: ChannelMap) -> str:
+        """Return a constant of a node for all lanes."""
         tensor = self._old.tensors[name]
-        if axis is None and tensor.size == 1:
-            return name
+        if isinstance(node.operator, ChannelTable):
+            return name if has_one_row(self._old, node) else self._constants.permuted(name, {0: channel_map})
+        if isinstance(node.operator, Conv):
+            return self._constants.permuted(name, {0: channel_map})
         rank = len(tensor.shape)
-        return self._constants.permuted(name, {rank - 3 if axis is None else axis: channel_map})
+        return name if tensor.size == 1 else self._constants.permuted(name, {rank - 3: channel_map})
 
     def _keeps_zero(self, node: Node) -> bool:
         """Whether the result of zeros is zero."""
         operator, tensors = node.operator, [*self._old.operands(node), self._old.tensors[node.output]]
         if isinstance(operator, Slice | Take | Concat):
             return True
+        if isinstance(operator, ChannelTable):
+            # lanes without a channel have rows of zero points
+            return not has_one_row(self._old, node) or self._has_zero_at_zero(node)
         zeros = [np.array(_zero_point(one), dtype=one.dtype).reshape(1, 1, 1, 1) for one in tensors]
         if isinstance(operator, Pad):
             return operator.mode != "constant" or operator.value == zeros[-1].item()
@@ -309,16 +231,24 @@ class _Rewriting:
         result = operator.evaluate(single[:-1], zeros[:-1], single[-1])
         return bool((result == zeros[-1]).all())
 
+    def _has_zero_at_zero(self, node: Node) -> bool:
+        data, out = self._old.tensors[node.inputs[0]], self._old.tensors[node.output]
+        entry = _zero_point(data) - np.iinfo(data.dtype).min
+        return int(self._old.constants[node.inputs[1]][0, entry]) == _zero_point(out)
+
     # --- moves -----------------------------------------------------------------------------------
 
     def _rewrite_move(self, move: ChannelMove) -> None:
         node = move.node
-        sources = [self._in_lanes[name] for name in node.inputs]
+        if self._is_between_plain(node):
+            self._move_plain(move)
+            return
+        sources = [self._lanes(name) for name in node.inputs]
         if isinstance(node.operator, DepthToSpace):
             self._rewrite_depth_to_space(node, node.operator, sources[0])
             return
-        found = self._moved_map([one.map for one in sources], move)
-        target = self._target(node.output)
+        found = self._targets.moved([one.map for one in sources], move)
+        target = self._targets.of(node.output)
         if found is None or not found[0].agrees(target):
             self._move_by_product(move, sources, target)
             return
@@ -340,13 +270,13 @@ class _Rewriting:
         self._emit(node, operator, [one.name for one in sources], output, out)
 
     def _rewrite_depth_to_space(self, node: Node, operator: DepthToSpace, source: _LaneTensor) -> None:
-        squares = self._squares(node)
+        squares = self._targets.squares(node)
         if not source.map.agrees(squares):
             source = self._product(node.inputs[0], source, None, 0, squares)
         count = operator.block**2
         lanes = len(source.map.lanes) // count
         pixels = [source.map.lanes[at * lanes : (at + 1) * lanes] for at in range(count)]
-        out = self._target(node.output)
+        out = self._targets.of(node.output)
         found = ChannelMap(
             tuple(
                 channel if channel >= 0 else ZERO if all(one[lane] == ZERO for one in pixels) else UNUSED
@@ -364,7 +294,7 @@ class _Rewriting:
         source = sources[0]
         if isinstance(node.operator, Concat | SpaceToDepth):
             name = self._new.fresh(f"{node.output}/lanes")
-            found = self._moved_map([one.map for one in sources], move)
+            found = self._targets.moved([one.map for one in sources], move)
             assert found is not None
             joined = found[0]
             self._emit(
@@ -373,25 +303,51 @@ class _Rewriting:
             source = _LaneTensor(name=name, map=joined)
             self._in_lanes[node.output] = self._product(node.output, source, None, 0, target)
             return
-        channels = self._old.tensors[node.output].shape[CHANNEL_AXIS]
-        operator = node.operator
-        value = 0
-        indices: list[int] = list(move.indices or ())
-        if isinstance(operator, Pad):
-            begin, count = operator.begin[CHANNEL_AXIS], len(source.map.positions)
-            value = int(operator.value) - _zero_point(self._old.tensors[node.output])
-            indices = [
-                channel - begin if begin <= channel < begin + count else -1 for channel in range(channels)
-            ]
-        self._in_lanes[node.output] = self._product(node.output, source, indices or None, value, target)
+        indices, value = self._moved_channels(move, len(source.map.positions))
+        self._in_lanes[node.output] = self._product(node.output, source, indices, value, target)
 
-    def _move_to_lanes(self, name: str) -> None:
-        """Move a plain tensor to the lanes of its group."""
+    def _lanes(self, name: str) -> _LaneTensor:
+        """Return a tensor in the lanes of its group. A plain one is moved there."""
+        if name not in self._in_lanes:
+            source, target = self._plain_lanes(name), self._targets.of(name)
+            same = target.agrees(source.map)
+            self._in_lanes[name] = source if same else self._product(name, source, None, 0, target)
+        return self._in_lanes[name]
+
+    def _plain_lanes(self, name: str) -> _LaneTensor:
         channels = self._old.tensors[name].shape[CHANNEL_AXIS]
-        source = _LaneTensor(name=name, map=ChannelMap(tuple(range(channels))))
-        target = self._target(name)
-        same = target.agrees(source.map)
-        self._in_lanes[name] = source if same else self._product(name, source, None, 0, target)
+        return _LaneTensor(name=name, map=ChannelMap(tuple(range(channels))))
+
+    def _is_between_plain(self, node: Node) -> bool:
+        """Whether a move's operand is plain, and all readers of its result need a plain tensor."""
+        needs_plain = [
+            one.output not in self._groups.moves
+            and not tied_tensors(self._old, one)
+            and not _permutes_weights(self._old, one)
+            for one in self._consumers[node.output]
+        ]
+        is_plain = node.inputs[0] in self._plain and node.inputs[0] not in self._in_lanes
+        return is_plain and all(needs_plain) and isinstance(node.operator, Slice | Take | Pad)
+
+    def _move_plain(self, move: ChannelMove) -> None:
+        """Move channels of a plain tensor to another plain tensor by one product."""
+        node, channels = move.node, self._old.tensors[move.node.output].shape[CHANNEL_AXIS]
+        target = ChannelMap(tuple(range(channels)))
+        indices, value = self._moved_channels(move, len(self._plain_lanes(node.inputs[0]).map.lanes))
+        source = self._plain_lanes(node.inputs[0])
+        self._product(node.output, source, indices, value, target, output=node.output)
+        self._plain.add(node.output)
+
+    def _moved_channels(self, move: ChannelMove, count: int) -> tuple[list[int], int]:
+        """Return the source of each channel of a Slice, Take or Pad, and what :meth:`_product` fills in."""
+        operator = move.node.operator
+        if not isinstance(operator, Pad):
+            return list(move.indices or ()), 0
+        out = self._old.tensors[move.node.output]
+        begin = operator.begin[CHANNEL_AXIS]
+        channels = range(out.shape[CHANNEL_AXIS])
+        indices = [channel - begin if begin <= channel < begin + count else -1 for channel in channels]
+        return indices, int(operator.value) - _zero_point(out)
 
     def _as_plain(self, name: str) -> None:
         """Make sure that the new graph has a tensor under its old name."""

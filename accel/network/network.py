@@ -15,11 +15,13 @@ from accel.core.config import Config
 from accel.formats import onnx_import, tflite_import
 from accel.graph.byte_functions import fold_byte_functions
 from accel.graph.graph import Graph
+from accel.graph.repeated_values import compute_before_repeats
 from accel.graph.shuffle_recognition import recognize_shuffles
 from accel.network.chain_builder import build_chain
 from accel.network.chain_grouping import split_into_chains
 from accel.network.chained_program import Chain
 from accel.network.channel_assignment import assign_channel_maps
+from accel.network.function_parts import divide_functions
 from accel.network.fusion_candidates import fusion_groups, unfused_groups
 from accel.network.layout_assignment import assign_layouts
 from accel.network.layout_choice import LayoutChoice
@@ -89,6 +91,8 @@ class Network:
         graph = recognize_shuffles(self.graph)
         if fusion and target.config.tab_bytes:
             graph = fold_byte_functions(graph)
+        graph = compute_before_repeats(graph)
+        graph, divisions = divide_functions(graph, target.config)
         graph, moves = assign_channel_maps(graph, target.config)
         groups = fusion_groups(graph) if fusion else unfused_groups(graph)
 
@@ -97,7 +101,9 @@ class Network:
             if strict:
                 check_strict(graph, parts)
             built = build_steps(graph, parts, target.config, keep=keep)
-            return NetworkProgram(graph=graph, config=target.config, choices=choices, moves=moves, **built)
+            return NetworkProgram(
+                graph=graph, config=target.config, choices=(*divisions, *choices), moves=moves, **built
+            )
 
         program = compile_network(measured_plans)
         if measured_plans is not None:

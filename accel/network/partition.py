@@ -1,7 +1,7 @@
 """Partition: parts of the machine and of the host in an order of execution with the fewest programs.
 
 Given the placement of all parts, the earliest stages are optimal (:mod:`accel.network.partition_stages`). The
-choice that is left is which Concats and Slices are aliases inside a program. A search with a lower bound
+choice that is left is which moves layers execute inside a program. A search with a lower bound
 makes it. It is exact if it ends within :data:`MAX_EVALUATIONS`, otherwise the best partition so far is taken.
 """
 
@@ -12,7 +12,6 @@ from typing import Any
 
 from accel.core.config import Config
 from accel.graph.graph import Graph
-from accel.graph.movement_operators import Concat
 from accel.image.manifest_entries import read_entry
 from accel.network.chain_grouping import repacked_reads
 from accel.network.partition_stages import Kind, Read, bundle_numbers, earliest_stages, programs_of
@@ -28,7 +27,7 @@ class PartitionSummary:
 
     Attributes:
         bound: programs that any partition needs: the longest alternation of machine and host over all paths
-            of the graph, if every Concat and Slice could be an alias.
+            of the graph, if layers could execute every move.
         is_exact: whether the search has proven that no partition of these parts has fewer programs.
     """
 
@@ -56,7 +55,7 @@ class Partition:
 
     Attributes:
         groups: in an order of execution.
-        aliases: results of Concats and Slices that move nothing.
+        aliases: results of moves that layers execute.
     """
 
     groups: tuple[tuple[NetworkPart, ...], ...]
@@ -66,7 +65,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class _Solution:
-    """Stages of all parts, and the Concats and Slices among them that are aliases."""
+    """Stages of all parts, and the moves among them that layers execute, or the host."""
 
     stages: list[int]
     in_place: frozenset[int]
@@ -82,7 +81,7 @@ class PartitionProblem:
     """Parts with the constraints on their order.
 
     Args:
-        aliases: results of Concats and Slices that may move nothing.
+        aliases: results of moves that layers may execute.
         flexible: results of layers that may run on the host, too.
     """
 
@@ -135,53 +134,39 @@ class PartitionProblem:
         undecided = [at for at, members in self._members.items() if members is not None]
         impossible = frozenset(self._members) - set(undecided)
         best = self._search(undecided, frozenset(), impossible, None)
-        assert best is not None  # all Concats and Slices can be copied
+        assert best is not None  # the host can execute all moves
         stages = self._settled(best)
         is_exact = self._left > 0 or programs_of(stages) == bound
         return _Solution(stages, best.in_place, best.copied), bound, is_exact
 
-    # --- aliases ---------------------------------------------------------------------------------
+    # --- moves -----------------------------------------------------------------------------------
 
     def _alias_members(self, at: int) -> frozenset[int] | None:
-        """Return the parts that must be in one program with an alias, or None if there is no such program."""
-        part, found = self.parts[at], {at}
-        operands = [name for name in part.fused.main.inputs if name not in self.graph.constants]
-        producers = [read.producer for read in self.reads[at]]
-        if part.fused.output in self.graph.outputs or len(set(operands)) != len(set(producers)):
-            return None
-        is_concat = isinstance(part.fused.main.operator, Concat)
-        for producer in producers:
-            found |= self._writers(producer)
-        pending = [at, *(producers if is_concat else ())]
-        while pending:
-            name = self.parts[pending[-1]].fused.output
-            readers = self.readers[pending.pop()]
-            if name in self.graph.outputs:
-                return None
-            pending += [one for one in readers if one not in found and self.parts[one].moves_nothing]
-            found.update(readers)
-        is_possible = all(
-            self.parts[one].on_machine
-            or self.parts[one].moves_nothing
-            or self.parts[one].fused.output in self.aliases
-            for one in found
-        )
-        return frozenset(found) if is_possible else None
+        """Return the parts that must be in one program with a move, or None if there is no such program.
 
-    def _writers(self, at: int) -> set[int]:
-        """Return a part, and the operands' parts if it moves nothing."""
-        found = {at}
-        if self.parts[at].moves_nothing:
-            for read in self.reads[at]:
-                found |= self._writers(read.producer)
-            if not self.reads[at]:
-                found.add(at)
-        return found
+        These are the layers that write its values, and other moves of them. Readers can be anywhere: layers
+        store values once more for a reader in another program.
+        """
+        found, pending = {at}, [at]
+        while pending:
+            one = pending.pop()
+            names = {name for name in self.parts[one].fused.inputs if name not in self.graph.constants}
+            producers = {read.producer for read in self.reads[one]}
+            if len(names) != len(producers):  # an input of the graph
+                return None
+            for producer in producers - found:
+                part = self.parts[producer]
+                found.add(producer)
+                if part.moves_nothing or part.fused.output in self.aliases:
+                    pending.append(producer)
+                elif not part.on_machine:
+                    return None
+        return frozenset(found)
 
     def _evaluate(
         self, in_place: frozenset[int], copied: frozenset[int], last_stage: int | None
     ) -> list[int] | None:
-        """Return the stages. Concats and Slices that are not decided yet move nothing wherever they are."""
+        """Return the stages. Moves that are not decided yet run wherever they are."""
         self._left -= 1
         kinds: list[Kind] = []
         for at in range(len(self.parts)):
@@ -263,7 +248,7 @@ def partition_parts(
 
     Args:
         parts: in an order of execution.
-        aliases: results of Concats and Slices that may move nothing if layers of the machine read them.
+        aliases: results of moves that layers may execute.
         flexible: results of layers that may join the host.
     """
     problem = PartitionProblem(graph, parts, config, aliases, flexible)
