@@ -279,9 +279,10 @@ class _Source:
                 table = self._table("uint8_t", map(str, detail.table))
                 return self._struct("accel_lookup", [table, detail.size])
             case ChannelLookup():
-                tables = self._table("uint8_t", map(str, detail.tables))
-                sizes = [detail.outer, detail.channels, detail.inner]
-                return self._struct("accel_channel_lookup", [tables, *sizes])
+                table = self._table("uint8_t", map(str, detail.tables))
+                return self._struct(
+                    "accel_channel_lookup", [table, detail.outer, detail.channels, detail.inner]
+                )
             case Softmax():
                 return self._struct("accel_softmax", [detail.outer, detail.count, detail.inner])
             case Binary():

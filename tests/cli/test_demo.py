@@ -89,8 +89,8 @@ def test_the_network_without_time_and_without_onnx_runtime(
         ),
         (
             ["--config", "x"],
-            f"'x' is not a configuration; valid are {', '.join(sorted(NAMED))}; the path of a TOML or JSON file "
-            "works too",
+            f"'x' is not a configuration; valid are {', '.join(sorted(NAMED))}; the path of a TOML or JSON "
+            "file works too",
         ),
     ],
 )
