@@ -130,9 +130,16 @@ def quantize(
         GraphError, ShapeError: see :func:`accel.formats.quantize_onnx.quantize_onnx`.
     """
     from accel.formats.quantize_onnx import quantize_onnx  # noqa: PLC0415
+    from accel.network.exact_scales import with_exact_scales  # noqa: PLC0415
 
     return quantize_onnx(
-        path, data, activations=activations, method=method, shapes=shapes, per_layer=per_layer
+        path,
+        data,
+        activations=activations,
+        method=method,
+        shapes=shapes,
+        per_layer=per_layer,
+        adjust=with_exact_scales,
     )
 
 

@@ -29,6 +29,7 @@ from accel.base.errors import AccelError
 from accel.formats.onnx_export import export_onnx
 from accel.formats.quantize_onnx import quantize_onnx
 from accel.formats.tflite_import import load_tflite
+from accel.network.exact_scales import with_exact_scales
 
 Array = npt.NDArray[Any]
 Samples = dict[str, Array]
@@ -204,7 +205,7 @@ def quantize(name: str, target: Path, cache: Path) -> str:
             one.name: any(not dim.dim_value for dim in one.type.tensor_type.shape.dim) for one in declared
         }
         shapes = {one: values.shape[1:] for one, values in samples.items() if is_open[one]}
-        found = quantize_onnx(path, samples, shapes=shapes)
+        found = quantize_onnx(path, samples, shapes=shapes, adjust=with_exact_scales)
     target.write_bytes(found.content)
     snr = min(one.snr for one in found.errors)
     return f"{name}: {found.macs:,} MACs, {found.float_macs:,} of them in float32, SNR {snr:.1f} dB"

@@ -340,7 +340,7 @@ def random_finishing(
         values["sram_base"] = rng.randint(0, max(0, config.acc_depth - x_size * y_size))
         values |= rng.choice(({}, {"par_y": True}, {"par_x": True}))
         values["par"] = rng.randint(0, max(0, config.par_depth - max(x_size, y_size)))
-        values["table"] = rng.choice((0, rng.randint(0, config.table_count)))
+        values["table"] = rng.choice((0, rng.randint(0, config.tab_depth)))
     if issubclass(cls, StoreAdd) and config.res_mul:
         values["hold"] = rng.choice((False, True))
     stride = rng.randint(0, 2 * x_size)

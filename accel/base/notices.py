@@ -1,9 +1,14 @@
-"""Notices of slow steps, which commands show."""
+"""Notices and progress of slow steps, which commands show."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Progress = Callable[[int, int], None]
+"""Gets the number of steps that are done, and of all steps."""
 
 _show: Callable[[str], None] | None = None
+_progress: Progress | None = None
 
 
 def notice(text: str) -> None:
@@ -13,6 +18,22 @@ def notice(text: str) -> None:
 
 
 def show_notices_on_terminal() -> None:
-    """Show notices on stderr if it is a terminal."""
     global _show  # noqa: PLW0603  # one setting of the process
     _show = (lambda text: print(f"accel: {text}", file=sys.stderr)) if sys.stderr.isatty() else None
+
+
+def steps_done(done: int, total: int) -> None:
+    """Report the progress of a slow step, if anybody listens. Any thread may call this."""
+    if _progress is not None:
+        _progress(done, total)
+
+
+@contextmanager
+def listening(progress: Progress | None) -> Iterator[None]:
+    """Send what :func:`steps_done` reports to a function while the context lasts."""
+    global _progress  # noqa: PLW0603  # one setting of the process
+    before, _progress = _progress, progress
+    try:
+        yield
+    finally:
+        _progress = before

@@ -23,41 +23,60 @@ _LONGEST = 2000
 """Longest error message in characters. A longer one loses its middle."""
 
 COMMANDS = {
-    "asm": Entry("accel.cli.asm:asm", "Assemble a text into a program file."),
+    "asm": Entry("accel.cli.commands.asm:asm", "Assemble a text into a program file."),
     "bench": Entry("accel.cli.bench:bench", "Measure a network's layers against the machine's limit."),
     "board": Entry("accel.cli.board:board", "Run on an FPGA board, and compare with the simulator."),
-    "build-rtl": Entry("accel.cli.build_rtl:build_rtl", "Build the hardware model of a machine ahead."),
-    "check": Entry("accel.cli.check:check", "Prove that a program neither deadlocks nor races."),
-    "compile": Entry("accel.cli.compile:compile_command", "Compile a workload or a network to a file."),
+    "build-rtl": Entry(
+        "accel.cli.commands.build_rtl:build_rtl", "Build the hardware model of a machine ahead."
+    ),
+    "check": Entry("accel.cli.commands.check:check", "Prove that a program neither deadlocks nor races."),
+    "compile": Entry(
+        "accel.cli.commands.compile:compile_command", "Compile a workload or a network to a file."
+    ),
     "completion": Entry(
         "accel.cli.completion:completion",
         "Print a script that completes commands in your shell.",
     ),
-    "configs": Entry("accel.cli.configs:configs", "List the machines, or every field of one."),
-    "debug": Entry("accel.cli.debug:debug", "Step through a run, and inspect its state."),
+    "configs": Entry("accel.cli.commands.configs:configs", "List the machines, or every field of one."),
+    "debug": Entry("accel.cli.commands.debug:debug", "Step through a run, and inspect its state."),
     "demo": Entry("accel.cli.demo:demo", "Compile, run and check a matrix product or a small network."),
-    "diff": Entry("accel.cli.diff:diff", "Compare two runs, and explain the difference."),
-    "disasm": Entry("accel.cli.disasm:disasm", "List a program as text that 'accel asm' reads back."),
-    "isa": Entry("accel.cli.isa:isa", "Print the instruction set manual."),
+    "diff": Entry("accel.cli.commands.diff:diff", "Compare two runs, and explain the difference."),
+    "disasm": Entry(
+        "accel.cli.commands.disasm:disasm", "List a program as text that 'accel asm' reads back."
+    ),
+    "isa": Entry("accel.cli.commands.isa:isa", "Print the instruction set manual."),
     "lockstep": Entry(
-        "accel.cli.lockstep:lockstep", "Compare simulator and hardware in every cycle of a run."
+        "accel.cli.commands.lockstep:lockstep", "Compare simulator and hardware in every cycle of a run."
     ),
     "new-project": Entry(
-        "accel.cli.new_project:new_project", "Write a project with a schedule, its tests and a CI workflow."
+        "accel.cli.commands.new_project:new_project",
+        "Write a project with a schedule, its tests and a CI workflow.",
     ),
-    "package": Entry("accel.cli.package:package", "Write a network or a program as files for firmware."),
-    "quantize": Entry("accel.cli.quantize:quantize", "Quantize a float network, and measure the error."),
-    "registers": Entry("accel.cli.registers:registers", "Print the manual of the control registers."),
-    "replay": Entry("accel.cli.replay:replay", "Run programs with expected results, and compare."),
-    "run": Entry("accel.cli.run:run", "Run a program or a network, and compare its outputs with numpy."),
+    "package": Entry(
+        "accel.cli.commands.package:package", "Write a network or a program as files for firmware."
+    ),
+    "quantize": Entry(
+        "accel.cli.commands.quantize:quantize", "Quantize a float network, and measure the error."
+    ),
+    "registers": Entry(
+        "accel.cli.commands.registers:registers", "Print the manual of the control registers."
+    ),
+    "replay": Entry("accel.cli.commands.replay:replay", "Run programs with expected results, and compare."),
+    "run": Entry(
+        "accel.cli.commands.run:run", "Run a program or a network, and compare its outputs with numpy."
+    ),
     "show": Entry("accel.cli.show:show", "Show a program at one stage of its compilation."),
     "studio": Entry(
-        "accel.cli.studio:studio",
+        "accel.cli.commands.studio:studio",
         "Change a run on a local page, and see the effect.",
     ),
     "sweep": Entry("accel.cli.sweep:sweep", "Measure a grid of workloads, machines and schedules."),
-    "verify": Entry("accel.cli.verify:verify", "Compare a network with ONNX Runtime, tensor by tensor."),
-    "verilog": Entry("accel.cli.verilog:verilog", "Write the core as Verilog, for simulation and synthesis."),
+    "verify": Entry(
+        "accel.cli.commands.verify:verify", "Compare a network with ONNX Runtime, tensor by tensor."
+    ),
+    "verilog": Entry(
+        "accel.cli.commands.verilog:verilog", "Write the core as Verilog, for simulation and synthesis."
+    ),
 }
 """All subcommands. A summary is the first sentence of the command's help, which a test compares."""
 

@@ -2,29 +2,15 @@
 
 from pathlib import Path
 
-import click
-
 from accel.assembly import load_assembly
 from accel.base.atomic_files import check_targets
-from accel.cli.shared_options import figures_table, json_option, print_json, show
+from accel.cli.shared_options import figures_table, print_json, show
 from accel.cli.stdout import wrote
 from accel.run.result import SCHEMA_VERSION
 
 
-@click.command()
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The program file.")
-@json_option
 def asm(file: Path, output: Path, as_json: bool) -> None:
-    """Assemble a text into a program file.
-
-    'accel disasm' prints the same language, which docs/reference/assembly.md describes. The program file
-    also contains the initial state and the expected results of a test.
-
-    \b
-    Example:
-      accel asm test.s -o test.accel
-    """
+    """Execute :mod:`accel.cli.commands.asm`."""
     check_targets({"-o": output}, {"FILE": file})
     image = load_assembly(file)
     image.save(output)

@@ -21,17 +21,15 @@ from accel.benchmarks import (
 from accel.benchmarks.benchmark_networks import Epilogue
 from accel.benchmarks.layer_table import COLUMNS, table_lines
 from accel.benchmarks.markdown_page import markdown_page
+from accel.cli.declared_options import config_option, json_option, seed_option, set_option
 from accel.cli.shared_options import (
     check_name,
     config_file,
-    config_option,
     figures_table,
-    json_option,
+    machine_text,
     parse_settings,
     print_json,
     progress_bar,
-    seed_option,
-    set_option,
     show,
 )
 from accel.cli.stdout import wrote
@@ -114,7 +112,7 @@ def bench(
     if as_json:
         print_json({"schema_version": SCHEMA_VERSION, **found})
     else:
-        show(_table(f"{network} on {target.config}", rows), wide=True)
+        show(_table(f"{network} on {machine_text(target.config)}", rows), wide=True)
         notes = [("AT FAULT", f"{row['name']}: {row['error']['message']}") for row in faults]
         if notes:
             show("", figures_table(notes))

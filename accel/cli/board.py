@@ -12,17 +12,16 @@ from click.core import ParameterSource
 
 from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError, MismatchError
+from accel.cli.declared_options import config_option, json_option, seed_option, set_option
 from accel.cli.shared_options import (
     busy,
     config_file,
-    config_option,
     figures_table,
-    json_option,
     load_program,
+    machine_row,
+    machine_text,
     parse_settings,
     print_json,
-    seed_option,
-    set_option,
     show,
 )
 from accel.cli.stdout import wrote
@@ -134,7 +133,7 @@ def _build(machine: Config, bitstream: Path, clock: float, rate: int, *, as_json
         print_json({"schema_version": SCHEMA_VERSION, **figures, "output": str(bitstream)})
         return 0
     rows = [
-        ("machine", str(machine)),
+        machine_row(machine),
         ("clock", f"{clock:g} MHz, of {built.mhz:.1f} MHz that it reaches"),
         ("serial line", f"{rate:,} bits per second"),
         ("memory", f"{MEMORY_BYTES // 1024} KiB"),
@@ -175,7 +174,7 @@ def _compare(
     if as_json:
         print_json(figures)
         return 1 if figures["mismatches"] else 0
-    _show(figures)
+    _show(figures, str(program.config) if file is not None else machine_text(machine))
     if figures["mismatches"]:
         raise MismatchError(f"{figures['mismatches']} values on the board are not the simulator's")
     return 0
@@ -241,13 +240,13 @@ def _run(
     }
 
 
-def _show(figures: Mapping[str, Any]) -> None:
+def _show(figures: Mapping[str, Any], machine: str) -> None:
     runs = figures["runs"]
     cycles = sorted({row["cycles"] for row in runs})
     values = sum(row["values"] for row in runs)
     rows = [
         ("board", f"{figures['port']}, {figures['memory_bytes'] // 1024} KiB"),
-        ("machine", figures["config"]),
+        ("machine", machine),
         ("runs", f"{len(runs):,}"),
         ("cycles", " ".join(f"{one:,}" for one in cycles)),
         ("simulator", " ".join(f"{one:,}" for one in sorted({row["simulated_cycles"] for row in runs}))),

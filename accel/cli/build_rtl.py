@@ -2,44 +2,26 @@
 
 import time
 
-import click
-
+from accel.base.notices import listening
 from accel.cli.shared_options import (
-    busy,
-    config_option,
-    engine_option,
     figures_table,
-    json_option,
     machine_row,
     parse_settings,
     print_json,
-    set_option,
+    progress_bar,
     show,
 )
 from accel.compiler.target.machine import machine
 from accel.run.result import SCHEMA_VERSION
 
 
-@click.command("build-rtl")
-@config_option("vta")
-@set_option("geometry or timing")
-@engine_option("What simulates the hardware.")
-@json_option
 def build_rtl(config: str, settings: tuple[str, ...], engine: str | None, as_json: bool) -> int:
-    """Build the hardware model of a machine ahead.
-
-    'accel run --backend rtl' and 'accel lockstep' build it when they first need it, which takes about half a
-    minute, and keep it. This command does so before, for example in the set-up of a CI job.
-
-    \b
-    Example:
-      accel build-rtl --config tiny
-    """
+    """Execute :mod:`accel.cli.commands.build_rtl`."""
     from accel.hw.engines.open_engine import DEFAULT_ENGINE, open_engine  # noqa: PLC0415  # slow to import
 
     target = machine(config, **parse_settings(settings))
     begin = time.perf_counter()
-    with busy("building the hardware model"):
+    with progress_bar("building the hardware model") as progress, listening(progress):
         open_engine(target.config, engine).close()
     seconds = time.perf_counter() - begin
     name = engine or DEFAULT_ENGINE

@@ -9,15 +9,7 @@ from rich.table import Table
 
 from accel.base.atomic_files import check_targets
 from accel.base.errors import AccelError, ProgramError, ProgramFault
-from accel.cli.shared_options import (
-    busy,
-    figures_table,
-    json_option,
-    load_program,
-    print_json,
-    set_option,
-    show,
-)
+from accel.cli.shared_options import busy, figures_table, load_program, print_json, show
 from accel.cli.stdout import wrote
 from accel.core.token_rules import Counter, explain_deadlock
 from accel.proof.certificate import certificate as certify
@@ -27,17 +19,6 @@ from accel.run.replay import find_programs, program_name
 from accel.run.result import SCHEMA_VERSION
 
 
-@click.command()
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path))
-@click.option("--serial", is_flag=True, help="Assume a monolithic pipeline.")
-@set_option("timing")
-@click.option(
-    "--certificate",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Write the proof of one program as JSON, for the independent checker.",
-)
-@json_option
 def check(
     paths: tuple[Path, ...],
     serial: bool,
@@ -45,20 +26,7 @@ def check(
     certificate: Path | None,
     as_json: bool,
 ) -> int:
-    """Prove that a program neither deadlocks nor races.
-
-    The proof holds for any timing. A PATH is a program file, a vector from another VTA compiler, an assembly
-    text (.s), or a folder of these. Two things are legal but reported: tokens that are left over, and reads
-    of scratchpad elements that the program has not written (an earlier run may have). If a proof fails, its
-    reason is printed and the exit code is 1. If some of several files cannot be read, the remaining ones are
-    checked and the exit code is 2. With --json, a value that the check could not determine is null and listed
-    in "undetermined".
-
-    \b
-    Example:
-      accel check gemm.accel
-      accel check gemm.accel --certificate gemm.proof.json
-    """
+    """Execute :mod:`accel.cli.commands.check`."""
     if certificate is not None:
         check_targets({"--certificate": certificate}, {"PATH": paths[0]})
     found = find_programs(list(paths)) if all(path.exists() for path in paths) else list(paths)

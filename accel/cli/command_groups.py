@@ -1,8 +1,10 @@
 """Groups of commands."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import wraps
 from importlib import import_module
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -40,6 +42,27 @@ class Entry:
 
     place: str
     summary: str
+
+
+def runs(place: str) -> Callable[[Callable[..., None]], Callable[..., Any]]:
+    """Return a decorator for a command's declaration, whose help needs no import of what it runs.
+
+    Args:
+        place: the module and name of the function that gets the values of all options, for example
+            ``accel.cli.run:run``.
+    """
+
+    def decorate(declared: Callable[..., None]) -> Callable[..., Any]:
+        @wraps(declared)
+        def execute(**values: Any) -> Any:
+            module, _, attribute = place.partition(":")
+            with ended_by_interrupt():
+                function = getattr(import_module(module), attribute)
+            return function(**values)
+
+        return execute
+
+    return decorate
 
 
 class Commands(Mapping[str, click.Command]):

@@ -1,6 +1,7 @@
-"""``accel compile``: a workload or a network to a file."""
+"""``accel compile`` of operators: a workload to a program."""
 
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,7 @@ from rich.console import RenderableType
 
 from accel.base.atomic_files import check_targets
 from accel.base.errors import ProgramFault
-from accel.cli.command_groups import Group
-from accel.cli.compile_network import compile_onnx
+from accel.cli.declared_options import complete, config_option, json_option, set_option
 from accel.cli.explain_schedule import (
     candidate_dict,
     candidates_table,
@@ -23,17 +23,13 @@ from accel.cli.explain_schedule import (
 from accel.cli.operator_commands import family_command, operator_command, tile_sides
 from accel.cli.shared_options import (
     busy,
-    complete,
     config_file,
-    config_option,
     figures_table,
     given,
-    json_option,
     machine_row,
     parse_settings,
     print_json,
     progress_bar,
-    set_option,
     show,
     terminal_width,
 )
@@ -57,18 +53,6 @@ from accel.run.build_program import build
 from accel.run.program import Program
 from accel.run.result import SCHEMA_VERSION, error_dict
 from accel.run.stage_listing import program_pass_effects
-
-
-@click.group(cls=Group, name="compile")
-def compile_command() -> None:
-    """Compile a workload or a network to a file.
-
-    \b
-    Example:
-      accel compile gemm -m 1024 -n 1024 -k 1024 --shift 12 -o gemm.accel
-      accel compile onnx model.onnx -o net.accel
-    """
-
 
 without_option = click.option(
     "--without",
@@ -176,7 +160,6 @@ class Compiled:
 
 
 def _run(operator: Operator, arguments: dict[str, Any], options: dict[str, Any]) -> int:
-    """Compile an operator's workload, and return the exit code."""
     asked = Request(**options)
     asked.check()
     if asked.output is None and not asked.explain and asked.save_schedule is None:
@@ -338,16 +321,15 @@ def _fault(config: Config, error: ProgramFault) -> dict[str, Any]:
     }
 
 
-def _add_commands() -> None:
+def _commands() -> Iterator[click.Command]:
     together: dict[CommandFamily, list[Operator]] = {}
     for operator in OPERATORS.values():
-        compile_command.add_command(operator_command(operator, _shared_options(operator.machine), _run))
+        yield operator_command(operator, _shared_options(operator.machine), _run)
         if operator.variant is not None:
             together.setdefault(operator.variant.family, []).append(operator)
     for family, operators in together.items():
-        shared = _shared_options(operators[0].machine)
-        compile_command.add_command(family_command(family, operators, shared, _run))
+        yield family_command(family, operators, _shared_options(operators[0].machine), _run)
 
 
-_add_commands()
-compile_command.add_command(compile_onnx)
+COMMANDS: dict[str, click.Command] = {command.name or "": command for command in _commands()}
+"""A command for each operator and each family of operators, by name."""

@@ -8,27 +8,22 @@ import click
 
 from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError, nearest
-from accel.base.run_choices import MAX_BATCH
 from accel.cli.shared_options import (
     busy,
     config_file,
-    config_option,
     figures_table,
     given,
-    json_option,
     machine_row,
     parse_settings,
     parse_shapes,
     print_json,
-    set_option,
-    shape_option,
     show,
 )
 from accel.cli.stdout import wrote
 from accel.compiler.target.machine import machine
 from accel.formats.onnx_annotations import check_annotation
 from accel.network.fusion_choice import total_savings
-from accel.network.model_files import DEFAULT_MACHINE, is_tflite
+from accel.network.model_files import is_tflite
 from accel.network.network import read_network
 from accel.network.network_annotations import annotated_model
 from accel.network.network_cuts import network_cuts
@@ -43,46 +38,6 @@ _SHOWN_CUTS = 3
 """Kinds of host nodes that are named in a summary."""
 
 
-@click.command("onnx")
-@click.argument("model", metavar="MODEL.onnx", type=click.Path(path_type=Path))
-@config_option(DEFAULT_MACHINE)
-@set_option("geometry or timing")
-@click.option(
-    "--batch",
-    type=click.IntRange(1, MAX_BATCH),
-    help="Batch size, if it is open in the model.  [default: 1]",
-)
-@shape_option
-@click.option("--strict", is_flag=True, help="Fail if a product of the network cannot run on the machine.")
-@click.option(
-    "--approximate",
-    is_flag=True,
-    help="Keep additions on the machine although some results differ from float32.",
-)
-@click.option(
-    "--no-fuse", is_flag=True, help="Run every node as a layer of its own, to measure what fusion saves."
-)
-@click.option("--explain", is_flag=True, help="Show where each node runs, and the compared alternatives.")
-@click.option(
-    "--measure",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Simulate the N most promising schedules of each layer, and take the fastest, unless the network "
-    "is slower with them.",
-)
-@click.option(
-    "--annotate",
-    metavar="OUT.onnx",
-    type=click.Path(path_type=Path),
-    help="Write the model with cycles and placement of each node as metadata, which Netron shows.",
-)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    help="The network's file.  [default: MODEL.accel]",
-)
-@json_option
 def compile_onnx(
     model: Path,
     config: str,
@@ -98,17 +53,7 @@ def compile_onnx(
     output: Path | None,
     as_json: bool,
 ) -> int:
-    """Compile a network from an ONNX model (QOperator or QDQ) or a TensorFlow Lite model (.tflite).
-
-    Convolutions and matrix products run on the machine, in one program where possible. Operators that the
-    machine lacks run on the host, in numpy or in ONNX Runtime. Every quantized tensor equals ONNX Runtime's,
-    bit for bit. With --explain or --annotate, a file is written only with -o.
-
-    \b
-    Example:
-      accel compile onnx model.onnx -o net.accel
-      accel run net.accel --input image=picture.npy --output scores=scores.npy
-    """
+    """Execute :mod:`accel.cli.commands.compile_onnx`."""
     if output is None and annotate is None and not explain:
         output = Path(f"{model.stem}.accel")
     target = machine(config, **parse_settings(settings))

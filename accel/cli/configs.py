@@ -3,7 +3,7 @@
 import click
 from rich.table import Table
 
-from accel.cli.shared_options import json_option, parse_settings, print_json, set_option, show
+from accel.cli.shared_options import parse_settings, print_json, show
 from accel.cli.stdout import write
 from accel.core.config import ALU_OPS, NAMED, SPECS, Config, load_config
 from accel.core.config_manual import config_manual
@@ -11,25 +11,8 @@ from accel.core.isa import check_encodable
 from accel.run.result import SCHEMA_VERSION
 
 
-@click.command()
-@click.argument("name", required=False, metavar="[NAME|FILE]")
-@set_option("geometry or timing")
-@click.option(
-    "--markdown", "as_markdown", is_flag=True, help="Print the reference of all fields as Markdown."
-)
-@json_option
 def configs(name: str | None, settings: tuple[str, ...], as_markdown: bool, as_json: bool) -> None:
-    """List the machines, or every field of one.
-
-    --config accepts a file with the output of --json. docs/how-to/change-the-machine.md describes further
-    formats.
-
-    \b
-    Example:
-      accel configs gemm8x8
-      accel configs vta --set inp_bytes=64KiB --json > mine.json
-      accel compile gemm -m 64 -n 64 -k 64 --config mine.json
-    """
+    """Execute :mod:`accel.cli.commands.configs`."""
     if as_markdown:
         if name or settings or as_json:
             raise click.UsageError("--markdown describes all machines; give nothing else")

@@ -5,48 +5,16 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import click
-
 from accel.base.errors import AccelError, ProgramError
 from accel.base.run_choices import SIMULATORS
 from accel.cli.npy_files import input_files, read_arrays
-from accel.cli.shared_options import (
-    busy,
-    check_name,
-    complete,
-    limit_options,
-    load_program,
-    seed_option,
-    set_option,
-)
+from accel.cli.shared_options import busy, check_name, load_program
 from accel.cli.stdout import write
 from accel.debug import Debugger, Session
 
 _PROMPT = "(accel) "
 
 
-@click.command()
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "-x",
-    "--commands",
-    "script",
-    type=click.Path(path_type=Path),
-    help="Read commands from a file instead of stdin.",
-)
-@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Value for an input tensor.")
-@click.option(
-    "--backend",
-    default="sim",
-    show_default=True,
-    metavar="|".join(SIMULATORS),
-    shell_complete=complete(SIMULATORS),
-    help="The backend.",
-)
-@click.option("--serial", is_flag=True, help="Monolithic pipeline: one instruction after another.")
-@seed_option
-@set_option("timing")
-@limit_options
 def debug(
     file: Path,
     script: Path | None,
@@ -58,17 +26,7 @@ def debug(
     max_cycles: int,
     max_uops: int,
 ) -> int:
-    """Step through a run, and inspect its state.
-
-    Stop at any event, print memory, and see the reason why each unit waits. FILE is a program file, an
-    assembly text (.s) or a vector's folder. Commands come from the keyboard, from standard input or from
-    a file, one per line. 'help' lists them. In a script, an error ends the session. The exit code is 1
-    if the program is at fault.
-
-    \b
-    Example:
-      accel debug gemm.accel -x commands.txt
-    """
+    """Execute :mod:`accel.cli.commands.debug`."""
     check_name("backend", backend, SIMULATORS)
     program = load_program(file, settings, serial=serial)
     arrays = read_arrays(input_files(inputs))

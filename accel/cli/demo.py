@@ -6,9 +6,10 @@ import click
 
 from accel.base.errors import AccelError
 from accel.base.run_choices import BACKENDS
+from accel.cli.declared_options import config_option, json_option
 from accel.cli.demo_network import demo_network
 from accel.cli.picture_options import terminal_timeline
-from accel.cli.shared_options import busy, config_option, figures_table, json_option, show
+from accel.cli.shared_options import busy, figures_table, machine_row, show
 from accel.cli.stdout import write
 from accel.compiler.ops.workload import gemm
 from accel.compiler.target.machine import machine
@@ -111,10 +112,11 @@ def _demo_product(size: int, config: str, *, verbose: bool) -> None:
         result = program.run()
     found = headline(result)
     wrong = "all equal" if not result.mismatches else f"{result.mismatches:,} MISMATCHES"
-    show(f"C = saturate((A.T @ B) >> 12), int8, {size} x {size} x {size}, on {target.config}\n")
+    show(f"C = saturate((A.T @ B) >> 12), int8, {size} x {size} x {size}\n")
     if found is not None:
         show(f"{found.text}\n")
     rows = [
+        machine_row(target.config),
         ("cycles", f"{result.cycles:,}"),
         ("utilization", f"{result.utilization or 0:.1%} of the GEMM core"),
         ("instructions", f"{len(program.instructions):,}, no deadlock, no race: proven for every timing"),

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.cli.run_network import layers_table
-from accel.cli.shared_options import busy, figures_table, print_json, show, terminal_width
+from accel.cli.shared_options import busy, figures_table, machine_row, print_json, show, terminal_width
 from accel.compiler.target.machine import machine
 from accel.formats.onnx_runtime import run_onnx_runtime
 from accel.network.digits import INPUT, MODEL, OUTPUT, WHITE, as_images, digits_network, digits_pictures
@@ -54,7 +54,8 @@ def demo_network(*, count: int, config: str, backend: str, clock: int, as_json: 
     if as_json:
         print_json({"schema_version": SCHEMA_VERSION} | figures)
         return 1 if figures["mismatches"] else 0
-    show(f"Handwritten digits on {program.config}: one picture after another, on backend {backend!r}\n")
+    show(f"Handwritten digits, one picture after another, on backend {backend!r}")
+    show(figures_table([machine_row(program.config)]), "")
     show("1. The network: what runs where, and the cycles of one picture")
     show(layers_table(results[0], terminal_width()))
     show(f"\n2. The first {min(_DRAWN, count)} of {count} pictures")

@@ -4,7 +4,6 @@ import shutil
 import sys
 from pathlib import Path
 
-import click
 from rich.table import Table
 
 from accel.base.atomic_files import check_targets
@@ -12,13 +11,10 @@ from accel.base.errors import AccelError
 from accel.cli.shared_options import (
     busy,
     figures_table,
-    json_option,
     load_program,
     parse_settings,
     print_json,
     program_files,
-    seed_option,
-    set_option,
     show,
 )
 from accel.cli.stdout import write, wrote
@@ -35,30 +31,8 @@ _MOVED = 24
 """Number of layers and tensors up to which all are listed. Longer lists contain only those that differ."""
 
 
-@click.command()
-@click.argument("a", metavar="A", type=click.Path(path_type=Path))
-@click.argument("b", metavar="B", type=click.Path(path_type=Path))
-@click.option(
-    "--html", metavar="FILE.html", type=click.Path(path_type=Path), help="Write the comparison as a page."
-)
-@seed_option
-@set_option("timing")
-@json_option
 def diff(a: Path, b: Path, html: Path | None, seed: int, settings: tuple[str, ...], as_json: bool) -> int:
-    """Compare two runs, and explain the difference.
-
-    A and B are runs that 'accel run --save' has written, or programs or networks, which are then run on the
-    simulator. --seed and --set apply to these. The output has figures, cycles by unit and cause, traffic,
-    both timelines on one scale, and the entries of the critical paths that explain most of the
-    difference. For networks it also has the cycles of each layer and program. The exit code is 0 whether
-    or not the runs differ.
-
-    \b
-    Example:
-      accel run gemm.accel --save before.accelrun
-      accel run gemm.accel --set read_latency=200 --save after.accelrun
-      accel diff before.accelrun after.accelrun --html diff.html
-    """
+    """Execute :mod:`accel.cli.commands.diff`."""
     saved = [path.suffix == SUFFIX for path in (a, b)]
     if all(saved) and settings:
         raise AccelError("--set is given, and A and B are saved runs; it is for programs, which are run")

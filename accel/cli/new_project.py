@@ -4,11 +4,9 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
-import click
-
 from accel.base.atomic_files import write_folder
 from accel.base.errors import AccelError
-from accel.cli.shared_options import json_option, print_json, show
+from accel.cli.shared_options import print_json, show
 from accel.cli.stdout import wrote
 from accel.run.result import SCHEMA_VERSION
 
@@ -44,21 +42,8 @@ def project_files(name: str) -> dict[str, bytes]:
     return {target: text.replace("PROJECT_NAME", name).encode() for target, text in texts.items()}
 
 
-@click.command("new-project")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@json_option
 def new_project(folder: Path, as_json: bool) -> None:
-    """Write a project with a schedule, its tests and a CI workflow.
-
-    DIR is created. It gets a matrix product with a schedule to change, a test on the simulator, a cocotb test
-    on the core's Verilog, and a GitHub Actions workflow that runs both. The tests pass as they are.
-
-    \b
-    Example:
-      accel new-project my-core
-      cd my-core
-      pytest test_schedule.py
-    """
+    """Execute :mod:`accel.cli.commands.new_project`."""
     written = project_files(folder.resolve().name)
     write_folder(folder, written)
     if as_json:

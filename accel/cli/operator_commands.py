@@ -9,7 +9,7 @@ from click.core import ParameterSource
 
 from accel.base.errors import nearest
 from accel.base.npy_arrays import read_npy
-from accel.cli.shared_options import numbers_parser
+from accel.cli.declared_options import numbers_parser
 from accel.compiler.expr.quantized_expressions import ORDERS, check_entries, check_scales
 from accel.compiler.expr.scalar_expressions import BYTES
 from accel.compiler.operators.declared_operator import CommandFamily, Operator

@@ -3,10 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-import click
-
 from accel.base.errors import AccelError
-from accel.cli.shared_options import busy, figures_table, json_option, load_program, print_json, show
+from accel.cli.shared_options import busy, figures_table, load_program, print_json, show
 from accel.cli.stdout import wrote
 from accel.deployment.c_identifiers import identifier
 from accel.deployment.deployment_plan import deploy_network, deploy_program, example_run
@@ -18,21 +16,6 @@ from accel.network.network_program import NetworkProgram
 from accel.run.result import SCHEMA_VERSION
 
 
-@click.command()
-@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@click.option(
-    "-o", "--output", metavar="DIR", type=click.Path(path_type=Path), required=True, help="The folder."
-)
-@click.option("--name", help="Prefix of the C symbols.  [default: the name of FILE]")
-@click.option("--embed", is_flag=True, help="Also write the binary files as C arrays.")
-@click.option("--example", is_flag=True, help="Also write random inputs and their outputs as C arrays.")
-@click.option(
-    "--cut",
-    is_flag=True,
-    help="Leave out nodes that the driver lacks, so that their operands become outputs.",
-)
-@click.option("--force", is_flag=True, help="Replace an existing package in DIR.")
-@json_option
 def package(
     file: Path,
     output: Path,
@@ -43,17 +26,7 @@ def package(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Write a network or a program as files for firmware.
-
-    DIR receives instructions and constants as they lie in memory, a manifest, and C99 sources without
-    dependencies: a driver for the accelerator, and tables by which it quantizes and packs inputs, runs the
-    machine and unpacks outputs. docs/how-to/deploy-to-firmware.md shows how to bring it onto a board.
-
-    \b
-    Example:
-      accel compile onnx model.onnx -o net.accel
-      accel package net.accel -o firmware/net
-    """
+    """Execute :mod:`accel.cli.commands.package`."""
     called = _name(file if name is None else Path(name))
     check_folder(output, force=force)
     network = is_network(file)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from accel.base.errors import AccelError, MachineError
-from accel.cli.shared_options import F, busy
+from accel.cli.shared_options import busy
 from accel.cli.stdout import write
 from accel.hw.engines.wave_files import save_path
 from accel.run.result import Result
@@ -21,24 +21,6 @@ if TYPE_CHECKING:
 STDOUT = "-"
 """File name that means standard output."""
 _PIPE_COLUMNS = 100
-
-
-def picture_options(command: F) -> F:
-    """Add ``--report``, ``--trace`` and ``--timeline``."""
-    report = click.option(
-        "--report",
-        metavar="FILE.html",
-        help="Write a page with figures, stalls, timeline, roofline, traffic and code.",
-    )
-    timeline = click.option(
-        "--timeline",
-        metavar="FILE.svg|FILE.html|-",
-        help="Write the pipeline chart with tokens as arrows, or with - print it as text.",
-    )
-    trace = click.option(
-        "--trace", metavar="FILE.json[.gz]", help="Write a trace for Perfetto or chrome://tracing."
-    )
-    return report(timeline(trace(command)))
 
 
 class Pictures:

@@ -5,67 +5,25 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import click
 from rich.table import Table
 
 from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError
 from accel.cli.npy_files import read_archive
-from accel.cli.shared_options import (
-    busy,
-    figures_table,
-    json_option,
-    parse_shapes,
-    print_json,
-    shape_option,
-    show,
-)
+from accel.cli.shared_options import busy, figures_table, parse_shapes, print_json, show
 from accel.cli.stdout import wrote
 from accel.formats.calibration_data import read_folder
 from accel.formats.onnx_file import read_file
 from accel.formats.onnx_import import with_shapes
-from accel.formats.quantization_choices import METHODS, TYPES
 from accel.formats.quantization_error import OutputError
 from accel.formats.quantize_onnx import QuantizedModel, quantize_onnx
+from accel.network.exact_scales import with_exact_scales
 from accel.run.result import SCHEMA_VERSION
 
 _SHOWN_LAYERS = 10
 """Tensors in the table of ``--per-layer``."""
 
 
-@click.command()
-@click.argument("model", metavar="MODEL.onnx", type=click.Path(path_type=Path))
-@click.option(
-    "--calibrate",
-    "data",
-    metavar="DATA.npz|FOLDER",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="Samples by input name, stacked along the first axis or along one more in front, or a folder of "
-    "pictures or .npy files.",
-)
-@shape_option
-@click.option("--mean", metavar="R,G,B", help="Subtract from pictures divided by 255.  [default: 0]")
-@click.option("--std", metavar="R,G,B", help="Divide pictures by this, after --mean.  [default: 1]")
-@click.option(
-    "--activations",
-    type=click.Choice(TYPES),
-    default=TYPES[0],
-    show_default=True,
-    help="Data type of activations.",
-)
-@click.option(
-    "--method",
-    type=click.Choice(METHODS),
-    default=METHODS[0],
-    show_default=True,
-    help="Calibration method.",
-)
-@click.option(
-    "-o", "--output", required=True, type=click.Path(path_type=Path), help="The quantized model's file."
-)
-@click.option("--per-layer", is_flag=True, help="Show the tensors that quantization changes most.")
-@json_option
 def quantize(
     model: Path,
     data: Path,
@@ -78,20 +36,7 @@ def quantize(
     per_layer: bool,
     as_json: bool,
 ) -> int:
-    """Quantize a float network, and measure the error.
-
-    Uses ONNX Runtime's static quantization (extra onnx) with settings for machines with post=1: weights are
-    int8 with a scale for each output channel, activations have one scale and a zero point. Batch
-    normalization is folded first. The quantized network, computed as machines do, is compared with the float
-    network on the data: largest and mean difference, signal-to-noise ratio, and for classes the share of rows
-    with the same winner.
-
-    \b
-    Example:
-      accel quantize float.onnx --calibrate pictures.npz -o int8.onnx
-      accel quantize float.onnx --calibrate photos/ --mean 0.5 --std 0.25 --per-layer -o int8.onnx
-      accel compile onnx int8.onnx -o net.accel
-    """
+    """Execute :mod:`accel.cli.commands.quantize`."""
     check_targets({"-o": output}, {"MODEL.onnx": model, "--calibrate": data})
     sizes = parse_shapes(shapes)
     normalization = [_numbers(name, text) for name, text in (("--mean", mean), ("--std", std))]
@@ -104,7 +49,13 @@ def quantize(
                     raise AccelError(f"{name} is given with {str(data)!r}; it is for a folder of pictures")
             samples = read_archive("--calibrate", data)
         found = quantize_onnx(
-            model, samples, activations=activations, method=method, shapes=sizes, per_layer=per_layer
+            model,
+            samples,
+            activations=activations,
+            method=method,
+            shapes=sizes,
+            per_layer=per_layer,
+            adjust=with_exact_scales,
         )
     write_atomically(output, found.content)
     if as_json:

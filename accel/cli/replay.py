@@ -3,24 +3,13 @@
 from functools import partial
 from pathlib import Path
 
-import click
 from rich.table import Table
 
 from accel.base.run_choices import BACKENDS
-from accel.cli.shared_options import (
-    backend_option,
-    engine_option,
-    json_option,
-    limit_options,
-    order_option,
-    print_json,
-    seed_option,
-    show,
-)
+from accel.cli.shared_options import print_json, show
 from accel.cli.worker_processes import (
     build_machines,
     in_processes,
-    jobs_option,
     kept_machine,
     with_progress,
     worthwhile_jobs,
@@ -33,15 +22,6 @@ from accel.run.result import SCHEMA_VERSION
 from accel.run.run_options import RunOptions
 
 
-@click.command()
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path))
-@backend_option("functional", "functional: memory only; sim: cycles too; rtl: the hardware itself.")
-@engine_option("The engine that simulates the hardware (backend rtl).")
-@order_option
-@jobs_option
-@seed_option
-@limit_options
-@json_option
 def replay(
     paths: tuple[Path, ...],
     backend: str,
@@ -53,18 +33,7 @@ def replay(
     max_uops: int,
     as_json: bool,
 ) -> int:
-    """Run programs with expected results, and compare.
-
-    A PATH is a vector from another VTA compiler (a folder of config.json, insn.bin, dram_before.npz and
-    expect.npz), a test in assembly (.s, see docs/reference/assembly.md), or a folder of these. Memory and the
-    end of the run are compared with the expected ones. Scratchpads start with random contents, except for the
-    initial state of a test. The exit code is 1 if any program fails.
-
-    \b
-    Example:
-      accel replay vectors/ tests/programs --backend sim
-      accel replay vectors/ --backend rtl
-    """
+    """Execute :mod:`accel.cli.commands.replay`."""
     check_backend(backend, BACKENDS)
     check_options(backend, RunOptions(order="random" if order == "random" else "program", engine=engine))
     programs = [(str(path), program) for path, program in load_tests(list(paths))]

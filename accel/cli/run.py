@@ -3,30 +3,19 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError, HardwareError, ProgramFault, ShapeError, nearest
 from accel.cli.npy_files import array_file, input_files, output_files, read_arrays
-from accel.cli.picture_options import Pictures, new_waves, picture_options, written_at
+from accel.cli.picture_options import Pictures, new_waves, written_at
 from accel.cli.run_request import RunRequest
 from accel.cli.shared_options import (
-    backend_option,
     busy,
-    config_option,
     critical_json,
-    engine_option,
     figures_table,
     given,
-    json_option,
-    limit_options,
     load_program,
-    order_option,
     print_json,
     program_files,
-    seed_option,
-    set_option,
-    shape_option,
     show,
 )
 from accel.cli.stall_tables import advice_table, critical_table, instruction_name, segments_table, stall_table
@@ -34,7 +23,6 @@ from accel.cli.stdout import wrote
 from accel.core.events import MAX_RECORDS
 from accel.image.image import is_network
 from accel.image.program_source import PLAIN
-from accel.network.model_files import DEFAULT_MACHINE
 from accel.proof.token_check import TokenReport
 from accel.run.program import Program
 from accel.run.replay import program_name
@@ -46,66 +34,8 @@ if TYPE_CHECKING:
     from accel.run.machine_advice import AdviceReport
 
 
-@click.command()
-@click.argument("file", metavar="FILE|MODEL.onnx|digits", type=click.Path(path_type=Path))
-@config_option(None, f"{DEFAULT_MACHINE}; for models only")
-@shape_option
-@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Value for an input tensor.")
-@click.option("--output", "outputs", multiple=True, metavar="NAME=FILE.npy", help="Where to write an output.")
-@click.option(
-    "--state",
-    "states",
-    multiple=True,
-    metavar="OUTPUT=INPUT|model",
-    help="Run a network once for each sample, and make this output the next run's input. `model` takes the "
-    "model's own pairs. Other inputs and outputs have an axis of samples in front.",
-)
-@backend_option("sim", "The backend.")
-@engine_option("The engine that simulates the hardware (backend rtl).")
-@click.option(
-    "--wave",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write waves as VCD or FST (backend rtl).",
-)
-@click.option("--serial", is_flag=True, help="Monolithic pipeline: one instruction after another.")
-@order_option
-@click.option("--no-check", is_flag=True, help="Skip the comparison with numpy and the token check.")
-@picture_options
-@click.option(
-    "--save",
-    type=click.Path(path_type=Path),
-    metavar="FILE.accelrun",
-    help="Keep the run's figures and critical path, for 'accel diff'.",
-)
-@click.option(
-    "--advise",
-    is_flag=True,
-    help="Also print changes of the machine that would help, with their predicted cycles. The search takes "
-    "at most ten seconds, or sixty for a network.",
-)
-@seed_option
-@set_option("timing")
-@limit_options
-@json_option
 def run(**options: Any) -> int:
-    """Run a program or a network, and compare its outputs with numpy.
-
-    FILE is a compiled program or network, an ONNX or TensorFlow Lite model, which is compiled first, or
-    'digits' for the network that comes with accel. Missing inputs are random, with a spread at which few
-    outputs saturate. A race that the tokens allow is reported, but, unlike in 'accel check', it is not an
-    error. The backend rtl runs the hardware. Its model is built once for each configuration and kept.
-
-    \b
-    Example:
-      accel run gemm.accel --input A=a.npy --output C=c.npy --set read_latency=100
-      accel run gemm.accel --report report.html --timeline gemm.svg --trace gemm.json
-      accel run gemm.accel --set read_latency=100 --save slow.accelrun
-      accel run gemm.accel --advise --report report.html
-      accel run model.onnx --config gemm8x8-int8 --report net.html
-      accel run net.accel --input image=picture.npy --output scores=scores.npy --report net.html
-      accel run vad.accel --input sound=pieces.npy --state h_out=h --output speech=speech.npy
-    """
+    """Execute :mod:`accel.cli.commands.run`."""
     request = RunRequest(**options)
     request.check()
     if request.is_model or is_network(request.file):
@@ -198,7 +128,6 @@ def run_json(result: Result, advised: "AdviceReport | None") -> dict[str, Any]:
 
 
 def find_advice(result: Result) -> "AdviceReport":
-    """Return advice for a run."""
     from accel.run.machine_advice import advise  # noqa: PLC0415  # slow to import
 
     with busy("trying changes"):

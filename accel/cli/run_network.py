@@ -18,6 +18,7 @@ from accel.cli.shared_options import (
     critical_json,
     figures_table,
     given,
+    machine_row,
     parse_shapes,
     print_json,
     show,
@@ -111,7 +112,7 @@ def run_network(request: RunRequest) -> int:
         show(f"{said.with_advice(advised).text}\n")
     show(layers_table(result, terminal_width()))
     _explain_overlap(result)
-    show(figures_table(_result_rows(result)))
+    show(figures_table(_result_rows(result, is_model=request.is_model)))
     show_path(result)
     if advised is not None:
         show(advice_table(advised))
@@ -244,8 +245,8 @@ def _explain_overlap(result: NetworkResult) -> None:
         )
 
 
-def _result_rows(result: NetworkResult) -> list[tuple[str, str]]:
-    rows = [("machine", str(result.config))]
+def _result_rows(result: NetworkResult, *, is_model: bool) -> list[tuple[str, str]]:
+    rows = [machine_row(result.config) if is_model else ("machine", str(result.config))]
     if result.cycles is not None:
         rows.append(("cycles", f"{result.cycles:,}"))
     if result.utilization is not None:

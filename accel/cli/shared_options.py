@@ -1,25 +1,21 @@
-"""Options, output and progress that subcommands share."""
+"""Values of options, output and progress that subcommands share."""
 
 import io
 import json
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from click.core import ParameterSource
-from click.shell_completion import CompletionItem
 from rich.console import Console, RenderableType
 from rich.table import Table
 
 from accel.base.errors import AccelError, nearest
-from accel.base.run_choices import BACKENDS, DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS
 from accel.cli.stdout import write
-from accel.core.config import NAMED, SPECS, Config
-from accel.hw.engines.open_engine import DEFAULT_ENGINE, ENGINES
+from accel.core.config import NAMED, Config
 from accel.image import conformance_vectors
 from accel.image.image import is_network
 from accel.run.critical_path import Segment, critical_dict
@@ -30,136 +26,20 @@ _PIPE_WIDTH = 10_000
 """Width for output to a pipe, larger than any line."""
 _SEGMENTS = 20
 """Number of critical-path segments in JSON."""
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
-seed_option = click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random values."
-)
+DEFAULT_NOTE = "the default, --config changes it"
 
 
-Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
-
-
-def complete(names: Iterable[str], *, files: bool = False) -> Complete:
-    """Complete an option's value: one of some names, or a file if none matches."""
-    known = list(names)
-
-    def found(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-        items = [CompletionItem(name) for name in known if name.startswith(begun)]
-        return items or ([CompletionItem(begun, type="file")] if files else [])
-
-    return found
-
-
-def config_option(default: str | None, shown: str | None = None) -> Callable[[F], F]:
-    """Return the option ``--config`` with completion.
-
-    Args:
-        default: the default machine, or None if it depends on other options.
-        shown: the default's description in the help, if not its name.
-    """
-    return click.option(
-        "--config",
-        default=default,
-        show_default=shown or True,
-        metavar="NAME|FILE",
-        help="The machine, by name or as a TOML or JSON file.",
-        shell_complete=complete(NAMED, files=True),
-    )
-
-
-def machine_row(config: Config) -> tuple[str, str]:
-    """Return the row of the machine in a table. It says so if no ``--config`` was given."""
+def machine_text(config: Config) -> str:
+    """Return the machine that ``--config`` gave, or its default, and then say that it is the default."""
     context = click.get_current_context(silent=True)
     source = None if context is None else context.get_parameter_source("config")
     chosen = source in (ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP)
-    return ("machine", f"{config}{'; the default, --config changes it' if chosen else ''}")
+    return f"{config}; {DEFAULT_NOTE}" if chosen else str(config)
 
 
-def backend_option(default: str, help_text: str) -> Callable[[F], F]:
-    """Return the option ``--backend`` with completion."""
-    return click.option(
-        "--backend",
-        default=default,
-        show_default=True,
-        metavar="|".join(BACKENDS),
-        shell_complete=complete(BACKENDS),
-        help=help_text,
-    )
-
-
-def engine_option(help_text: str) -> Callable[[F], F]:
-    """Return the option ``--engine`` with completion."""
-    return click.option(
-        "--engine",
-        metavar="|".join(ENGINES),
-        shell_complete=complete(ENGINES),
-        help=f"{help_text}  [default: {DEFAULT_ENGINE}]",
-    )
-
-
-order_option = click.option(
-    "--order",
-    type=click.Choice(["program", "random"]),
-    default="program",
-    show_default=True,
-    help="Order of functional execution.",
-)
-
-
-def numbers_parser(
-    form: str, separator: str, counts: Sequence[int]
-) -> Callable[[click.Context, click.Parameter, str | None], tuple[int, ...] | None]:
-    """Return a parser for several integers in one argument, for example ``56x56`` or ``1,1,2,2``.
-
-    Args:
-        form: the form, for messages.
-        separator: between the numbers.
-        counts: allowed numbers of integers.
-    """
-
-    def parse(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, ...] | None:
-        if value is None:
-            return None
-        parts = value.split(separator)
-        if len(parts) not in counts or not all(re.fullmatch(r"\s*-?[0-9]{1,9}\s*", part) for part in parts):
-            raise click.BadParameter(f"{value!r} is not of the form {form}")
-        return tuple(map(int, parts))
-
-    return parse
-
-
-def set_option(kinds: str) -> Callable[[F], F]:
-    """Return the repeatable option ``--set FIELD=VALUE``."""
-    return click.option(
-        "--set",
-        "settings",
-        metavar="FIELD=VALUE",
-        multiple=True,
-        help=f"Override a {kinds} field of the configuration. 'accel configs vta' lists them.",
-        shell_complete=complete(f"{name}=" for name, spec in SPECS.items() if spec.kind in kinds),
-    )
-
-
-def limit_options(command: F) -> F:
-    """Add ``--max-cycles`` and ``--max-uops``."""
-    uops = click.option(
-        "--max-uops",
-        type=click.IntRange(1),
-        default=DEFAULT_MAX_UOPS,
-        show_default=True,
-        help="Limit of executed micro-ops.",
-    )
-    cycles = click.option(
-        "--max-cycles",
-        type=click.IntRange(1),
-        default=DEFAULT_MAX_CYCLES,
-        show_default=True,
-        help="Limit of cycles.",
-    )
-    return cycles(uops(command))
+def machine_row(config: Config) -> tuple[str, str]:
+    """Return the row of a command's machine in a table, as :func:`machine_text`."""
+    return ("machine", machine_text(config))
 
 
 def named_values(option: str, texts: Iterable[str], form: str, names: Sequence[str] = ()) -> dict[str, str]:
@@ -238,7 +118,6 @@ def config_file(config: str) -> dict[str, Path]:
 
 
 def given(paths: Mapping[str, Path | None]) -> dict[str, Path]:
-    """Return the paths that exist."""
     return {name: path for name, path in paths.items() if path is not None}
 
 
@@ -342,15 +221,6 @@ def figures_table(rows: Sequence[tuple[str, str]]) -> Table:
     for name, value in rows:
         table.add_row(name, value)
     return table
-
-
-shape_option = click.option(
-    "--shape",
-    "shapes",
-    multiple=True,
-    metavar="NAME=SIZES",
-    help="Sizes of an input that the model leaves open, as x=1,3,48,320.",
-)
 
 
 def parse_shapes(shapes: Sequence[str]) -> dict[str, tuple[int, ...]]:

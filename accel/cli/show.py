@@ -6,7 +6,8 @@ import click
 
 from accel.base.errors import AccelError
 from accel.cli.compile_network import show_network
-from accel.cli.shared_options import complete, load_program
+from accel.cli.declared_options import complete
+from accel.cli.shared_options import load_program
 from accel.cli.stdout import write
 from accel.image.image import is_network
 from accel.network.network_text import STAGES as NETWORK_STAGES

@@ -13,16 +13,8 @@ from rich.table import Table as TextTable
 
 from accel.base.atomic_files import check_distinct, check_folder, check_writable, write_atomically
 from accel.base.errors import AccelError, ConfigError, SweepError
-from accel.cli.shared_options import (
-    check_name,
-    complete,
-    figures_table,
-    json_option,
-    named_values,
-    print_json,
-    progress_bar,
-    show,
-)
+from accel.cli.declared_options import complete, json_option
+from accel.cli.shared_options import check_name, figures_table, named_values, print_json, progress_bar, show
 from accel.cli.stdout import wrote
 from accel.compiler.operators.operator_registry import WORKLOADS
 from accel.core.config import parse_quantity

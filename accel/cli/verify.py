@@ -4,46 +4,17 @@ import math
 from dataclasses import asdict
 from pathlib import Path
 
-import click
 from rich.table import Table
 
-from accel.base.run_choices import BACKENDS, MAX_BATCH
 from accel.cli.npy_files import input_files, read_arrays
-from accel.cli.shared_options import (
-    busy,
-    config_option,
-    json_option,
-    parse_shapes,
-    print_json,
-    seed_option,
-    shape_option,
-    show,
-)
+from accel.cli.shared_options import busy, machine_text, parse_shapes, print_json, show
 from accel.formats.compare_with_original import ModeDifference
 from accel.formats.compare_with_runtime import Comparison, TensorDifference, random_inputs
-from accel.network.model_files import DEFAULT_MACHINE
 from accel.network.network import read_network
 from accel.network.verify_network import verify_graph
 from accel.run.result import SCHEMA_VERSION
 
 
-@click.command()
-@click.argument("file", metavar="MODEL", type=click.Path(path_type=Path))
-@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Value for an input tensor.")
-@click.option(
-    "--batch",
-    type=click.IntRange(1, MAX_BATCH),
-    help="Batch size, if it is open in the model.  [default: 1]",
-)
-@shape_option
-@click.option(
-    "--backend",
-    type=click.Choice(BACKENDS),
-    help="Also compile and run the network, and compare all tensors with numpy.",
-)
-@config_option(DEFAULT_MACHINE)
-@seed_option
-@json_option
 def verify(
     file: Path,
     inputs: tuple[str, ...],
@@ -54,31 +25,7 @@ def verify(
     seed: int,
     as_json: bool,
 ) -> int:
-    """Compare a network with ONNX Runtime, tensor by tensor.
-
-    MODEL is an ONNX or TensorFlow Lite (.tflite) file. It is imported as for compilation and compared twice:
-
-    \b
-    1. Operator by operator. The imported network is written as a QOperator model
-       whose outputs are all tensors, and ONNX Runtime runs it without
-       optimizations. Each operator is evaluated on ONNX Runtime's operands.
-    2. With the original file, if it is an ONNX file. ONNX Runtime runs it with
-       all optimizations and session.qdqisint8allowed=1. Each tensor that the
-       file quantizes is compared.
-
-    Values that differ only by the order of an addition's multiply-adds, which depends on the processor, are
-    counted separately. float32 may differ by rounding, a quantized softmax by 1, and a sum that ONNX Runtime
-    computes in float32 by 1. On x86 without VNNI, where ONNX Runtime would saturate products of uint8 and
-    int8, the first comparison takes int8 weights as uint8, and the second is left out.
-
-    Where the outputs of ONNX Runtime without and with optimizations differ from one another, it says so.
-    Missing inputs are random. With --backend the network is also compiled and run. The exit code is 1 if a
-    tensor differs.
-
-    \b
-    Example:
-      accel verify model.onnx --input image=picture.npy
-    """
+    """Execute :mod:`accel.cli.commands.verify`."""
     network = read_network(file, batch=batch, shapes=parse_shapes(shapes))
     graph = network.graph
     files = input_files(inputs, graph.inputs)
@@ -113,7 +60,7 @@ def verify(
     for mode in found.modes:
         show(mode.describe())
     if result is not None:
-        where = f"{result.config.label} ({backend})"
+        where = f"{machine_text(result.config)} ({backend})"
         show(f"{len(result.tensors)} tensors on {where}: {result.wrong} mismatches with numpy")
     for one in compared:
         one.raise_if_bad()

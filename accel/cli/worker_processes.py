@@ -10,7 +10,6 @@ from functools import cache
 from multiprocessing import active_children, get_context
 from typing import TypeVar
 
-import click
 from rich.console import Console
 from rich.progress import track
 
@@ -31,12 +30,6 @@ _SECONDS = {
     "rtl": {"program": 30e-3, "instruction": 100e-6, "uop": 3e-6},
 }
 """Rough cost of a run in seconds."""
-
-jobs_option = click.option(
-    "--jobs",
-    type=click.IntRange(1),
-    help="Number of processes.  [default: one for each core, or 1 for little work]",
-)
 
 
 def worthwhile_jobs(programs: Sequence[Program], backend: str) -> int:
@@ -93,7 +86,6 @@ def _leave_interrupts() -> None:
 
 
 def with_progress(items: Iterable[T], total: int, what: str) -> Iterable[T]:
-    """Yield the items with a progress bar on a terminal."""
     if not sys.stderr.isatty():
         return items
     return track(items, what, total=total, console=Console(stderr=True), transient=True)

@@ -65,7 +65,7 @@ def post_depth(config: Config) -> int:
     the machine has tables. For example, 11 on ``vta-int8`` with ``tab_bytes`` set."""
     if not config.post:
         return 0
-    return config.post_stages + (TABLE_STAGES if config.table_count else 0)
+    return config.post_stages + (TABLE_STAGES if config.tab_depth else 0)
 
 
 def store_depth(config: Config) -> int:

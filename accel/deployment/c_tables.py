@@ -9,6 +9,7 @@ from accel.deployment.binary_files import Content
 from accel.deployment.c_identifiers import identifier
 from accel.deployment.deployment_steps import (
     Binary,
+    ChannelLookup,
     Deployment,
     Fill,
     HostArray,
@@ -39,7 +40,6 @@ _WIDTH = 100
 
 
 def header(deployment: Deployment, content: Content, *, embedded: bool, example: bool) -> str:
-    """Return the C header."""
     name, upper = deployment.name, deployment.name.upper()
     lines = [
         f"/* The package {name} for {_comment(deployment.config.label)}; written by `accel package`. */",
@@ -278,6 +278,10 @@ class _Source:
             case Lookup():
                 table = self._table("uint8_t", map(str, detail.table))
                 return self._struct("accel_lookup", [table, detail.size])
+            case ChannelLookup():
+                table = self._table("uint8_t", map(str, detail.tables))
+                extents = [detail.outer, detail.channels, detail.inner]
+                return self._struct("accel_channel_lookup", [table, *extents])
             case Softmax():
                 return self._struct("accel_softmax", [detail.outer, detail.count, detail.inner])
             case Binary():

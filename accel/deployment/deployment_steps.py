@@ -153,6 +153,21 @@ class Lookup:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ChannelLookup:
+    """Looks up each byte in its channel's table, over the middle axis of [outer, channels, inner].
+
+    Attributes:
+        tables: 256 results for each channel, indexed by the operand's bits.
+    """
+
+    tables: bytes
+    outer: int
+    channels: int
+    inner: int
+    kind = "channel_lookup"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Softmax:
     """Computes ``exp(x) / sum of exp(x)`` over the middle axis of float32[outer, count, inner]."""
 
@@ -202,7 +217,21 @@ class Prepare:
     kind = "prepare"
 
 
-Detail = Pack | Run | Unpack | Scaled | Show | Move | Fill | Lookup | Softmax | Binary | Means | Prepare
+Detail = (
+    Pack
+    | Run
+    | Unpack
+    | Scaled
+    | Show
+    | Move
+    | Fill
+    | Lookup
+    | ChannelLookup
+    | Softmax
+    | Binary
+    | Means
+    | Prepare
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,12 +302,10 @@ def copied(array: Array, dtype: str) -> bytes:
 
 
 def value_bytes(dtype: str) -> int:
-    """Return the size of a value."""
     return int(np.dtype(dtype).itemsize)
 
 
 def one_value(value: float, dtype: str) -> bytes:
-    """Return a value as little-endian bytes."""
     return copied(np.array([value]), dtype)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from accel.deployment.deployment_steps import (
     Binary,
+    ChannelLookup,
     Detail,
     Fill,
     Lookup,
@@ -137,6 +138,18 @@ def _table(graph: Graph, node: Node, found: HostSteps) -> None:
     row: Sequence[Array] = [values]
     results[values.view(np.uint8)] = node.operator.evaluate(graph.operands(node), row, out)
     found.add(Lookup(table=copied(results, out.dtype), size=out.size), node.inputs[0], node.output)
+
+
+def _channel_table(graph: Graph, node: Node, found: HostSteps) -> None:
+    assert isinstance(node.operator, elementwise_operators.ChannelTable)
+    data, out = graph.tensors[node.inputs[0]], graph.tensors[node.output]
+    entries = graph.constants[node.inputs[1]]
+    by_bits = np.empty_like(entries)
+    by_bits[:, all_values(data.dtype).view(np.uint8)] = entries
+    axis, channels = node.operator.axis, len(entries)
+    outer, inner = (1, out.size) if channels == 1 else (prod(out.shape[:axis]), prod(out.shape[axis + 1 :]))
+    detail = ChannelLookup(tables=copied(by_bits, out.dtype), outer=outer, channels=channels, inner=inner)
+    found.add(detail, node.inputs[0], node.output)
 
 
 def _softmax(graph: Graph, node: Node, found: HostSteps) -> None:
@@ -330,6 +343,7 @@ _STEPS: dict[type, Callable[[Graph, Node, HostSteps], None]] = {
     elementwise_operators.Quantize: _quantize,
     elementwise_operators.Dequantize: _dequantize,
     elementwise_operators.Cast: _cast,
+    elementwise_operators.ChannelTable: _channel_table,
     elementwise_operators.Softmax: _softmax,
     elementwise_operators.Add: _add,
     elementwise_operators.Mul: _multiply,

@@ -12,6 +12,7 @@ from accel.core.registers import ID, MAP_VERSION, REGISTERS, constants
 from accel.deployment.binary_files import Content
 from accel.deployment.deployment_steps import (
     Binary,
+    ChannelLookup,
     Deployment,
     Detail,
     Fill,
@@ -46,7 +47,6 @@ def identity(config: Config) -> dict[str, int]:
 
 
 def manifest(deployment: Deployment, content: Content, files: Mapping[str, bytes]) -> dict[str, Any]:
-    """Return the manifest."""
     names = list(content.files)
     config = deployment.config
     return {
@@ -167,6 +167,13 @@ def _detail(deployment: Deployment, detail: Detail) -> dict[str, Any]:
             }
         case Lookup():
             return {"table": list(detail.table), "values": detail.size}
+        case ChannelLookup():
+            return {
+                "tables": list(detail.tables),
+                "outer": detail.outer,
+                "channels": detail.channels,
+                "inner": detail.inner,
+            }
         case Softmax():
             return {"outer": detail.outer, "count": detail.count, "inner": detail.inner}
         case Binary():

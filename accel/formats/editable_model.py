@@ -81,6 +81,16 @@ class EditableModel:
             for one in (new if at == last else () if id(node) in removed else (node,))
         ]
 
+    def bypass(self, node: Any, source: str) -> None:
+        """Remove a node with one output, and let its readers read another tensor.
+
+        The node that computes the other tensor, which nothing else may read, gets the output's name.
+        """
+        (output,) = node.output
+        self.replace([node], [])
+        for one in self.nodes:
+            one.output[:] = [output if name == source else name for name in one.output]
+
     def shapes(self) -> dict[str, Sizes]:
         """Return the inferred shapes."""
         self.finish()
@@ -91,6 +101,11 @@ class EditableModel:
             for one in values
             if one.type.tensor_type.HasField("shape")
         }
+
+    def content(self) -> bytes:
+        """Return the file of a finished model."""
+        content: bytes = self._model.SerializeToString()
+        return content
 
     def finish(self) -> None:
         """Write nodes and constants into the model. Constants that no node reads are left out."""

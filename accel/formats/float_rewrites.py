@@ -5,6 +5,7 @@
 | Add of a number per channel, or BatchNormalization, after ConvTranspose | part of its weights and bias |
 | any other BatchNormalization of pictures | a depthwise 1x1 Conv |
 | Add of a vector after a MatMul with constant weights | a Gemm, between two Reshapes |
+| Mul or Div by a number after a product and moves, as in attention | part of the product's weights |
 | Max or Min with a constant number | a Clip |
 
 The float results stay the same, but for rounding.
@@ -18,6 +19,8 @@ import numpy as np
 from accel.formats.editable_model import EditableModel, Sizes, attributes
 from accel.graph.graph_tensor import Array
 
+_MOVES = ("Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
+_PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 _EPSILON = 1e-5
 """Default of BatchNormalization."""
 
@@ -32,6 +35,7 @@ def rewrite_float(model: Any) -> int:
     count = _bounds(work) + _into_transposed_convolutions(work)
     count += _batch_norms(work, work.shapes())
     count += _biased_products(work, work.shapes())
+    count += _factors(work)
     work.finish()
     return count
 
@@ -194,3 +198,45 @@ def _make_gemm(work: EditableModel, matmul: Any, add: Any, bias: str, shapes: di
         shape = work.add_constant(f"{output}/shape", sizes)
         nodes.append(work.node("Reshape", [target, shape], output, add.name or output))
     work.replace([matmul, add], nodes)
+
+
+def _factors(work: EditableModel) -> int:
+    """Multiply weights and biases by a number that follows a product."""
+    count = 0
+    for node in work.of_kind("Mul", "Div"):
+        for data, number in (tuple(node.input), tuple(reversed(node.input))):
+            value = work.constant(number)
+            if value is None or value.size != 1 or (node.op_type == "Div" and number != node.input[1]):
+                continue
+            factor = (
+                float(value.reshape(())) if node.op_type == "Mul" else 1 / float(value.reshape(()) or np.nan)
+            )
+            product = _product_before(work, data, node)
+            if product is not None and np.isfinite(factor) and value.ndim <= 1:
+                _scale_product(work, product, factor)
+                work.bypass(node, data)
+                count += 1
+                break
+    return count
+
+
+def _product_before(work: EditableModel, name: str, reader: Any) -> Any | None:
+    """Return the product with constant weights whose result a node reads, perhaps after moves."""
+    while work.reader(name) is reader:
+        node = work.producer(name, *_MOVES, *_PRODUCTS)
+        if node is None or node.op_type in _MOVES:
+            if node is None:
+                return None
+            name, reader = node.input[0], node
+            continue
+        constants = work.constants(one for one in node.input[1:] if one)
+        is_plain = not {"alpha", "beta"} & attributes(node).keys()
+        return node if constants is not None and is_plain else None
+    return None
+
+
+def _scale_product(work: EditableModel, product: Any, factor: float) -> None:
+    for at, name in enumerate(product.input):
+        values = work.constant(name) if at and name else None
+        if values is not None:
+            product.input[at] = work.add_constant(f"{name}/scaled", values * factor)

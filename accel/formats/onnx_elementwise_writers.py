@@ -11,6 +11,7 @@ from accel.graph.elementwise_operators import (
     Add,
     Binary,
     Cast,
+    ChannelTable,
     Clip,
     Dequantize,
     Function,
@@ -128,6 +129,20 @@ def _table(exporter: Exporter, node: Node) -> None:
     first = exporter.constant(-int(np.iinfo(source.dtype).min), "int32")
     places = exporter.write("Add", [wide, first])
     exporter.write("Gather", [exporter.constant(operator.values, out.dtype), places], node.output, axis=0)
+
+
+@writer(ChannelTable)
+def _channel_table(exporter: Exporter, node: Node) -> None:
+    """Look values up in the tables of all channels, at entry ``value - least + channel * 256``."""
+    operator, (data, entries) = node.operator, node.inputs
+    assert isinstance(operator, ChannelTable)
+    source, channels = exporter.tensor(data), exporter.tensor(entries).shape[0]
+    first = np.arange(channels) * 256 - np.iinfo(source.dtype).min
+    sizes = [-1 if axis == operator.axis else 1 for axis in range(len(source.shape))]
+    starts = exporter.constant(first.reshape(sizes) if channels > 1 else first, "int32")
+    places = exporter.write("Add", [exporter.write("Cast", [data], to=exporter.type("int32")), starts])
+    flat = exporter.write("Reshape", [entries, exporter.constant([-1], "int64")])
+    exporter.write("Gather", [flat, places], node.output, axis=0)
 
 
 @writer(Softmax)

@@ -197,7 +197,6 @@ def rename_captured(graph: Any, names: Mapping[str, str]) -> None:
 
 
 def _text(value: str | bytes) -> str:
-    """Return a string of a model."""
     if isinstance(value, bytes):
         raise GraphError(f"a name is {value!r}; it must be UTF-8")
     return value

@@ -102,7 +102,6 @@ def _as_written(file: File, batch: int | None, shapes: Shapes) -> tuple[Graph, T
 
 
 def _needed(nodes: Sequence[FileNode], outputs: Iterable[str]) -> list[FileNode]:
-    """Return the nodes on which outputs depend."""
     wanted, found = set(outputs), list[FileNode]()
     for node in reversed(nodes):
         if not wanted.isdisjoint(node.outputs):
@@ -176,7 +175,6 @@ def _size_text(size: int | str | None) -> str:
 
 
 def _given(one: FileInput, shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the given shape of an input."""
     sizes = tuple(check_integer(f"a size of input {one.name!r}", size) for size in shape)
     fixed = [size if isinstance(size, int) else None for size in one.sizes]
     if len(sizes) != len(fixed) or any(f not in {None, size} for f, size in zip(fixed, sizes, strict=True)):
@@ -199,7 +197,6 @@ def _check_operators(nodes: Iterable[FileNode], known: set[tuple[str, str]]) -> 
 
 
 def _in_order(file: File) -> list[FileNode]:
-    """Return the nodes in topological order."""
     sources = dict.fromkeys([*file.constants, *(one.name for one in file.inputs)], -1)
     for place, node in enumerate(file.nodes):
         for name in filter(None, node.outputs):

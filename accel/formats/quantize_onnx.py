@@ -5,7 +5,7 @@ import logging
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +68,7 @@ def quantize_onnx(
     method: Method = "minmax",
     shapes: Mapping[str, Sequence[int]] | None = None,
     per_layer: bool = False,
+    adjust: Callable[[bytes, Mapping[str, tuple[int, ...]]], bytes] | None = None,
 ) -> QuantizedModel:
     """Quantize a float network statically, with settings for machines with ``post=1``.
 
@@ -83,6 +84,7 @@ def quantize_onnx(
             information, "percentile" takes the range of 99.999 % of the values.
         shapes: sizes of inputs with open axes, which the quantized model then has.
         per_layer: also measure the error of each quantized tensor.
+        adjust: changes the quantized model before its error is measured. It gets the sizes of inputs, too.
 
     Raises:
         GraphError: the model cannot be read, is quantized already, or ONNX Runtime refuses it.
@@ -106,6 +108,8 @@ def quantize_onnx(
         share_concat_scales(quantized)
         content, prepared = quantized.SerializeToString(), source.read_bytes()
     sizes = {name: values.shape for name, values in samples[0].items()}
+    if adjust is not None:
+        content = adjust(content, sizes)
     graph = import_file(read_model(content), shapes=sizes)
     names = {name: name for name in file.outputs if name in graph.tensors}
     layers: tuple[OutputError, ...] = ()

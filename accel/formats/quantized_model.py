@@ -74,6 +74,38 @@ class QuantizedModel(EditableModel):
         limits, scale, zero = np.iinfo(zeros.dtype), float(scales.reshape(())), int(zeros.reshape(()))
         return (limits.min - zero) * scale, (limits.max - zero) * scale, scale
 
+    def separate(self, quantize: Any) -> None:
+        """Give a quantized tensor parameters of its own if its operator has them from its operands.
+
+        A pooling operator or a move behind it that has them, too, gets the same ones.
+        """
+        parameters = self.parameters(quantize)
+        producer = self.producers.get(quantize.input[0])
+        sources = [] if producer is None else [self.activation(name) for name in producer.input]
+        if parameters is None or parameters not in sources:
+            return
+        names = [self.add_copy(name) for name in parameters]
+        pending = [quantize]
+        while pending:
+            node = pending.pop()
+            if self.parameters(node) != parameters:
+                continue
+            node.input[1:3] = names
+            for reader in self.readers.get(node.output[0], []):
+                is_pair = reader.op_type in ("QuantizeLinear", "DequantizeLinear")
+                outputs = [] if is_pair else reader.output
+                pending += [reader] if is_pair else []
+                pending += [one for name in outputs for one in self.readers.get(name, [])]
+        self.index()
+
+    def add_copy(self, name: str) -> str:
+        """Copy a constant, and return the new name."""
+        values = self.values(name)
+        assert values is not None
+        fresh = self.fresh(name)
+        self.set_values(fresh, values)
+        return fresh
+
     def match_biases(self) -> None:
         """Give each int32 bias the scale of its products, as integer sums need it."""
         for node in self.of_kind(*_WEIGHTED):

@@ -75,7 +75,6 @@ def _gates(importer: TfliteImporter, places: Sequence[int]) -> list[Array]:
 
 
 def _peepholes(importer: TfliteImporter, places: Sequence[int]) -> list[Array]:
-    """Return the peepholes of input, forget and output gate."""
     found = [None if place < 0 else _numbers(importer, place) for place in places]
     entry, forget, output = found
     if forget is None or output is None:

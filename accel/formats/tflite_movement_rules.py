@@ -95,7 +95,6 @@ def _slice(importer: TfliteImporter, operator: FileOperator) -> None:
 
 
 def _cut(importer: TfliteImporter, operator: FileOperator, place: int, axis: int, lengths: list[int]) -> None:
-    """Emit one Slice for each output."""
     name, sizes = _sizes(importer, place)
     axis = axis_of(axis, len(sizes))
     if len(lengths) != len(operator.outputs) or sum(lengths) != sizes[axis]:

@@ -188,7 +188,6 @@ def _reduce_max(importer: TfliteImporter, operator: FileOperator) -> None:
 
 
 def _reduced(sizes: Shape, axes: Collection[int], *, keeps: bool) -> Shape:
-    """Return the shape of a reduction."""
     if keeps:
         return tuple(1 if axis in axes else size for axis, size in enumerate(sizes))
     return tuple(size for axis, size in enumerate(sizes) if axis not in axes)

@@ -19,7 +19,7 @@ from accel.graph.elementwise_operators import (
     Requantize,
     Table,
 )
-from accel.graph.graph import Graph, Node, build_graph
+from accel.graph.graph import Graph, Node, with_nodes
 from accel.graph.graph_tensor import QUANTIZED, Array, Tensor
 from accel.graph.quantize_values import all_values
 
@@ -78,11 +78,7 @@ def fold_byte_functions(graph: Graph) -> Graph:
             folded[node.output] = replace(node, operator=Table(values=entries), inputs=(found.operand,))
     if not folded:
         return graph
-    nodes = [folded.get(node.output, node) for node in graph.nodes]
-    rebuilt = build_graph(
-        graph.name, graph.tensors.values(), graph.constants, nodes, graph.inputs, graph.outputs
-    )
-    return replace(rebuilt, tail=graph.tail, states=graph.states)
+    return with_nodes(graph, [folded.get(node.output, node) for node in graph.nodes])
 
 
 def _composed(graph: Graph, node: Node, roots: Mapping[str, ByteFunction]) -> ByteFunction | None:

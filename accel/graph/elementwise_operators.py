@@ -188,6 +188,45 @@ class Table(_Unary):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ChannelTable(_Unary):
+    """A function of one int8 or uint8 value for each channel.
+
+    The second operand is constant: the results of all 256 values, ascending, as (channels, 256), or (1, 256)
+    for all channels. For example, a PRelu with 32 slopes has (32, 256) results.
+
+    Attributes:
+        axis: the axis of channels.
+    """
+
+    COUNT: ClassVar[tuple[int, int]] = (2, 2)
+
+    axis: int = 1
+
+    def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
+        data, entries = operands
+        require_dtype(self, data, *QUANTIZED)
+        require_dtype(self, out, *QUANTIZED)
+        require_dtype(self, entries, out.dtype)
+        axis_is_valid = 0 <= self.axis < len(data.shape)
+        if entries.shape != (1, 256) and not (
+            axis_is_valid and entries.shape == (data.shape[self.axis], 256)
+        ):
+            raise operator_error(
+                self,
+                f"the shape of its results is {entries.shape}; "
+                f"each channel of axis {self.axis} of {data.shape} needs 256",
+            )
+
+    def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
+        values, entries = arrays
+        if len(entries) == 1:
+            return look_up(entries[0], values)
+        shape = [-1 if axis == self.axis else 1 for axis in range(values.ndim)]
+        places = values.astype(np.int64) - np.iinfo(values.dtype).min
+        return np.asarray(entries[np.arange(len(entries)).reshape(shape), places])
+
+
+@dataclass(frozen=True, kw_only=True)
 class _Broadcasting(Operator):
     """An operator with broadcasting."""
 

@@ -1,7 +1,7 @@
 """Graphs: tensors, constants, and sorted nodes."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
@@ -126,6 +126,13 @@ def build_graph(
     )
     check_graph(graph)
     return graph
+
+
+def with_nodes(graph: Graph, nodes: Iterable[Node]) -> Graph:
+    """Return a graph with other nodes between the same inputs and outputs, without unneeded ones."""
+    tensors = graph.tensors.values()
+    found = build_graph(graph.name, tensors, graph.constants, nodes, graph.inputs, graph.outputs)
+    return replace(found, tail=graph.tail, states=graph.states)
 
 
 def sort_nodes(nodes: Iterable[Node], given: Iterable[str]) -> list[Node]:

@@ -5,7 +5,8 @@ A region begins at Dequantize nodes and ends at a Quantize:
 - Operators that only move values move the integers instead (:mod:`accel.graph.qdq_moves`).
 - An operator whose operands are dequantized and whose result is quantized becomes its quantized form. Bounds,
   moves and maxima may follow, since they commute with rounding.
-- A region of functions of one tensor becomes a table (:mod:`accel.graph.qdq_tables`).
+- A region of functions of one tensor becomes a table, or a table for each channel
+  (:mod:`accel.graph.qdq_tables`). Bounds, moves and maxima may follow.
 - A max pool after any other float operator moves after the Quantize.
 
 For example, Dequantize, Conv, Clip(0, 6), Quantize become a Conv and a Clip of integers. Other regions remain

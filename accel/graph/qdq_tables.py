@@ -1,4 +1,4 @@
-"""Regions of functions of one 8-bit tensor as tables."""
+"""Regions of functions of one 8-bit tensor as tables: one for all channels, or one for each."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -8,6 +8,7 @@ import numpy as np
 from accel.graph.elementwise_operators import (
     Add,
     Binary,
+    ChannelTable,
     Clip,
     Dequantize,
     Function,
@@ -25,39 +26,71 @@ from accel.graph.quantize_values import all_values
 
 @dataclass
 class _Region:
-    """Nodes that compute each value from one value."""
+    """Nodes that compute each value from one value.
+
+    Attributes:
+        leaves: dequantized tensors.
+        constants: by name. Each has one number, or one for each channel.
+        axis: the axis of channels, or None if all constants are single numbers.
+    """
 
     nodes: dict[str, Node] = field(default_factory=dict)
     leaves: set[str] = field(default_factory=set)
-    constants: set[str] = field(default_factory=set)
+    constants: dict[str, Array] = field(default_factory=dict)
+    axis: int | None = None
+
+    def add_constant(self, name: str, numbers: Array, shape: Shape) -> bool:
+        """Return whether a constant has one number for each channel of a tensor."""
+        if numbers.size > 1:
+            padded = (1,) * (len(shape) - numbers.ndim) + numbers.shape
+            axes = [axis for axis, size in enumerate(padded) if size > 1]
+            if len(axes) > 1 or len(padded) > len(shape) or padded[axes[0]] != shape[axes[0]]:
+                return False
+            if self.axis not in {None, axes[0]}:
+                return False
+            self.axis = axes[0]
+        self.constants[name] = numbers
+        return True
 
 
 def table_emitter(rewriting: QdqRewriting, name: str, after: Collection[Node], out: Tensor) -> Emitter | None:
     """Return an emitter of a table for the region that ends at a float tensor, if possible.
 
-    For example, ``x * HardSigmoid(x)`` is a table of all values of x.
+    For example, ``x * HardSigmoid(x)`` is a table of all values of x. Batch normalization and PRelu, whose
+    constants differ by channel, are a table for each channel.
 
     Args:
         name: the region's result.
         after: the nodes from the region to the Quantize, which no other node may bypass.
         out: dtype and quantization of the table's result.
     """
-    region = _find_region(rewriting, name, rewriting.old.tensors[name].shape)
+    region = _find_region(rewriting, name)
     if region is None or not region.nodes or not _is_closed(rewriting, region, after):
         return None
     sources = {rewriting.integers[leaf] for leaf in region.leaves}
     if len(sources) != 1:
         return None
     source = rewriting.new.tensors[sources.pop()]
-    graph = _region_graph(rewriting, region, name, source, out)
-    entries = rewriting.evaluate_table(graph, all_values(source.dtype))
+    channels = 1 if region.axis is None else rewriting.old.tensors[name].shape[region.axis]
+    shape = (256,) if region.axis is None else (256, channels)
+    graph = _region_graph(rewriting, region, name, source, out, shape)
+    entries = rewriting.evaluate_table(graph, all_values(source.dtype).repeat(channels).reshape(shape))
     label = region.nodes[name].name
-    return rewriting.emitter(Table(values=tuple(entries.tolist())), [source.name], out, label)
+    if region.axis is None:
+        return rewriting.emitter(Table(values=tuple(entries.tolist())), [source.name], out, label)
+    table = np.ascontiguousarray(entries.T)
+    axis = region.axis
+
+    def emit(output: str) -> str:
+        constant = rewriting.new.constant(rewriting.integer_name(f"{name}/table"), table, out.quantization)
+        return rewriting.emitter(ChannelTable(axis=axis), [source.name, constant], out, label)(output)
+
+    return emit
 
 
-def _find_region(rewriting: QdqRewriting, name: str, shape: Shape) -> _Region | None:
-    """Follow operands back to dequantized tensors and single constants."""
-    region = _Region()
+def _find_region(rewriting: QdqRewriting, name: str) -> _Region | None:
+    """Follow operands back to dequantized tensors and constants."""
+    region, shape = _Region(), rewriting.old.tensors[name].shape
     pending = [name]
     while pending:
         name = pending.pop()
@@ -66,8 +99,10 @@ def _find_region(rewriting: QdqRewriting, name: str, shape: Shape) -> _Region | 
         has_shape = rewriting.old.tensors[name].shape == shape
         if rewriting.byte_source(name) is not None and has_shape:
             region.leaves.add(name)
-        elif (numbers := rewriting.constant_numbers(name)) is not None and numbers.size == 1:
-            region.constants.add(name)
+        elif (numbers := rewriting.constant_numbers(name)) is not None and region.add_constant(
+            name, numbers, shape
+        ):
+            continue
         else:
             node = rewriting.old.producers.get(name)
             if node is None or not has_shape:
@@ -88,19 +123,17 @@ def _is_closed(rewriting: QdqRewriting, region: _Region, after: Collection[Node]
 
 
 def _region_graph(
-    rewriting: QdqRewriting, region: _Region, result: str, source: Tensor, out: Tensor
+    rewriting: QdqRewriting, region: _Region, result: str, source: Tensor, out: Tensor, shape: Shape
 ) -> Graph:
-    """Return the region as a graph from ``x``, the 256 values, to ``y``."""
+    """Return the region as a graph from ``x``, the 256 values for each channel, to ``y``."""
     builder = Builder()
-    x = Tensor(name="x", shape=(256,), dtype=source.dtype, quantization=source.quantization)
+    x = Tensor(name="x", shape=shape, dtype=source.dtype, quantization=source.quantization)
     builder.input(x)
     builder.reserve(region.nodes)
     leaf = builder.emit(Dequantize(), ["x"], builder.fresh("numbers"), dtype="float32")
     names = dict.fromkeys(region.leaves, leaf)
-    for name in region.constants:
-        numbers = rewriting.constant_numbers(name)
-        assert numbers is not None
-        names[name] = builder.constant(builder.fresh(name), np.asarray(numbers, np.float32).reshape(1))
+    for name, numbers in region.constants.items():
+        names[name] = builder.constant(builder.fresh(name), np.asarray(numbers, np.float32).reshape(-1))
     for node in rewriting.old.nodes:
         if node.output in region.nodes:
             inputs = [names[name] for name in node.inputs]

@@ -5,12 +5,11 @@ Reshape back, and pixel shuffles likewise.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from math import isqrt
 
 import numpy as np
 
-from accel.graph.graph import Graph, Node, build_graph
+from accel.graph.graph import Graph, Node, with_nodes
 from accel.graph.graph_operator import Operator
 from accel.graph.graph_tensor import QUANTIZED, Tensor
 from accel.graph.movement_operators import DepthToSpace, Reshape, SpaceToDepth, Take, Transpose
@@ -26,9 +25,7 @@ def recognize_shuffles(graph: Graph) -> Graph:
     found = {node.output: move for node in graph.nodes if (move := _as_one_move(graph, node)) is not None}
     if not found:
         return graph
-    nodes = [found.get(node.output, node) for node in graph.nodes]
-    new = build_graph(graph.name, graph.tensors.values(), graph.constants, nodes, graph.inputs, graph.outputs)
-    return replace(new, tail=graph.tail, states=graph.states)
+    return with_nodes(graph, [found.get(node.output, node) for node in graph.nodes])
 
 
 def _as_one_move(graph: Graph, node: Node) -> Node | None:

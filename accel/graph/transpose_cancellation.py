@@ -15,6 +15,7 @@ from accel.graph.elementwise_operators import (
     Add,
     Binary,
     Cast,
+    ChannelTable,
     Clip,
     Dequantize,
     Function,
@@ -101,7 +102,7 @@ def _can_move(graph: Graph, node: Node, region: _Region) -> bool:
         return swaps_operands(tensors[:-1], out) == swaps_operands(moved[:-1], moved[-1])
     if isinstance(operator, Add | Mul | Binary):
         return all(graph.tensors[name].shape == out.shape for name in varying)
-    return isinstance(operator, _UNARY | Pad)
+    return isinstance(operator, _UNARY | Pad | ChannelTable)
 
 
 def _keep_gains(graph: Graph, region: _Region) -> None:
@@ -163,6 +164,8 @@ def _rewrite(graph: Graph, region: _Region) -> Graph:
             inputs = tuple(
                 moved[name]
                 if name in moved
+                else name  # results of a ChannelTable have no layout
+                if isinstance(node.operator, ChannelTable)
                 else _moved_constant(graph.tensors[name], region, tensors, constants)
                 for name in node.inputs
             )
@@ -203,7 +206,7 @@ def _moved_constant(
 
 def _moved_operator(node: Node, region: _Region) -> Operator:
     operator, axes = node.operator, region.permutation
-    if isinstance(operator, Concat):
+    if isinstance(operator, Concat | ChannelTable):
         return replace(operator, axis=axes[operator.axis])
     if isinstance(operator, Pad):
         begin, end = (tuple(one[axis] for axis in region.inverse) for one in (operator.begin, operator.end))

@@ -159,7 +159,6 @@ class Linker(Generic[ImageT]):
 
 
 def parts(image: Image) -> tuple[Part, ...]:
-    """Return the parts of an image, in order."""
     return Linker(image).parts
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from accel.core.config import Config
-from accel.graph.elementwise_operators import Add, Mul
+from accel.graph.elementwise_operators import Add, ChannelTable, Mul
 from accel.graph.graph import Graph, Node
 from accel.graph.graph_builder import Builder
 from accel.graph.graph_operator import Operator
@@ -29,6 +29,7 @@ from accel.network.channel_groups import (
     ChannelGroups,
     ChannelMove,
     has_constant_weights,
+    has_one_row,
     tied_tensors,
 )
 from accel.network.channel_maps import UNUSED, ZERO, ChannelMap, common
@@ -183,7 +184,6 @@ class _Rewriting:
         if isinstance(operator, Conv):
             operator = replace(operator, groups=len(found.lanes))
             found = ChannelMap(tuple(max(lane, ZERO) for lane in found.lanes))
-            axes = (0, 0)
         elif isinstance(operator, Slice):
             operator = replace(operator, sizes=_with_channels(operator.sizes, len(found.lanes)))
         if not isinstance(operator, Conv | POOLS) and not self._keeps_zero(node):
@@ -191,30 +191,31 @@ class _Rewriting:
         inputs = [
             self._in_lanes[name].name
             if name not in self._old.constants
-            else self._lane_constant(name, found, axes[0] if isinstance(operator, Conv) else None)
+            else self._lane_constant(node, name, found)
             for name in node.inputs
         ]
         output = self._new_name(node.output, found)
         self._in_lanes[node.output] = _LaneTensor(name=output, map=found)
         self._emit(node, operator, inputs, output, out)
 
-    def _lane_constant(self, name: str, channel_map: ChannelMap, axis: int | None) -> str:
-        """Return a constant for all lanes.
-
-        Args:
-            axis: its axis of channels, or None for the constant of an elementwise operator.
-        """
+    def _lane_constant(self, node: Node, name: str, channel_map: ChannelMap) -> str:
+        """Return a constant of a node for all lanes."""
         tensor = self._old.tensors[name]
-        if axis is None and tensor.size == 1:
-            return name
+        if isinstance(node.operator, ChannelTable):
+            return name if has_one_row(self._old, node) else self._constants.permuted(name, {0: channel_map})
+        if isinstance(node.operator, Conv):
+            return self._constants.permuted(name, {0: channel_map})
         rank = len(tensor.shape)
-        return self._constants.permuted(name, {rank - 3 if axis is None else axis: channel_map})
+        return name if tensor.size == 1 else self._constants.permuted(name, {rank - 3: channel_map})
 
     def _keeps_zero(self, node: Node) -> bool:
         """Whether the result of zeros is zero."""
         operator, tensors = node.operator, [*self._old.operands(node), self._old.tensors[node.output]]
         if isinstance(operator, Slice | Take | Concat):
             return True
+        if isinstance(operator, ChannelTable):
+            # lanes without a channel have rows of zero points
+            return not has_one_row(self._old, node) or self._has_zero_at_zero(node)
         zeros = [np.array(_zero_point(one), dtype=one.dtype).reshape(1, 1, 1, 1) for one in tensors]
         if isinstance(operator, Pad):
             return operator.mode != "constant" or operator.value == zeros[-1].item()
@@ -229,6 +230,11 @@ class _Rewriting:
             ]
         result = operator.evaluate(single[:-1], zeros[:-1], single[-1])
         return bool((result == zeros[-1]).all())
+
+    def _has_zero_at_zero(self, node: Node) -> bool:
+        data, out = self._old.tensors[node.inputs[0]], self._old.tensors[node.output]
+        entry = _zero_point(data) - np.iinfo(data.dtype).min
+        return int(self._old.constants[node.inputs[1]][0, entry]) == _zero_point(out)
 
     # --- moves -----------------------------------------------------------------------------------
 

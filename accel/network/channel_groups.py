@@ -8,7 +8,16 @@ matrix product relates none, because its weights can be permuted.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from accel.graph.elementwise_operators import Add, Clip, Function, Mul, Reinterpret, Requantize, Table
+from accel.graph.elementwise_operators import (
+    Add,
+    ChannelTable,
+    Clip,
+    Function,
+    Mul,
+    Reinterpret,
+    Requantize,
+    Table,
+)
 from accel.graph.graph import Graph, Node
 from accel.graph.graph_operator import Operator
 from accel.graph.graph_tensor import QUANTIZED, Tensor
@@ -27,7 +36,9 @@ from accel.graph.product_operators import Conv, ConvTranspose, MatMul
 CHANNEL_AXIS = 1
 UNARY = Clip | Function | Identity | Reinterpret | Requantize | Table
 POOLS = AveragePool | GlobalAveragePool | MaxPool
-_ON_MACHINE = Conv | ConvTranspose | MatMul | Add | Mul | POOLS | Clip | Requantize | Function | Table
+_ON_MACHINE = (
+    Conv | ConvTranspose | MatMul | Add | Mul | POOLS | Clip | Requantize | Function | Table | ChannelTable
+)
 
 
 def has_channels(tensor: Tensor) -> bool:
@@ -101,6 +112,8 @@ def tied_tensors(graph: Graph, node: Node) -> tuple[str, ...]:
             for name in node.inputs
             if name in graph.constants
         )
+    elif isinstance(operator, ChannelTable):
+        is_tied = operator.axis == CHANNEL_AXIS or has_one_row(graph, node)
     elif isinstance(operator, Slice | Take | Pad | Concat):
         is_tied = channel_move(graph, node) is None and _moves_pixels(operator)
         is_tied = is_tied and len(varying) == len(node.inputs)
@@ -114,6 +127,11 @@ def is_depthwise(graph: Graph, node: Node) -> bool:
     data, weights = graph.operands(node)[:2]
     assert isinstance(node.operator, Conv)
     return node.operator.groups == data.shape[CHANNEL_AXIS] == weights.shape[0]
+
+
+def has_one_row(graph: Graph, node: Node) -> bool:
+    """Whether all channels of a ChannelTable have the same results."""
+    return graph.tensors[node.inputs[1]].shape[0] == 1
 
 
 def has_constant_weights(graph: Graph, node: Node) -> bool:

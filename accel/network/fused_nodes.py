@@ -47,9 +47,14 @@ class FusedNodes:
         return self.nodes[-1].output
 
     @property
+    def bounded(self) -> str:
+        """The result before the look-up."""
+        return (self.main, *self.clips)[-1].output
+
+    @property
     def result(self) -> str:
         """The result before the addition."""
-        return (self.lookup or (self.main, *self.clips)[-1]).output
+        return self.bounded if self.lookup is None else self.lookup.output
 
     @property
     def inputs(self) -> tuple[str, ...]:

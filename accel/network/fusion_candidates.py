@@ -1,8 +1,8 @@
 """Which nodes of a graph can be fused, and in which ways.
 
-Convolutions can take over padding of zeros. Convolutions, matrix products and global averages can take over
-bounds, and look the result up in a table. The first two can also add a residual, and bound the sum. A fused
-node is the only reader of its operand.
+Convolutions can take over padding of zeros. Convolutions, matrix products, global averages and functions with
+a table for each channel can take over bounds, and look the result up in a table. All of these except global
+averages can also add a residual, and bound the sum. A fused node is the only reader of its operand.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from accel.graph.byte_functions import byte_function
-from accel.graph.elementwise_operators import Add, Clip
+from accel.graph.elementwise_operators import Add, ChannelTable, Clip
 from accel.graph.graph import Graph, Node
 from accel.graph.graph_tensor import QUANTIZED
 from accel.graph.movement_operators import Pad
@@ -132,8 +132,8 @@ def _alternatives(
 
 
 def _is_anchor(graph: Graph, node: Node) -> bool:
-    """Whether the machine requantizes the node's sums."""
-    return isinstance(node.operator, Product | GlobalAveragePool) and (
+    """Whether the node's layer can also apply bounds, or add a residual."""
+    return isinstance(node.operator, Product | GlobalAveragePool | ChannelTable) and (
         graph.tensors[node.output].dtype in QUANTIZED
     )
 
@@ -143,7 +143,7 @@ def _anchor(graph: Graph, node: Node, consumers: Mapping[str, Sequence[Node]]) -
     bounded = clips[-1].output if clips else node.output
     lookup = _lookup(graph, bounded, consumers)
     result = bounded if lookup is None else lookup.output
-    adds = isinstance(node.operator, Product)
+    adds = isinstance(node.operator, Product | ChannelTable)
     return _Anchor(
         main=node,
         pad=_pad(graph, node, consumers),

@@ -21,6 +21,7 @@ from accel.network.chain_builder import build_chain
 from accel.network.chain_grouping import split_into_chains
 from accel.network.chained_program import Chain
 from accel.network.channel_assignment import assign_channel_maps
+from accel.network.function_parts import divide_functions
 from accel.network.fusion_candidates import fusion_groups, unfused_groups
 from accel.network.layout_assignment import assign_layouts
 from accel.network.layout_choice import LayoutChoice
@@ -91,6 +92,7 @@ class Network:
         if fusion and target.config.tab_bytes:
             graph = fold_byte_functions(graph)
         graph = compute_before_repeats(graph)
+        graph, divisions = divide_functions(graph, target.config)
         graph, moves = assign_channel_maps(graph, target.config)
         groups = fusion_groups(graph) if fusion else unfused_groups(graph)
 
@@ -99,7 +101,9 @@ class Network:
             if strict:
                 check_strict(graph, parts)
             built = build_steps(graph, parts, target.config, keep=keep)
-            return NetworkProgram(graph=graph, config=target.config, choices=choices, moves=moves, **built)
+            return NetworkProgram(
+                graph=graph, config=target.config, choices=(*divisions, *choices), moves=moves, **built
+            )
 
         program = compile_network(measured_plans)
         if measured_plans is not None:

@@ -139,7 +139,7 @@ class PartitionProblem:
         is_exact = self._left > 0 or programs_of(stages) == bound
         return _Solution(stages, best.in_place, best.copied), bound, is_exact
 
-    # --- aliases ---------------------------------------------------------------------------------
+    # --- moves -----------------------------------------------------------------------------------
 
     def _alias_members(self, at: int) -> frozenset[int] | None:
         """Return the parts that must be in one program with a move, or None if there is no such program.

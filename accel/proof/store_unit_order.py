@@ -9,7 +9,7 @@ and writes while earlier LOADs are still reading. An earlier STORE is surely in 
 An earlier LOAD has surely finished reading
 
 - where a STORE up to the current one takes residuals that this LOAD or a later one has loaded, or
-- where such a STORE uses elements of PAR or TAB that this LOAD or a later one has loaded,
+- where such a STORE uses elements of an operand that this LOAD or a later one has loaded,
 
 since such STOREs wait for these elements, and the data of one unit's LOADs arrive in order.
 """
@@ -40,7 +40,7 @@ class OwnOrder:
             for pad in scratchpads_of(config).values()
             if pad.filled_by is Unit.STORE and not pad.is_queue
         }
-        """Position of the LOAD that has filled each element of PAR and TAB."""
+        """Position of the LOAD that has filled each element of an operand."""
         self._loaded = 0
         self._taken = 0
         self._ends: list[int] = []

@@ -28,7 +28,7 @@ class InstructionDependencies:
         previous_transfer: the store unit's previous LOAD or STORE.
         transfer_leaver: its retirement allows one more transfer in flight.
         senders: by counter, the instruction that pushes the popped token.
-        operand_waits: the last user of elements of PAR or TAB before a LOAD, or LOAD before a STORE.
+        operand_waits: the last user of an operand's elements before a LOAD, or LOAD before a STORE.
         residual_waits: the STORE that makes room in RES, or the last LOAD of residuals.
     """
 
@@ -66,7 +66,7 @@ class InstructionDependencies:
         last_user, last_filler = (
             {pad: np.full(depth, NONE, dtype=np.int64) for pad, _, _ in ranges} for _ in range(2)
         )
-        """Of each element of PAR and TAB, the last instruction that used or filled it."""
+        """Of each element of an operand, the last instruction that used or filled it."""
         loaded, consumed = _ResidualMoves(), _ResidualMoves()
         for index, use in users:
             is_load = self.timings[index].is_load

@@ -53,7 +53,7 @@ _LABELS = {
     Wait.EXCLUSIVE: "a LOAD of the compute unit, a SET or a FINISH runs alone in its unit",
     Wait.IN_FLIGHT: "as many transfers are in flight as the unit allows",
     Wait.OVERLAP: "a LOAD of the same scratchpad elements has to retire",
-    Wait.OPERAND_IN_USE: "elements of par or tab are still in use",
+    Wait.OPERAND_IN_USE: "parameters that a LOAD would overwrite are still in use",
     Wait.OPERAND_LOADED: "biases, scales and tables are loaded",
     Wait.RES_FULL: "res is full until a STORE retires",
     Wait.RES_LOADED: "residuals are loaded",

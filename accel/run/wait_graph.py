@@ -49,8 +49,6 @@ class Edge(NamedTuple):
 
 
 class WaitGraph:
-    """The graph of a run."""
-
     def __init__(
         self,
         record: RunRecord,

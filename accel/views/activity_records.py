@@ -48,7 +48,7 @@ _LABELS = {
     StateReason.FIRST_BEAT: "memory: the first data has not arrived",
     StateReason.NEXT_BEAT: "memory: gap between two bursts",
     StateReason.LAST_WRITE: "memory: the last write is not complete",
-    StateReason.OPERAND_IN_USE: "memory: the next LOAD would overwrite elements of par or tab in use",
+    StateReason.OPERAND_IN_USE: "memory: the next LOAD would overwrite parameters in use",
     StateReason.OPERAND_LOADED: "memory: biases, scales or the table of the next STORE are not loaded",
     StateReason.RES_FULL: "memory: res is full",
     StateReason.RES_LOADED: "memory: residuals of the next STORE are not loaded yet",

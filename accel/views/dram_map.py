@@ -14,6 +14,7 @@ from accel.core.fault_causes import dram_element_bytes, dram_span, instruction_f
 from accel.core.instruction_access import dram_rows
 from accel.core.isa import Instruction, Load, Transfer
 from accel.core.scratchpad_specs import UOP, Route
+from accel.image.dram_references import Part
 from accel.image.image import Image, ImageTensor
 from accel.image.packed_layout import PackedLayout
 
@@ -29,7 +30,8 @@ Box = tuple[tuple[int, int], ...]
 class Tile(NamedTuple):
     """A box of a tensor, for example ``A[0:64, 0:16]``.
 
-    A region has an empty box. Unnamed DRAM has an ``area``, with a range of addresses.
+    A region has an empty box. Unnamed DRAM has a range of addresses and an ``area``: the name of a part of
+    the program, for example of its constants, or also addresses.
     """
 
     name: str
@@ -77,12 +79,26 @@ class DramMap:
         ]
 
     def unnamed_parts(self) -> list[tuple[str, str, int]]:
-        """Return address range, scratchpads and bytes of each area."""
+        """Return label, scratchpads and bytes of each area. Areas of one part of the program are one."""
         pads: dict[tuple[int, int], list[str]] = {}
         for name, (starts, stops) in self._areas.items():
             for span in zip(starts, stops, strict=True):
                 pads.setdefault(span, []).append(name.lower())
-        return [(_area(a, b), ", ".join(found), b - a) for (a, b), found in sorted(pads.items())]
+        found: dict[str, tuple[dict[str, None], int]] = {}
+        for (start, stop), names in sorted(pads.items()):
+            label = self._label(start, stop)
+            known, nbytes = found.get(label, ({}, 0))
+            found[label] = (known | dict.fromkeys(names), nbytes + stop - start)
+        return [(label, ", ".join(names), nbytes) for label, (names, nbytes) in found.items()]
+
+    def _label(self, start: int, stop: int) -> str:
+        """Return the name of the program's part with these addresses, or the addresses."""
+        first, last = (one - self._config.mem_base for one in (start, stop - 1))
+        part = self._reference(first)
+        return part.name if part is not None and part.name and last < part.stop else _area(start, stop)
+
+    def _reference(self, offset: int) -> Part | None:
+        return next((part for part in self._references if part.offset <= offset < part.stop), None)
 
     def tile(self, transfer: Transfer) -> Tile | None:
         """Return the smallest box around a transfer's data, if any."""
@@ -135,8 +151,9 @@ class DramMap:
         starts, stops = self._areas[_route(transfer).name]
         number = bisect_right(starts, start) - 1
         offset = start - self._config.mem_base
-        name = next((part.name for part in self._references if part.offset <= offset < part.stop), DRAM)
-        return Tile(name, ((start, stop - 1),), _area(starts[number], stops[number]))
+        part = self._reference(offset)
+        name = DRAM if part is None else part.name
+        return Tile(name, ((start, stop - 1),), self._label(starts[number], stops[number]))
 
     def _unnamed_areas(self, instructions: Sequence[Instruction]) -> dict[str, tuple[list[int], list[int]]]:
         spans: dict[str, set[tuple[int, int]]] = {}

@@ -42,6 +42,9 @@ Point at any part for its name and cycles.</p>
 $svg"""
 )
 
+_PAGE_STYLE = "body { padding-bottom: 12px; }\n"
+"""The chart fills the window down to this margin, so that the page does not scroll."""
+
 _OMITTED_DEFAULTS: dict[str, object] = {
     "fold": True,
     "stride": [1, 1],
@@ -150,7 +153,7 @@ def timeline_html(run: AnalyzedRun) -> str:
             tools=chart_tools(),
             svg=chart_svg(run, size=size),
         ),
-        style=asset("page.css") + asset("chart.css"),
+        style=asset("page.css") + asset("chart.css") + _PAGE_STYLE,
         script=f"{chart_script()}\n{_START_SCRIPT.substitute(fill='true')}",
         data=packed(chart_data(RunSequence((run,)))),
     )

@@ -9,8 +9,13 @@ from accel.compiler.plans.gemm_planner import GEMM_PLANNER
 BATCH = Parameter(name="N", aliases=("batch",), omitted_value=1, text="Inputs in a batch.")
 
 
-def epilogue(length: str) -> tuple[Parameter, ...]:
-    """Return the parameters of an epilogue. ``length`` names the bias's length."""
+def epilogue(length: str, *, weights: bool = False) -> tuple[Parameter, ...]:
+    """Return the parameters of an epilogue.
+
+    Args:
+        length: name of the bias's length.
+        weights: whether the second operand may have a type and a zero point.
+    """
     return (
         Parameter(name="bias", kind=ParameterKind.FLAG, text=f"Add an int32 bias of shape ({length},)."),
         Parameter(
@@ -23,15 +28,28 @@ def epilogue(length: str) -> tuple[Parameter, ...]:
         Parameter(
             name="clip", kind=ParameterKind.BOUNDS, metavar="LOW,HIGH", text="Saturate to these bounds."
         ),
-        quantized(shared=("clip",)),
+        quantized(shared=("clip",), weights=weights),
     )
 
 
-def quantized(*, shared: tuple[str, ...] = ()) -> Parameter:
+_WEIGHT_FIELDS = (
+    Parameter(
+        name="weight_zero",
+        text="Zero point of the second operand, on machines with wgt_zero=1.",
+        default_text="0",
+    ),
+    Parameter(
+        name="weight_dtype", kind=ParameterKind.TYPE, text="Type of the second operand.", default_text="int8"
+    ),
+)
+
+
+def quantized(*, shared: tuple[str, ...] = (), weights: bool = False) -> Parameter:
     """Return the parameter of scales and zero points.
 
     Args:
         shared: its fields that the operator also has without it.
+        weights: as for :func:`epilogue`.
     """
     fields = (
         Parameter(
@@ -44,6 +62,7 @@ def quantized(*, shared: tuple[str, ...] = ()) -> Parameter:
         Parameter(
             name="input_dtype", kind=ParameterKind.TYPE, text="Type of the input.", default_text="int8"
         ),
+        *(_WEIGHT_FIELDS if weights else ()),
         Parameter(name="output_zero", text="Zero point of the result.", default_text="0"),
         Parameter(
             name="output_dtype", kind=ParameterKind.TYPE, text="Type of the result.", default_text="int8"
@@ -138,9 +157,13 @@ GEMM = Operator(
         Parameter(name="M", text="Rows of A and C."),
         Parameter(name="N", text="Columns of B and C."),
         Parameter(name="K", text="Columns of A, rows of B."),
+        Parameter(
+            name="batch",
+            text="Multiply as many pairs of matrices: A is (batch, M, K), B is (batch, K, N). With --scale.",
+        ),
         Parameter(name="transpose_a", kind=ParameterKind.FLAG, text="A is stored as (K, M)."),
         Parameter(name="transpose_b", kind=ParameterKind.FLAG, text="B is stored as (N, K)."),
-        *epilogue("N"),
+        *epilogue("N", weights=True),
     ),
     planner=GEMM_PLANNER,
     machine="gemm8x8",
@@ -151,6 +174,7 @@ GEMM = Operator(
         "gemm -m 512 -n 512 -k 512 --explain --save-schedule mine.toml",
         "gemm -m 512 -n 512 -k 512 --schedule mine.toml --vthreads 4 -o gemm.accel",
         "gemm -m 512 -n 512 -k 512 --tile m=64,n=128 -o gemm.accel",
+        "gemm -m 64 -n 64 -k 32 --batch 12 --scale 0.002 --config vta-int8 -o heads.accel",
     ),
 )
 

@@ -71,8 +71,6 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """A reply."""
-
     operation: int
     tag: int
     status: int
@@ -110,7 +108,6 @@ def framed(content: bytes) -> bytes:
 
 
 def encode(request: Request) -> bytes:
-    """Return the frame of a request."""
     head = _REQUEST.pack(request.operation, request.tag, request.count, request.address)
     return framed(head + request.data)
 

@@ -17,8 +17,6 @@ _LATEST = 64
 
 @dataclass
 class Burst:
-    """A requested burst."""
-
     address: int
     beats: int
     ordinal: int
@@ -29,8 +27,6 @@ class Burst:
 
 @dataclass
 class ReadBeat:
-    """A beat on the read data channel."""
-
     data: int
     response: int
     last: bool

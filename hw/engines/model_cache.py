@@ -7,6 +7,7 @@ sources, tools and options. It is built once, also by several processes, and its
 import hashlib
 import importlib.metadata
 import inspect
+import itertools
 import json
 import os
 import shutil
@@ -23,7 +24,7 @@ from typing import Any
 from accel.base.atomic_files import locked
 from accel.base.child_processes import kill_programs, run_program
 from accel.base.errors import EngineError
-from accel.base.notices import notice
+from accel.base.notices import notice, steps_done
 from accel.base.version import __version__
 from accel.core import units
 from accel.core.config import Config
@@ -123,14 +124,24 @@ def model(
         with tempfile.TemporaryDirectory(prefix="accel-") as name:
             folder = Path(name)
             parts = generate(config.hardware, folder)
+            total = len(parts) + 2  # the first step generates, the last one links
+            steps_done(1, total)
+            finished = itertools.count(2)
+
+            def compiled(part: Source | Path) -> Path:
+                made = _object(part, folder, flags)
+                steps_done(next(finished), total)
+                return made
+
             with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
                 try:
-                    objects = list(pool.map(lambda part: _object(part, folder, flags), parts))
+                    objects = list(pool.map(compiled, parts))
                 except BaseException:  # the pool would wait for its compilers
                     pool.shutdown(wait=False, cancel_futures=True)
                     kill_programs()
                     raise
             run([compiler(), "-shared", "-o", str(target), *map(str, objects), "-lpthread", *libraries])
+            steps_done(total, total)
 
     identity = {
         "config": config.hardware.to_dict(),

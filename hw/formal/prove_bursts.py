@@ -96,5 +96,5 @@ PROOFS = tuple(
         statement="1 to max_burst_beats beats, never across 4 KiB, never beyond the end of a row",
         build=partial(bursts, NAMED[name], cls, unit),
     )
-    for name, cls, unit in each_transfer(("tiny", "tiny-int8", "vta-int8"))
+    for name, cls, unit in each_transfer(("tiny", "tiny-int8", "tiny-npu", "vta-int8"))
 )

@@ -87,7 +87,7 @@ PROOFS = tuple(
         statement="a LOAD that ends inside its scratchpad writes nowhere else",
         build=partial(beats, NAMED[name], unit),
     )
-    for name in ("tiny", "tiny-int8")
+    for name in ("tiny", "tiny-int8", "tiny-npu")
     for unit in (Unit.LOAD, Unit.COMPUTE, Unit.STORE)
     if kinds_of(Load, unit, NAMED[name])
 )

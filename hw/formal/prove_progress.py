@@ -36,7 +36,7 @@ _SMALL = {
     "dispatch_stages": 2,
 }
 """Enough transfers and bursts in flight that one can overtake another."""
-CONFIGS = {name: NAMED[name].override(_SMALL) for name in ("tiny", "tiny-int8")}
+CONFIGS = {name: NAMED[name].override(_SMALL) for name in ("tiny", "tiny-int8", "tiny-npu")}
 
 
 def fetch(config: Config) -> Claims:

@@ -42,5 +42,5 @@ PROOFS = tuple(
         statement="entries state which LOADs and STOREs have data, and their memory",
         build=partial(entries, NAMED[name]),
     )
-    for name in ("tiny", "tiny-int8")
+    for name in ("tiny", "tiny-int8", "tiny-npu")
 )

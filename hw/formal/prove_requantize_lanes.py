@@ -8,7 +8,7 @@ rounding of a shifted number is proven for any number, apart from the shift.
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from amaranth.hdl import Const, Signal, Value
+from amaranth.hdl import Const, Mux, Signal, Value
 
 from accel.core.lane_expressions import Lane, absolute, lane_input, wrapped
 from accel.core.requantize import (
@@ -29,8 +29,12 @@ from accel.core.requantize import (
 from accel.hw.datapath.gemm import ACC_BITS
 from accel.hw.datapath.lane_values import Replaced, lane_value, nearest_even, quotient_parts
 from accel.hw.datapath.requantize import RequantizeLane
+from accel.hw.datapath.word_layouts import log2
 from accel.hw.formal.claims import Claims, Proof
 
+_BYTE_BITS = 8
+_WORD_BITS = 64
+"""Bits of the words of tables in the proof. A bus of 64 bits has them."""
 _PRODUCT = lane_input("product", 2 * MULTIPLIER_BITS, signed=False)
 _FURTHEST = MULTIPLIER_BITS + 2
 """A shift right by this amount makes any number of that width smaller than one half."""
@@ -179,20 +183,45 @@ def of_parts(multiplies: bool) -> Claims:
     """Claim the result for any integer part, half and sticky bit."""
     lane = RequantizeLane(0, multiplies=multiplies)
     claims = Claims(lane)
-    shifted, beyond, quotient = claims.cut("shifted"), claims.cut("beyond"), claims.cut("quotient")
+    claims.claim("requantized", lane.adds | (lane.result == _requantized_value(claims, lane)))
+    quotient = claims.cut("quotient")
+    inputs: dict[str, Value] = {name: getattr(lane.addition.range, name) for name in _BOUNDS}
+    inputs |= {"shift": Const(0), "total": Const(0)}
+    node = divided(lane_input("total", len(quotient)), BOUNDS)
+    wanted = _declared(claims, "added", node, inputs, _rounded(quotient))
+    claims.claim("added", ~lane.adds | (lane.result == wanted))
+    return claims
+
+
+def _requantized_value(claims: Claims, lane: RequantizeLane) -> Signal:
+    """Return the declared value for any integer part, half and sticky bit."""
+    shifted, beyond = claims.cut("shifted"), claims.cut("beyond")
     single = lane_input("single", MULTIPLIER_BITS + 1, signed=False)
     node = scaled(single, lane_input("beyond", 1), lane_input("negative", 1, signed=False), BOUNDS)
     # A shift of -1 makes a single of 1 saturate. The quotient itself comes from the parts.
     inputs: dict[str, Value] = {name: getattr(lane.range, name) for name in _BOUNDS}
     inputs |= {"beyond": -beyond.as_signed(), "single": Const(1)}
     inputs["negative"] = _declared(claims, "negative", _TOTAL < 0, _sums(lane))
-    wanted = _declared(claims, "requantized", node, inputs, _rounded(shifted))
-    claims.claim("requantized", lane.adds | (lane.result == wanted))
-    inputs = {name: getattr(lane.addition.range, name) for name in _BOUNDS}
-    inputs |= {"shift": Const(0), "total": Const(0)}
-    node = divided(lane_input("total", len(quotient)), BOUNDS)
-    wanted = _declared(claims, "added", node, inputs, _rounded(quotient))
-    claims.claim("added", ~lane.adds | (lane.result == wanted))
+    return _declared(claims, "requantized", node, inputs, _rounded(shifted))
+
+
+def of_look_up() -> Claims:
+    """Claim the byte that addresses a table, and the result one cycle later, for any word of the table."""
+    lane = RequantizeLane(0, multiplies=True, word_bits=_WORD_BITS)
+    claims = Claims(lane)
+    claims.assume(lane.advance)
+    wanted = _requantized_value(claims, lane)
+    claims.claim("the requantized byte addresses the table", lane.byte == wanted[:_BYTE_BITS])
+    value = claims.before(wanted)
+    entry = lane.word.word_select(value[: log2(_WORD_BITS // _BYTE_BITS)], _BYTE_BITS)
+    looked_up = Mux(lane.table_unsigned, entry, entry.as_signed())
+    result = Mux(lane.looks_up, looked_up, value)
+    claims.claim("the entry replaces the value", ~claims.begun | lane.adds | (lane.result == result))
+    claims.claim("the entry is a factor", ~claims.begun | (claims.inside.signal("left_value") == result))
+    for name in ("residual", "multiplies"):
+        held = claims.inside.signal(f"clamped_{name}")
+        waits = held == claims.before(getattr(lane, name))
+        claims.claim(f"{name} waits for the entry", ~claims.begun | waits)
     return claims
 
 
@@ -241,5 +270,10 @@ PROOFS = (
         name="product lane: result",
         statement="the result is rounded half to even, with sign and zero point, within the bounds",
         build=partial(of_parts, True),
+    ),
+    Proof(
+        name="lane: table",
+        statement="the byte of a result addresses the table, and its entry is the result one cycle later",
+        build=of_look_up,
     ),
 )

@@ -237,7 +237,7 @@ PROOFS = (
             statement="bursts have the beats that the transfer needs; each step leaves less work",
             build=partial(transfers, NAMED[name], cls, unit),
         )
-        for name, cls, unit in each_transfer(("tiny", "tiny-int8"))
+        for name, cls, unit in each_transfer(("tiny", "tiny-int8", "tiny-npu"))
     ),
     Proof(name="ends of pads", statement="each word leaves less work", build=pads),
     Proof(name="ends of loops", statement="each slot leaves less work", build=loops),

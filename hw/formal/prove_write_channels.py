@@ -136,5 +136,5 @@ PROOFS = tuple(
         statement="WLAST matches AWLEN; at most `outstanding` bursts are open; abandoned ones retire nothing",
         build=partial(writes, NAMED[name]),
     )
-    for name in ("tiny", "tiny-int8")
+    for name in ("tiny", "tiny-int8", "tiny-npu")
 )

@@ -3,7 +3,8 @@
 LOADs and STOREs form two streams, each with its own limit in flight. Instructions start and retire in order,
 and wait for each other only because of their operands:
 
-- PAR and TAB: a LOAD waits until every user of its range has retired, a STORE until its ranges are written.
+- Operands of STOREs, as PAR: a LOAD waits until every user of its range has retired, a STORE until its
+  ranges are written.
 - RES: a LOAD waits for room, which STOREs make when they retire, a STORE until its residuals are written.
 """
 
@@ -101,7 +102,7 @@ class StoreUnit(QueuedUnit):
         self._completions: list[int] = []
         """By position, the cycle of the last write or response, or NEVER if it is not known."""
         self._operand_users: list[int] = []
-        """Positions of the instructions that use elements of PAR or TAB."""
+        """Positions of the instructions that use elements of operands."""
         self.loaded, self.consumed = _ResidualSums(), _ResidualSums()
 
     @property

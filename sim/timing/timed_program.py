@@ -25,7 +25,7 @@ class StoreUnitUse(NamedTuple):
     """An instruction's use of the memories that only the store unit accesses."""
 
     ranges: tuple[tuple[str, int, int], ...]
-    """Scratchpad, first element and end of the operands that it fills or reads: elements of PAR and TAB."""
+    """Scratchpad, first element and end of the operands that it fills or reads."""
     residuals: int
     """RES elements that it loads or consumes."""
     beat_cycles: int

@@ -117,13 +117,22 @@ def test_help_imports_no_command(arguments: list[str]) -> None:
 
 
 def test_a_command_imports_no_other() -> None:
-    found = loaded("registers", "--help")
+    found = loaded("registers")
     assert "accel.cli.registers" in found
     assert found & {f"accel.cli.{name}" for name in app.commands} == {
         "accel.cli.registers",
         "accel.cli.completion",
     }
     assert found & {"rich", "amaranth", "accel.cli.shared_options"} == set()
+
+
+@pytest.mark.parametrize("command", [["run"], ["compile", "onnx"], ["lockstep"], ["verify"], ["quantize"]])
+def test_help_of_a_command_imports_nothing_that_a_run_needs(command: list[str]) -> None:
+    """So that it takes a quarter of a second, as completion does."""
+    found = loaded(*command, "--help")
+    assert f"accel.cli.commands.{'_'.join(command)}" in found
+    slow = {"rich", "amaranth", "accel.run.program", "accel.sim.simulator", "accel.graph.graph"}
+    assert found & {*slow, "accel.cli.shared_options", f"accel.cli.{command[0]}"} == set()
 
 
 # --- how a process ends ----------------------------------------------------------------------------

@@ -200,6 +200,9 @@ def test_a_model_is_compiled_and_run_in_one_go(accel: Shell) -> None:
     assert direct["config"] == "gemm8x8-int8"
     assert direct["headline"]["share"] > 0
     assert accel("run", "m.onnx", "--json").json["config"] == "vta-int8"
+    note = "the default, --config changes it"
+    assert note in accel("run", "m.onnx").text
+    assert note not in accel("run", "m.onnx", "--config", "vta-int8").text + accel("run", "m.accel").text
     accel.refused(
         "run", "m.accel", "--config", "vta-int8",
         message="--config is given, and 'm.accel' is already compiled; it is for models",

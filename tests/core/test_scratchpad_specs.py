@@ -83,8 +83,8 @@ def test_stock_scratchpads() -> None:
 
 
 def test_the_store_units_own_scratchpads() -> None:
-    """The expected numbers are computed by hand from ``vta-int8``'s geometry."""
-    config = NAMED["vta-int8"]
+    """The expected numbers are computed by hand from ``vta-npu``'s geometry."""
+    config = NAMED["vta-npu"]
     found = {
         name: (pad.shape(config), pad.dtype, pad.element_bytes(config), pad.depth(config), pad.filled_by)
         for name, pad in scratchpads_of(config).items()
@@ -93,7 +93,9 @@ def test_the_store_units_own_scratchpads() -> None:
     assert found == {
         "par": ((16, 2), "int32", 128, 128, Unit.STORE),
         "res": ((1, 16), "int8", 16, 1024, Unit.STORE),
+        "tab": ((1, 256), "uint8", 256, 8, Unit.STORE),
     }
+    assert set(scratchpads_of(NAMED["vta-int8"])) == set(scratchpads_of(config)) - {"tab"}
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -103,11 +105,14 @@ def test_configurations_have_them_all(name: str) -> None:
         assert SPECS[f"{pad}_bytes"].kind == "geometry"
         assert pad.depth(config) * pad.element_bytes(config) == getattr(config, f"{pad}_bytes")
         assert getattr(config, f"{pad}_depth") == pad.depth(config)
+    for pad in (UOP, INP, WGT, ACC):
         assert getattr(config, f"{pad}_address_bits") == pad.address_bits(config)
     assert config.out_element_bytes == Store.ROUTES[Memory.OUT].element_bytes(config)
 
 
-@pytest.mark.parametrize("config", [TINY, NAMED["tiny-int8"]], ids=lambda config: config.name)
+@pytest.mark.parametrize(
+    "config", [TINY, NAMED["tiny-int8"], NAMED["tiny-npu"]], ids=lambda config: config.name
+)
 def test_the_simulators_scratchpads_are_the_declared_ones(config: Config) -> None:
     pads = Scratchpads.zeros(config)
     assert set(vars(pads)) == set(SCRATCHPADS)

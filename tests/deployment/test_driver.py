@@ -22,6 +22,7 @@ from accel.deployment.package_folder import package_files
 from accel.graph.elementwise_operators import (
     Add,
     Binary,
+    ChannelTable,
     Clip,
     Dequantize,
     Mul,
@@ -52,7 +53,7 @@ PICTURE = Quantization.of(0.02, 30)
 def channels_last() -> Graph:
     """Class probabilities, and their integers, of a picture with channels last.
 
-    It has all operators that move values, a table, and uint8 weights that need two int8 each.
+    It has all operators that move values, tables, and uint8 weights that need two int8 each.
     """
     small = Small((1, 6, 5, 3), dtype="uint8")
     builder = small.builder
@@ -67,7 +68,12 @@ def channels_last() -> Graph:
     builder.emit(Concat(axis=1), ["f", "two"], "seven")
     builder.emit(Softmax(axes=(1,)), ["seven"], "y", quantization=Quantization.of(1 / 256, -128))
     builder.emit(Identity(), ["x"], "same")
-    return small.graph("y", "f", "same", "two", "a")
+    looked_up = []
+    for channels in (1, 3):
+        entries = small.rng.integers(-128, 128, (channels, 256)).astype(np.int8)
+        names = ["x", builder.constant(f"entries{channels}", entries)]
+        looked_up.append(builder.emit(ChannelTable(axis=3), names, f"looked_up{channels}", dtype="int8"))
+    return small.graph("y", "f", "same", "two", "a", *looked_up)
 
 
 def floats() -> Graph:

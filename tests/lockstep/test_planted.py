@@ -369,13 +369,13 @@ SECOND_FAULTS: dict[str, tuple[str, str, dict[str, Change], str]] = {
     "residuals that are always int8": (
         "store_add_unsigned",
         "RequantizeLanes",
-        {"setting": without(bit_of(SettingLayout(), "unsigned"))},
+        {"setting": without(bit_of(SettingLayout(INT8), "unsigned"))},
         "memory",
     ),
     "an addition without its offset": (
         "store_add",
         "RequantizeLanes",
-        {"setting": without(bit_of(SettingLayout(), "addition", "offset"))},
+        {"setting": without(bit_of(SettingLayout(INT8), "addition", "offset"))},
         "memory",
     ),
     "a residual that is not added": ("store_add", "RequantizeLanes", {"adds": always(0)}, "memory"),
@@ -390,6 +390,19 @@ SECOND_FAULTS: dict[str, tuple[str, str, dict[str, Change], str]] = {
         "store_requantize_par",
         "SlotWalker",
         {"par": without(bit_of(ParLayout(), "par_x"))},
+        "memory",
+    ),
+    "a product that is a sum": ("store_mul", "RequantizeLanes", {"multiplies": always(0)}, "memory"),
+    "a STORE that does not hold its residual": (
+        "store_mul_hold",
+        "SlotWalker",
+        {"hold": always(0)},
+        "memory",
+    ),
+    "a residual that the next STORE gets, too": (
+        "store_mul_hold",
+        "SlotWalker",
+        {"store_last": always(0)},
         "memory",
     ),
     "residuals out of order": ("store_add_in_order", "SlotWalker", {"res_index": flipped(0)}, "memory"),
@@ -457,7 +470,38 @@ SECOND_FAULTS: dict[str, tuple[str, str, dict[str, Change], str]] = {
 }
 """Faults of features with ``post=1``: the directed program that detects it, the unit, its changed signals,
 and the scope in which it shows."""
-LITTLE = ("store_", "load_par", "set_acc", "fault_")
+THIRD_FAULTS: dict[str, tuple[str, str, dict[str, Change], str]] = {
+    "a table of the cycle before": ("store_table", "RequantizeLanes", {"table": late}, "memory"),
+    "a word beside that of the value": (
+        "store_table",
+        "RequantizeLanes",
+        {"tab_0.index": flipped(0)},
+        "memory",
+    ),
+    "entries that are always int8": (
+        "store_mul_table",
+        "RequantizeLanes",
+        {"setting": without(bit_of(SettingLayout(NAMED["tiny-npu"]), "table_unsigned"))},
+        "memory",
+    ),
+    "a table that is chosen one cycle late": ("store_table", "SlotWalker", {"slot_table": late}, "memory"),
+    "a STORE that does not wait for tab": (
+        "load_tab_waits",
+        "LoadExecutor",
+        {"range_tab": always(0)},
+        "events",
+    ),
+    "a LOAD of tab that does not wait for a STORE": (
+        "load_tab_waits",
+        "InFlight",
+        {"range_tab": always(0)},
+        "events",
+    ),
+    "a product that is a sum": ("store_mul", "RequantizeLanes", {"multiplies": always(0)}, "memory"),
+    "a residual that is not held": ("store_mul_hold", "SlotWalker", {"hold": always(0)}, "memory"),
+}
+"""The same for faults of features of the third generation."""
+LITTLE = ("store_", "load_par", "load_tab", "set_acc", "fault_")
 """Prefixes of programs that detect their faults in small scratchpads, too."""
 FEW = {"uop_bytes": 16, "inp_bytes": 16, "wgt_bytes": 64, "acc_bytes": 512}
 """For those programs, scratchpads that are quick to fill."""
@@ -487,7 +531,7 @@ PLANTED = {
     for (unit, kind), changes in FAULTS.items()
 } | {
     name: Fault(unit=unit, changes=changes, found_by=found_by, what=frozenset({what}))
-    for name, (found_by, unit, changes, what) in SECOND_FAULTS.items()
+    for name, (found_by, unit, changes, what) in (SECOND_FAULTS | THIRD_FAULTS).items()
 }
 
 
@@ -495,8 +539,9 @@ FOUND_BY = {fault.found_by: name for name, fault in reversed(PLANTED.items())}
 
 
 def what_it_is_about(fault: str) -> object:
-    """The fault itself if both generations have it, otherwise its unit."""
-    return fault if PLANTED[fault].found_by == COMPILED else PLANTED[fault].unit
+    """The fault itself if all generations have it, otherwise its unit and whether it is of the third one."""
+    planted = PLANTED[fault]
+    return fault if planted.found_by == COMPILED else (planted.unit, fault in THIRD_FAULTS)
 
 
 def on_the_same_machine(config: Config) -> list[str]:

@@ -86,6 +86,15 @@ def test_gemm_on_other_timings(build: str) -> None:
     assert_equal(on(BUILDS[build], gemm("tiny", (24, 40, 20), 1)))
 
 
+@pytest.mark.parametrize("build", each(["npu"]))
+@pytest.mark.parametrize("weight_dtype", ["int8", "uint8"])
+def test_products_with_two_zero_points(build: str, weight_dtype: str) -> None:
+    quantized = accel.Quantized(scale=0.003, input_zero=-9, weight_zero=77, weight_dtype=weight_dtype)
+    workload = accel.gemm(9, 10, 11, batch=3, quantized=quantized)
+    found = assert_equal(accel.build(workload, BUILDS[build]))
+    assert (found.cause, found.scope) == (Cause.NONE, Scope.EVERYTHING)
+
+
 @pytest.mark.parametrize(("config", "shape"), HOSTILE_SHAPES)
 def test_hostile_memory(config: str, shape: tuple[int, int, int]) -> None:
     found = assert_equal(gemm(config, shape), hostile=True, seed=5)

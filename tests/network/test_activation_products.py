@@ -15,9 +15,7 @@ from accel.network.network_program import NetworkProgram
 from tests.formats.runtime import model, node
 from tests.strategies import examples
 
-MACHINES = [
-    NAMED[name].override({"wgt_zero": 1}) for name in ("vta-int8", "gemm8x8-int8", "ecp5-int8", "tiny-int8")
-]
+MACHINES = [NAMED[name] for name in ("vta-npu", "gemm8x8-npu", "ecp5-npu", "tiny-npu")]
 TYPES = ((np.int8, np.int8, np.int8), (np.uint8, np.uint8, np.uint8), (np.uint8, np.int8, np.uint8))
 """Types of operands and result that ONNX Runtime multiplies."""
 

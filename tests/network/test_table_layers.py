@@ -1,5 +1,7 @@
 """Functions of one byte on machines with tables: fused behind a layer, or as a layer of their own."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from accel.graph.elementwise_operators import Function, Mul
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import Quantization
 from accel.network.network import Network
+from accel.network.network_file import load_network, save_network
 from tests.network.networks import Small
 from tests.strategies import examples
 
@@ -69,6 +72,15 @@ def test_a_function_costs_a_load_and_no_pass() -> None:
     loads = [one for one in chain.program.instructions if isinstance(one, LoadTab)]
     assert len(loads) == 2
     assert all(one.table for one in chain.program.instructions if isinstance(one, StoreReq))
+
+
+def test_a_saved_network(tmp_path: Path) -> None:
+    graph = activated()
+    program = Network(graph=graph).build(MACHINES[2])
+    save_network(program, tmp_path / "net.accel")
+    loaded = load_network(tmp_path / "net.accel")
+    assert [part.fused for part in loaded.chains[0].parts] == [part.fused for part in program.chains[0].parts]
+    loaded.run(inputs(graph, 4), backend="functional").raise_if_wrong()
 
 
 def test_without_tables_the_host_computes_functions() -> None:

@@ -270,6 +270,16 @@ def test_unnamed_dram_is_listed_by_address() -> None:
     assert found.names[0] == "LOAD.INP dram[0x1000:0x1010]"
 
 
+def test_parts_of_a_network_are_listed_by_name() -> None:
+    """The weights and biases with which a mean is computed belong to no tensor of the network."""
+    digits = digits_network().build("vta-int8")
+    (ran,) = digits.run(record=True).runs
+    found = {one.name: one for one in dram_traffic(analyze_run(ran))}
+    assert not [name for name in found if name.startswith("0x")]
+    assert (found["identity"].role, found["identity"].read) == ("wgt", 256)
+    assert (found["par"].role, found["par"].read) == ("par", 128)
+
+
 def test_sizes_in_few_digits() -> None:
     sizes = (0, 1023, 1024, 20_480, 1_556_480, 200 << 20, 3 << 30)
     expected = ["0 B", "1,023 B", "1.00 KiB", "20.0 KiB", "1.48 MiB", "200 MiB", "3.00 GiB"]

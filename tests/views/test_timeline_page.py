@@ -164,6 +164,18 @@ def settle(page: Any) -> None:
 
 
 @pytest.mark.browser
+@pytest.mark.parametrize("height", [720, 750, 768])
+def test_the_page_fills_the_window_and_does_not_scroll(
+    height: int, tmp_path: Path, opened: Callable[..., Any]
+) -> None:
+    Timeline(result()).save(tmp_path / "t.html")
+    page = opened(tmp_path / "t.html", height=height)
+    page.wait_for_selector("g.slice")
+    assert page.evaluate("document.documentElement.scrollHeight") == height
+    assert page.evaluate("document.querySelector('svg.chart').getBoundingClientRect().bottom") > height - 16
+
+
+@pytest.mark.browser
 @pytest.mark.parametrize("suffix", [".svg", ".html"])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_a_small_run_is_drawn_in_full(

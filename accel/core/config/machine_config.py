@@ -139,6 +139,11 @@ class Config(ConfigFields):
         return RES.depth(self)
 
     @cached_property
+    def tab_depth(self) -> int:
+        """Tables that fit into tab, 0 without it."""
+        return TAB.depth(self)
+
+    @cached_property
     def uop_address_bits(self) -> int:
         return UOP.address_bits(self)
 
@@ -153,19 +158,6 @@ class Config(ConfigFields):
     @cached_property
     def acc_address_bits(self) -> int:
         return ACC.address_bits(self)
-
-    @cached_property
-    def par_address_bits(self) -> int:
-        return PAR.address_bits(self)
-
-    @cached_property
-    def res_address_bits(self) -> int:
-        return RES.address_bits(self)
-
-    @cached_property
-    def table_count(self) -> int:
-        """Tables that fit into tab, 0 without it."""
-        return TAB.depth(self)
 
     # --- rates ---------------------------------------------------------------------------------
 

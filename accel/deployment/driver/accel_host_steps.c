@@ -116,6 +116,15 @@ static void look_up(const accel_lookup *one, const unsigned char *source, unsign
         target[at] = one->table[source[at]];
 }
 
+static void look_up_channels(const accel_channel_lookup *one, const unsigned char *source,
+                             unsigned char *target) {
+    size_t outer, channel, at;
+    for (outer = 0; outer < one->outer; outer++)
+        for (channel = 0; channel < one->channels; channel++)
+            for (at = 0; at < one->inner; at++)
+                *target++ = one->tables[channel * 256 + *source++];
+}
+
 /* e to the power of `number`, which is at most 0. */
 static double exponential(double number) {
     static const double LN2_HIGH = 6.93147180369123816490e-01, LN2_LOW = 1.90821492927058770002e-10;
@@ -315,6 +324,9 @@ int accel_host_step(const accel_step *step, const unsigned char *source, const u
         break;
     case ACCEL_STEP_LOOKUP:
         look_up(step->detail, source, target);
+        break;
+    case ACCEL_STEP_CHANNEL_LOOKUP:
+        look_up_channels(step->detail, source, target);
         break;
     case ACCEL_STEP_SOFTMAX:
         softmax(step->detail, source, target);

@@ -95,6 +95,12 @@ typedef struct accel_lookup {
     size_t values;
 } accel_lookup;
 
+/* A table of 256 results for each channel: value i of a channel is at (outer * channels + channel) * inner + i. */
+typedef struct accel_channel_lookup {
+    const uint8_t *tables;
+    size_t outer, channels, inner;
+} accel_channel_lookup;
+
 /* Softmax of float along an axis of `count` values: value n of the axis is at (outer * count + n) * inner + i. */
 typedef struct accel_softmax {
     size_t outer, count, inner;
@@ -157,7 +163,8 @@ typedef enum accel_step_kind {
     ACCEL_STEP_SOFTMAX,    /* accel_softmax */
     ACCEL_STEP_BINARY,     /* accel_binary */
     ACCEL_STEP_MEANS,      /* accel_means */
-    ACCEL_STEP_PREPARE     /* accel_prepare */
+    ACCEL_STEP_PREPARE,    /* accel_prepare */
+    ACCEL_STEP_CHANNEL_LOOKUP /* accel_channel_lookup */
 } accel_step_kind;
 
 typedef struct accel_step {

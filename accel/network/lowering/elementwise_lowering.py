@@ -1,27 +1,32 @@
-"""Functions of one quantized operand as a scale and a bias, or as a table."""
+"""Functions of one quantized operand as scales and biases, or as a table."""
+
+from dataclasses import replace
 
 import numpy as np
 
 from accel.compiler.ops.quantized_layers import Quantized
 from accel.graph.byte_functions import byte_function
+from accel.graph.elementwise_operators import ChannelTable
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import QUANTIZED, Array, Tensor
 from accel.graph.quantize_values import all_values
-from accel.network.clamped_linear import fit_clamped_linear
+from accel.network.clamped_linear import ClampedLinear, fit_channels
 from accel.network.fused_nodes import FusedNodes, bounds
 from accel.network.lowering.diagonal_layer import diagonal_layer, is_matrix
-from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine
-from accel.network.lowering.quantized_epilogue import lookup_table
+from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine, Operand
+from accel.network.lowering.quantized_epilogue import lookup_table, require_exact_sum, residual_addition
 from accel.network.lowering.unsupported_reasons import unsupported_reason
 
+_OTHER_CONSTANTS = "its constants are more than a number for each channel"
 
-def lower_elementwise(graph: Graph, fused: FusedNodes, _: bool) -> LoweredLayer:
-    """Lower a function to a clamped linear one with the same 256 results, otherwise to a table.
 
-    For example, Clip and Requantize are clamped linear, and Sigmoid is a table.
+def lower_elementwise(graph: Graph, fused: FusedNodes, approximate: bool) -> LoweredLayer:
+    """Lower a function to clamped linear ones that have the same results in each channel, or to a table.
+
+    For example, Clip, Requantize and batch normalization are clamped linear, and Sigmoid is a table.
     """
-    out = graph.tensors[fused.output]
-    data, table = _table_of_results(graph, fused)
+    out = graph.tensors[fused.bounded]
+    data, table = table_of_results(graph, fused)
     if data.shape != out.shape:
         raise NotOnMachine(unsupported_reason(graph, fused))
     # tensors that are only bounded may have no quantization
@@ -29,17 +34,10 @@ def lower_elementwise(graph: Graph, fused: FusedNodes, _: bool) -> LoweredLayer:
         0 if one.quantization is None else int(one.scale_and_zero[1]) for one in (out, data)
     )
     values = all_values(data.dtype).astype(np.int64) - data_zero
-    fits = [fit_clamped_linear(values, results, out_zero) for results in table.T]
+    fits = fit_channels(values, table, out_zero)
     functions = [one for one in fits if one is not None]
     if len(functions) < len(fits):
-        return _table_layer(graph, fused, data)
-    # the machine has one pair of bounds for all channels. A channel may not reach them
-    clip = min(one.low for one in functions), max(one.high for one in functions)
-    for function, results in zip(functions, table.T, strict=True):
-        if (function.low, function.high) != clip and not np.array_equal(
-            function.values(values, out_zero, clip), results
-        ):
-            raise NotOnMachine("its channels have different bounds")
+        return _table_layer(graph, fused, data, _inexact_reason(fits))
     scales = [one.scale for one in functions]
     quantized = Quantized(
         scale=scales[0] if len(scales) == 1 else scales,
@@ -47,16 +45,33 @@ def lower_elementwise(graph: Graph, fused: FusedNodes, _: bool) -> LoweredLayer:
         input_dtype=data.dtype,
         output_zero=out_zero,
         output_dtype=out.dtype,
-        clip=clip,
+        clip=(functions[0].low, functions[0].high),
+        table=None if fused.lookup is None else lookup_table(graph, fused.lookup),
     )
     weights, biases = [one.weight for one in functions], [one.bias for one in functions]
-    return diagonal_layer(graph, data, weights, biases, quantized)
+    if fused.addition is None:
+        return diagonal_layer(graph, data, weights, biases, quantized)
+    other = graph.tensors[fused.residual]
+    if other.name in graph.constants:
+        raise NotOnMachine("its residual is a constant")
+    before_sum = graph.tensors[fused.result]
+    residual = residual_addition(graph, fused.addition, before_sum, other, fused.sum_clips)
+    quantized, differences = require_exact_sum(replace(quantized, residual=residual), approximate=approximate)
+    layer = diagonal_layer(graph, data, weights, biases, quantized)
+    added = Operand(name="residual", tensor=other.name, shape=layer.operands[0].shape)
+    return replace(layer, operands=(*layer.operands, added), differences=differences)
 
 
-def _table_layer(graph: Graph, fused: FusedNodes, data: Tensor) -> LoweredLayer:
+def _inexact_reason(fits: tuple[ClampedLinear | None, ...]) -> str:
+    if len(fits) == 1:
+        return "no scale and bias reproduce all of its values"
+    return f"no scale and bias reproduce all values of {fits.count(None)} of its {len(fits)} channels"
+
+
+def _table_layer(graph: Graph, fused: FusedNodes, data: Tensor, inexact_reason: str) -> LoweredLayer:
     """Return a layer that copies the operand and looks each value up."""
-    if byte_function(graph, fused.main) is None or fused.clips:
-        raise NotOnMachine("no scale and bias reproduce all of its values")
+    if byte_function(graph, fused.main) is None or len(fused.nodes) > 1:
+        raise NotOnMachine(inexact_reason)
     zero = 0 if data.quantization is None else int(data.scale_and_zero[1])
     quantized = Quantized(
         scale=1.0,
@@ -69,27 +84,40 @@ def _table_layer(graph: Graph, fused: FusedNodes, data: Tensor) -> LoweredLayer:
     return diagonal_layer(graph, data, [1], [0], quantized)
 
 
-def _table_of_results(graph: Graph, fused: FusedNodes) -> tuple[Tensor, Array]:
+def table_of_results(graph: Graph, fused: FusedNodes) -> tuple[Tensor, Array]:
     """Evaluate the main node and its bounds for all 256 values of the operand.
 
     Returns:
         The operand, and int64[256, channels], or int64[256, 1] if channels agree.
     """
-    operands, out = graph.operands(fused.main), graph.tensors[fused.output]
+    operands, out = graph.operands(fused.main), graph.tensors[fused.bounded]
     variable = [one for one in operands if one.name not in graph.constants]
     if len(variable) != 1 or variable[0].dtype not in QUANTIZED or out.dtype not in QUANTIZED:
         raise NotOnMachine(unsupported_reason(graph, fused))
-    values = all_values(variable[0].dtype)
+    data, operator = variable[0], fused.main.operator
     rank = len(out.shape)
-    channel_axis = rank if rank < 2 or is_matrix(graph, variable[0]) else 2  # after the axis of the values
-    arrays = []
-    for one in operands:
-        array = values.reshape(-1, *[1] * rank)
-        if one is not variable[0]:
-            array = graph.constants[one.name]
-            array = array.reshape(*[1] * (rank + 1 - array.ndim), *array.shape)
-            if any(size > 1 and axis != channel_axis for axis, size in enumerate(array.shape)):
-                raise NotOnMachine("its constants are more than a number for each channel")
-        arrays.append(array)
-    table = fused.main.operator.evaluate(operands, arrays, out).astype(np.int64)
-    return variable[0], np.clip(table, *bounds(fused.clips, out.dtype)).reshape(len(values), -1)
+    channel_axis = rank - 1 if rank < 2 or is_matrix(graph, data) else 1
+    if isinstance(operator, ChannelTable):
+        entries = graph.constants[operands[1].name]
+        if len(entries) > 1 and operator.axis != channel_axis:
+            raise NotOnMachine(_OTHER_CONSTANTS)
+        return data, _bounded(entries.T, fused, out)
+    arrays = [
+        all_values(one.dtype).reshape(-1, *[1] * rank)
+        if one is data
+        else _along_channels(graph.constants[one.name], rank, channel_axis)
+        for one in operands
+    ]
+    return data, _bounded(operator.evaluate(operands, arrays, out), fused, out)
+
+
+def _bounded(table: Array, fused: FusedNodes, out: Tensor) -> Array:
+    return np.clip(table.astype(np.int64), *bounds(fused.clips, out.dtype)).reshape(256, -1)
+
+
+def _along_channels(array: Array, rank: int, channel_axis: int) -> Array:
+    """Return constants with an axis in front, that of the 256 values."""
+    array = array.reshape(*[1] * (rank + 1 - array.ndim), *array.shape)
+    if any(size > 1 and axis != channel_axis + 1 for axis, size in enumerate(array.shape)):
+        raise NotOnMachine(_OTHER_CONSTANTS)
+    return array

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from accel.base.errors import ShapeError
-from accel.graph.elementwise_operators import Add, Clip, Function, Mul, Requantize, Table
+from accel.graph.elementwise_operators import Add, ChannelTable, Clip, Function, Mul, Requantize, Table
 from accel.graph.graph import Graph
 from accel.graph.graph_operator import Operator
 from accel.graph.pooling_operators import AveragePool, GlobalAveragePool, MaxPool
@@ -37,6 +37,7 @@ LOWERINGS: Mapping[type[Operator], Lowering] = {
     Clip: lower_elementwise,
     Function: lower_elementwise,
     Table: lower_elementwise,
+    ChannelTable: lower_elementwise,
 }
 """By the operator of the main node. All other operators run on the host."""
 

@@ -59,7 +59,9 @@ class PipelineChart {
 
   /** Make tracks higher, 2.5 times at most, until the chart fills the window; returns the pixels added. */
   stretch(height) {
-    const { tracks } = this.data, spare = innerHeight - this.svg.getBoundingClientRect().top - height - CRITICAL - 16;
+    const { tracks } = this.data, below = parseFloat(getComputedStyle(document.body).paddingBottom);
+    const top = this.svg.getBoundingClientRect().top + scrollY;
+    const spare = Math.floor(innerHeight - top - height - CRITICAL - below);
     const rows = tracks.reduce((sum, track) => sum + track.rows * track.rowHeight, 0);
     if (spare <= 0 || !rows) return 0;
     const factor = Math.min(2.5, 1 + spare / rows);

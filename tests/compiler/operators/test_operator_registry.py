@@ -6,7 +6,7 @@ import pytest
 
 import accel
 from accel.base.errors import ShapeError
-from accel.cli.compile import compile_command
+from accel.cli.commands.compile import compile_command
 from accel.compiler.operators.declared_operator import Operator
 from accel.compiler.operators.operator_registry import (
     OPERATORS,

@@ -18,7 +18,7 @@ from tests.compiler.verdicts import program_is_right
 from tests.expect import refused
 from tests.strategies import examples
 
-MACHINES = [NAMED[name].override({"wgt_zero": 1}) for name in ("vta-int8", "gemm8x8-int8", "tiny-int8")]
+MACHINES = [NAMED[name] for name in ("vta-npu", "gemm8x8-npu", "tiny-npu")]
 
 
 def plain(inputs: dict[str, Any], transposed: tuple[bool, bool]) -> tuple[Any, Any]:

@@ -8,7 +8,7 @@ from accel.base.errors import ScheduleError
 from accel.compiler.target.memory_scope import check_scope, scopes
 from accel.core.config import NAMED
 from accel.core.isa import Memory
-from accel.core.scratchpad_specs import INP
+from accel.core.scratchpad_specs import INP, WGT
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.expect import refused
 
@@ -32,7 +32,8 @@ def test_scopes_equal_the_simulators_scratchpads(name: str) -> None:
         array = pads.of(scope.scratchpad)
         held = np.dtype(scope.scratchpad.held_dtype(config))
         assert (array.shape, array.dtype) == ((scope.depth, *scope.element), held)
-        assert held == np.dtype(scope.dtype) or (config.post and scope.scratchpad is INP)
+        wide = {INP: config.post, WGT: config.wgt_zero}.get(scope.scratchpad, 0)
+        assert held == np.dtype(scope.dtype) or wide
 
 
 def test_invalid_scopes_are_refused() -> None:

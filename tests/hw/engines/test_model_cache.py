@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from accel.base.notices import listening
+from accel.compiler.target.machine import machine
+from accel.core.config import Config
 from accel.hw.engines import model_cache
 
 
@@ -33,3 +36,26 @@ def test_a_changed_source_is_another_model(tmp_path: Path, monkeypatch: pytest.M
     first = model("one = 1\n")
     assert model("one = 1\n") == first
     assert model("one = 2\n") != first
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="models are built on Linux only")
+def test_a_build_reports_its_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One step generates, each object is one, and the last one links. A kept model has none."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    config = machine("tiny").config
+
+    def generate(_: Config, folder: Path) -> list[model_cache.Source]:
+        parts = []
+        for name in "ab":
+            path = folder / f"{name}.cpp"
+            path.write_text(f"int {name}() {{ return 0; }}\n")
+            parts.append(model_cache.Source(path=path))
+        return parts
+
+    found: list[tuple[int, int]] = []
+    with listening(lambda done, total: found.append((done, total))):
+        built = model_cache.model("test", config, [], [], generate)
+        assert built.exists()
+        assert sorted(found) == [(1, 4), (2, 4), (3, 4), (4, 4)]
+        assert model_cache.model("test", config, [], [], generate) == built
+    assert len(found) == 4

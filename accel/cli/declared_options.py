@@ -1,0 +1,169 @@
+"""Options that subcommands share. Their help must not import what a run needs."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from accel.base.run_choices import BACKENDS, DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS
+from accel.core.config import NAMED, SPECS
+from accel.hw.engines.open_engine import DEFAULT_ENGINE, ENGINES
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+
+
+seed_option = click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random values."
+)
+
+
+Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def complete(names: Iterable[str], *, files: bool = False) -> Complete:
+    """Complete an option's value: one of some names, or a file if none matches."""
+    known = list(names)
+
+    def found(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+        items = [CompletionItem(name) for name in known if name.startswith(begun)]
+        return items or ([CompletionItem(begun, type="file")] if files else [])
+
+    return found
+
+
+def config_option(default: str | None, shown: str | None = None) -> Callable[[F], F]:
+    """Return the option ``--config`` with completion.
+
+    Args:
+        default: the default machine, or None if it depends on other options.
+        shown: the default's description in the help, if not its name.
+    """
+    return click.option(
+        "--config",
+        default=default,
+        show_default=shown or True,
+        metavar="NAME|FILE",
+        help="The machine, by name or as a TOML or JSON file.",
+        shell_complete=complete(NAMED, files=True),
+    )
+
+
+def backend_option(default: str, help_text: str) -> Callable[[F], F]:
+    return click.option(
+        "--backend",
+        default=default,
+        show_default=True,
+        metavar="|".join(BACKENDS),
+        shell_complete=complete(BACKENDS),
+        help=help_text,
+    )
+
+
+def engine_option(help_text: str) -> Callable[[F], F]:
+    return click.option(
+        "--engine",
+        metavar="|".join(ENGINES),
+        shell_complete=complete(ENGINES),
+        help=f"{help_text}  [default: {DEFAULT_ENGINE}]",
+    )
+
+
+order_option = click.option(
+    "--order",
+    type=click.Choice(["program", "random"]),
+    default="program",
+    show_default=True,
+    help="Order of functional execution.",
+)
+
+
+def numbers_parser(
+    form: str, separator: str, counts: Sequence[int]
+) -> Callable[[click.Context, click.Parameter, str | None], tuple[int, ...] | None]:
+    """Return a parser for several integers in one argument, for example ``56x56`` or ``1,1,2,2``.
+
+    Args:
+        form: the form, for messages.
+        separator: between the numbers.
+        counts: allowed numbers of integers.
+    """
+
+    def parse(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+        if value is None:
+            return None
+        parts = value.split(separator)
+        if len(parts) not in counts or not all(re.fullmatch(r"\s*-?[0-9]{1,9}\s*", part) for part in parts):
+            raise click.BadParameter(f"{value!r} is not of the form {form}")
+        return tuple(map(int, parts))
+
+    return parse
+
+
+def set_option(kinds: str) -> Callable[[F], F]:
+    """Return the repeatable option ``--set FIELD=VALUE``."""
+    return click.option(
+        "--set",
+        "settings",
+        metavar="FIELD=VALUE",
+        multiple=True,
+        help=f"Override a {kinds} field of the configuration. 'accel configs vta' lists them.",
+        shell_complete=complete(f"{name}=" for name, spec in SPECS.items() if spec.kind in kinds),
+    )
+
+
+def limit_options(command: F) -> F:
+    """Add ``--max-cycles`` and ``--max-uops``."""
+    uops = click.option(
+        "--max-uops",
+        type=click.IntRange(1),
+        default=DEFAULT_MAX_UOPS,
+        show_default=True,
+        help="Limit of executed micro-ops.",
+    )
+    cycles = click.option(
+        "--max-cycles",
+        type=click.IntRange(1),
+        default=DEFAULT_MAX_CYCLES,
+        show_default=True,
+        help="Limit of cycles.",
+    )
+    return cycles(uops(command))
+
+
+shape_option = click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    metavar="NAME=SIZES",
+    help="Sizes of an input that the model leaves open, as x=1,3,48,320.",
+)
+
+
+def picture_options(command: F) -> F:
+    """Add ``--report``, ``--trace`` and ``--timeline``."""
+    report = click.option(
+        "--report",
+        metavar="FILE.html",
+        help="Write a page with figures, stalls, timeline, roofline, traffic and code.",
+    )
+    timeline = click.option(
+        "--timeline",
+        metavar="FILE.svg|FILE.html|-",
+        help="Write the pipeline chart with tokens as arrows, or with - print it as text.",
+    )
+    trace = click.option(
+        "--trace", metavar="FILE.json[.gz]", help="Write a trace for Perfetto or chrome://tracing."
+    )
+    return report(timeline(trace(command)))
+
+
+jobs_option = click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    help="Number of processes.  [default: one for each core, or 1 for little work]",
+)

@@ -1,0 +1,103 @@
+"""Scales of quantized models for which the machine's integers give float32's results.
+
+The machine adds and multiplies two tensors, and averages windows, with integer factors. For some scales a few
+of all results differ from float32's by a step, and the host must compute the layer. A quantizer is free to
+choose the scale of a result: a scale that is larger by a fraction of a percent has no such results. For
+example, a 2x2 average with equal scales has a tie for every other sum, and with a scale 1/2048 larger none.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from accel.base.errors import ShapeError
+from accel.formats.onnx_file import onnx, read_model
+from accel.formats.onnx_import import import_file
+from accel.formats.quantized_model import QuantizedModel
+from accel.graph.elementwise_operators import Add, Mul
+from accel.graph.graph import Graph, Node
+from accel.graph.graph_tensor import QUANTIZED, Quantization, Shape
+from accel.graph.pooling_operators import AveragePool
+from accel.network.exact_averages import exact_average_scale
+from accel.network.fused_nodes import FusedNodes
+from accel.network.lowering.lowered_layer import NotOnMachine
+from accel.network.lowering.lowering_table import lower
+
+_STEP = 1 / 2048
+"""Relative difference of two scales that are tried one after the other."""
+_MAX_STEPS = 32
+"""Scales that are tried: up to 1.6 % larger, a fiftieth of a bit."""
+_MAX_ROUNDS = 6
+"""A new scale changes the operands of later additions, which then may need another one."""
+
+
+def with_exact_scales(content: bytes, shapes: Mapping[str, Shape] | None = None) -> bytes:
+    """Return a model in QDQ format whose sums, products and averages are exact in integers where possible.
+
+    Args:
+        shapes: sizes of inputs with open axes.
+    """
+    work = QuantizedModel(onnx().load_from_string(content))
+    for _ in range(_MAX_ROUNDS):
+        graph = import_file(read_model(content), shapes=shapes)
+        count = sum(_set_scale(work, name, scale) for name, scale in _new_scales(graph))
+        if not count:
+            break
+        work.match_biases()
+        work.finish()
+        content = work.content()
+    return content
+
+
+def _new_scales(graph: Graph) -> Iterator[tuple[str, float]]:
+    """Yield the results that are not exact, each with a scale for which they are."""
+    for node in graph.nodes:
+        if not _depends_on_scales(graph, node) or _is_exact(graph, node):
+            continue
+        scale, zero = graph.tensors[node.output].scale_and_zero
+        for step in range(1, _MAX_STEPS + 1):
+            new = float(np.float32(scale * (1 + step * _STEP)))
+            quantization = Quantization.of(new, int(zero))
+            changed = replace(graph.tensors[node.output], quantization=quantization)
+            if _is_exact(replace(graph, tensors={**graph.tensors, node.output: changed}), node):
+                yield node.output, new
+                break
+
+
+def _depends_on_scales(graph: Graph, node: Node) -> bool:
+    """Whether a node computes an integer tensor from integer tensors in float32."""
+    names = [*node.inputs, node.output]
+    is_integer = all(graph.tensors[name].dtype in QUANTIZED for name in names)
+    varies = graph.constants.keys().isdisjoint(names)
+    return is_integer and varies and isinstance(node.operator, Add | Mul | AveragePool)
+
+
+def _is_exact(graph: Graph, node: Node) -> bool:
+    """Whether integers give float32's results, or the machine lacks the operator for another reason."""
+    if isinstance(node.operator, AveragePool):
+        (data,), windows = graph.operands(node), node.operator.windows
+        counts = node.operator.counts(data.shape[2:])
+        if node.operator.has_single_window(data.shape[2:]) or counts.min() != counts.max():
+            return True
+        taps, count = prod(windows.kernel), int(counts.max())
+        return exact_average_scale(data, graph.tensors[node.output], taps, count) is not None
+    try:
+        return not lower(graph, FusedNodes(main=node), approximate=True).differences
+    except (NotOnMachine, ShapeError):
+        return True
+
+
+def _set_scale(work: QuantizedModel, name: str, scale: float) -> bool:
+    """Change the scale of a quantized tensor, and return whether the model has it."""
+    quantize = work.producers.get(name)
+    if quantize is None or work.parameters(quantize) is None:
+        return False
+    work.separate(quantize)
+    parameters = work.parameters(quantize)
+    assert parameters is not None
+    old = work.values(parameters[0])
+    assert old is not None
+    work.set_values(parameters[0], np.full_like(old, scale))
+    return True
