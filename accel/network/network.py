@@ -15,6 +15,7 @@ from accel.core.config import Config
 from accel.formats import onnx_import, tflite_import
 from accel.graph.byte_functions import fold_byte_functions
 from accel.graph.graph import Graph
+from accel.graph.joined_slices import join_slices
 from accel.graph.repeated_values import compute_before_repeats
 from accel.graph.shuffle_recognition import recognize_shuffles
 from accel.network.chain_builder import build_chain
@@ -88,7 +89,7 @@ class Network:
         target = machine(on)
         measured_plans = None if measure is None else check_integer("measure", measure, error=ScheduleError)
         begin = time.perf_counter()
-        graph = recognize_shuffles(self.graph)
+        graph = join_slices(recognize_shuffles(self.graph))
         if fusion and target.config.tab_bytes:
             graph = fold_byte_functions(graph)
         graph = compute_before_repeats(graph)
