@@ -2,8 +2,8 @@
 
 The machine adds and multiplies two tensors, and averages windows, with integer factors. For some scales a few
 of all results differ from float32's by a step, and the host must compute the layer. A quantizer is free to
-choose scales: one that differs by a fraction of a percent often has no such results. For example, an average
-of 2x2 values with equal scales has a tie for every other sum. If they differ by 1/2048, it has none.
+choose scales: one that differs by a fraction of a percent often has no such results. For example, a 2x2
+average with equal scales has a tie for every other sum. If they differ by 1/2048, it has none.
 """
 
 from collections.abc import Iterator, Mapping

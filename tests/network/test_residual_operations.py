@@ -207,10 +207,9 @@ def test_inexact_products_stay_on_the_host() -> None:
 def test_reasons() -> None:
     """Of machines without products, and of shapes that no machine combines."""
     (part,) = built(Case(), accel.machine("vta-int8")).parts
-    assert part.reason == (
-        "conv2d multiplies by a residual; configuration 'vta-int8' has res_mul=0: "
-        "take a machine with res_mul=1"
-    )
+    assert part.reason == "the machine does not multiply two tensors value by value"
+    (part,) = built(Case(kind="Add", other=(1, 20, 1, 1)), accel.machine("vta-int8")).parts
+    assert part.reason == "the machine adds no value per channel that varies"
     (part,) = built(Case(other=(1, 1, 5, 6)), MACHINES[0]).parts
     assert part.reason == (
         "it multiplies (1, 20, 5, 6) and (1, 1, 5, 6); the machine multiplies what has one shape, and "
