@@ -17,25 +17,33 @@ class FusedNodes:
     """Nodes in graph order. Only the last result is needed elsewhere.
 
     For example, ``Conv + Clip + Add`` has a convolution as ``main``, one node in ``clips`` and an
-    ``addition``.
+    Add as ``combination``.
 
     Attributes:
         main: a convolution or another product, or any node that is not fused.
         pad: a Pad before it, with the value that stands for the number zero.
         lookup: a function of each byte of their result, which the machine looks up in a table.
-        addition: the sum of their result and another tensor.
+        combination: the Add or Mul of their result and another tensor.
+        combination_clips: bounds of the sum or product.
     """
 
     main: Node
     pad: Node | None = None
     clips: tuple[Node, ...] = ()
     lookup: Node | None = None
-    addition: Node | None = None
-    sum_clips: tuple[Node, ...] = ()
+    combination: Node | None = None
+    combination_clips: tuple[Node, ...] = ()
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        candidates = (self.pad, self.main, *self.clips, self.lookup, self.addition, *self.sum_clips)
+        candidates = (
+            self.pad,
+            self.main,
+            *self.clips,
+            self.lookup,
+            self.combination,
+            *self.combination_clips,
+        )
         return tuple(node for node in candidates if node is not None)
 
     @property
@@ -53,7 +61,7 @@ class FusedNodes:
 
     @property
     def result(self) -> str:
-        """The result before the addition."""
+        """The result before the combination."""
         return self.bounded if self.lookup is None else self.lookup.output
 
     @property
@@ -63,8 +71,9 @@ class FusedNodes:
 
     @property
     def residual(self) -> str:
-        assert self.addition is not None
-        left, right = self.addition.inputs
+        """The other tensor of the combination."""
+        assert self.combination is not None
+        left, right = self.combination.inputs
         return right if left == self.result else left
 
     @property

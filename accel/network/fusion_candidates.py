@@ -2,7 +2,8 @@
 
 Convolutions can take over padding of zeros. Convolutions, matrix products, global averages and functions with
 a table for each channel can take over bounds, and look the result up in a table. All of these except global
-averages can also add a residual, and bound the sum. A fused node is the only reader of its operand.
+averages can also add a residual or multiply by one, and bound the sum or product. A fused node is the only
+reader of its operand.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,13 +11,14 @@ from dataclasses import dataclass
 from itertools import product
 
 from accel.graph.byte_functions import byte_function
-from accel.graph.elementwise_operators import Add, ChannelTable, Clip
+from accel.graph.elementwise_operators import Add, ChannelTable, Clip, Mul
 from accel.graph.graph import Graph, Node
 from accel.graph.graph_tensor import QUANTIZED
 from accel.graph.movement_operators import Pad
 from accel.graph.pooling_operators import GlobalAveragePool
 from accel.graph.product_operators import Conv, Product
 from accel.network.fused_nodes import FusedNodes
+from accel.network.lowering.quantized_epilogue import is_channel_vector
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,25 +38,25 @@ class FusionGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class _Anchor:
-    """A node with the padding, bounds and addition that it can take over."""
+    """A node with the padding, bounds, look-up, and sum or product that it can take over."""
 
     main: Node
     pad: Node | None
     clips: tuple[Node, ...]
     lookup: Node | None
-    addition: Node | None
+    combination: Node | None
 
-    def ways(self, *, adds: bool) -> list[tuple[bool, bool, bool]]:
+    def ways(self, *, combines: bool) -> list[tuple[bool, bool, bool]]:
         """Return whether padding, bounds and look-up are fused, in each way, with the most fused nodes first.
 
         Args:
-            adds: whether the addition is fused, which needs bounds and look-up in the same layer.
+            combines: whether the combination is fused, which needs bounds and look-up in the same layer.
         """
         pads = (True, False) if self.pad else (False,)
         afters = [(True, True)]
-        if self.lookup and not adds:
+        if self.lookup and not combines:
             afters.append((True, False))
-        if self.clips and not adds:
+        if self.clips and not combines:
             afters.append((False, False))
         return [(pad, *after) for pad in pads for after in afters]
 
@@ -63,17 +65,17 @@ def fusion_groups(graph: Graph) -> tuple[FusionGroup, ...]:
     """Divide a graph into groups that are fused independently."""
     consumers = graph.consumers()
     anchors = [_anchor(graph, node, consumers) for node in graph.nodes if _is_anchor(graph, node)]
-    by_addition: dict[str, list[_Anchor]] = {}
+    by_combination: dict[str, list[_Anchor]] = {}
     for anchor in anchors:
-        key = anchor.main.output if anchor.addition is None else anchor.addition.output
-        by_addition.setdefault(key, []).append(anchor)
+        key = anchor.main.output if anchor.combination is None else anchor.combination.output
+        by_combination.setdefault(key, []).append(anchor)
     positions = {node.output: position for position, node in enumerate(graph.nodes)}
     groups: list[FusionGroup] = []
     grouped: set[str] = set()
-    for together in by_addition.values():
-        addition = together[0].addition
-        sum_clips = () if addition is None else _clips(graph, addition.output, consumers)
-        alternatives = _alternatives(together, addition, sum_clips, positions)
+    for together in by_combination.values():
+        combination = together[0].combination
+        combination_clips = () if combination is None else _clips(graph, combination.output, consumers)
+        alternatives = _alternatives(together, combination, combination_clips, positions)
         groups.append(FusionGroup(alternatives=tuple(alternatives)))
         grouped.update(fused.output for fused in groups[-1].unfused)
     rest = [node for node in graph.nodes if node.output not in grouped]
@@ -91,32 +93,32 @@ def _single(node: Node) -> FusionGroup:
 
 def _alternatives(
     anchors: Sequence[_Anchor],
-    addition: Node | None,
-    sum_clips: tuple[Node, ...],
+    combination: Node | None,
+    combination_clips: tuple[Node, ...],
     positions: Mapping[str, int],
 ) -> Iterator[tuple[FusedNodes, ...]]:
     """Yield the ways to fuse nodes.
 
     Args:
-        anchors: one, or two whose results are added.
+        anchors: one, or two whose results are added or multiplied.
     """
     yes_or_no = (True, False)
     # of two anchors the later one is tried first: when it runs, the other operand is already there
-    adders = [] if addition is None else list(reversed(anchors))
-    for adder in (*adders, None):
-        for fuses_sum_clips in yes_or_no if adder is not None and sum_clips else (False,):
-            for chosen in product(*(one.ways(adds=one is adder) for one in anchors)):
+    combiners = [] if combination is None else list(reversed(anchors))
+    for combiner in (*combiners, None):
+        for fuses_last_clips in yes_or_no if combiner is not None and combination_clips else (False,):
+            for chosen in product(*(one.ways(combines=one is combiner) for one in anchors)):
                 pieces: list[FusedNodes] = []
                 for anchor, (fuses_pad, fuses_clips, looks_up) in zip(anchors, chosen, strict=True):
-                    adds = anchor is adder
+                    combines = anchor is combiner
                     pieces.append(
                         FusedNodes(
                             main=anchor.main,
                             pad=anchor.pad if fuses_pad else None,
                             clips=anchor.clips if fuses_clips else (),
                             lookup=anchor.lookup if looks_up else None,
-                            addition=addition if adds else None,
-                            sum_clips=sum_clips if adds and fuses_sum_clips else (),
+                            combination=combination if combines else None,
+                            combination_clips=combination_clips if combines and fuses_last_clips else (),
                         )
                     )
                     if anchor.pad is not None and not fuses_pad:
@@ -124,10 +126,10 @@ def _alternatives(
                     pieces += [] if fuses_clips else [FusedNodes(main=node) for node in anchor.clips]
                     if anchor.lookup is not None and not looks_up:
                         pieces.append(FusedNodes(main=anchor.lookup))
-                if addition is not None and adder is None:
-                    pieces.append(FusedNodes(main=addition))
-                if not fuses_sum_clips:
-                    pieces += [FusedNodes(main=node) for node in sum_clips]
+                if combination is not None and combiner is None:
+                    pieces.append(FusedNodes(main=combination))
+                if not fuses_last_clips:
+                    pieces += [FusedNodes(main=node) for node in combination_clips]
                 yield tuple(sorted(pieces, key=lambda fused: positions[fused.output]))
 
 
@@ -143,13 +145,13 @@ def _anchor(graph: Graph, node: Node, consumers: Mapping[str, Sequence[Node]]) -
     bounded = clips[-1].output if clips else node.output
     lookup = _lookup(graph, bounded, consumers)
     result = bounded if lookup is None else lookup.output
-    adds = isinstance(node.operator, Product | ChannelTable)
+    combines = isinstance(node.operator, Product | ChannelTable)
     return _Anchor(
         main=node,
         pad=_pad(graph, node, consumers),
         clips=clips,
         lookup=lookup,
-        addition=_addition(graph, result, consumers) if adds else None,
+        combination=_combination(graph, result, consumers) if combines else None,
     )
 
 
@@ -189,10 +191,11 @@ def _pad(graph: Graph, node: Node, consumers: Mapping[str, Sequence[Node]]) -> N
     return before
 
 
-def _addition(graph: Graph, name: str, consumers: Mapping[str, Sequence[Node]]) -> Node | None:
-    """Return the Add after a tensor, without broadcasting."""
+def _combination(graph: Graph, name: str, consumers: Mapping[str, Sequence[Node]]) -> Node | None:
+    """Return the Add or Mul after a tensor, of another tensor of its shape or of one value per channel."""
     node = _only_consumer(graph, name, consumers)
-    if node is None or not isinstance(node.operator, Add):
+    if node is None or not isinstance(node.operator, Add | Mul) or node.inputs[0] == node.inputs[1]:
         return None
-    shapes = {graph.tensors[one].shape for one in (*node.inputs, node.output)}
-    return node if len(shapes) == 1 else None
+    (other,) = (graph.tensors[one] for one in node.inputs if one != name)
+    shape, out = graph.tensors[name].shape, graph.tensors[node.output]
+    return node if shape == out.shape and (other.shape == shape or is_channel_vector(other, out)) else None

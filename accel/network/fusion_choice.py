@@ -237,11 +237,11 @@ def _on_host(fused: FusedNodes, unsupported: str) -> list[PlacementOption]:
 def _with_reason(
     option: PlacementOption, chosen: Sequence[PlacementOption], refusals: Sequence[_Refusal]
 ) -> PlacementOption:
-    """Explain why a product did not fuse an addition on the host."""
+    """Explain why a product did not fuse a sum or product on the host."""
     if option.layer is not None:
         return option
     mains = [other.fused.name for other in chosen if other.layer is not None]
     for refusal in refusals:
-        if refusal.fused.addition is option.fused.main and refusal.fused.name in mains:
+        if refusal.fused.combination is option.fused.main and refusal.fused.name in mains:
             return PlacementOption(fused=option.fused, unsupported=refusal.reason)
     return option

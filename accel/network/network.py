@@ -22,7 +22,7 @@ from accel.network.chain_builder import build_chain
 from accel.network.chain_grouping import split_into_chains
 from accel.network.chained_program import Chain
 from accel.network.channel_assignment import assign_channel_maps
-from accel.network.function_parts import divide_functions
+from accel.network.function_parts import divide_functions, with_reasons
 from accel.network.fusion_candidates import fusion_groups, unfused_groups
 from accel.network.layout_assignment import assign_layouts
 from accel.network.layout_choice import LayoutChoice
@@ -99,6 +99,7 @@ class Network:
 
         def compile_network(measure: int | None) -> NetworkProgram:
             parts, choices = place(graph, groups, target, approximate=approximate, measure=measure)
+            parts = with_reasons(parts, divisions)
             if strict:
                 check_strict(graph, parts)
             built = build_steps(graph, parts, target.config, keep=keep)

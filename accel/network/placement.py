@@ -97,7 +97,7 @@ def place(
     """Choose an alternative of each group, and compile its layers.
 
     Args:
-        approximate: allow additions that differ from float32 for some values.
+        approximate: allow sums and products that differ from float32 for some values.
         measure: plans to simulate for each layer, or None to predict.
 
     Returns:

@@ -44,7 +44,9 @@ def test_a_free_host_executes_all_nodes_without_macs(monkeypatch: pytest.MonkeyP
 def test_a_layer_that_does_not_compile_is_replaced() -> None:
     graph = residual_network()
     chooser = FusionChooser(graph, CONFIG, approximate=False)
-    (group,) = (one for one in fusion_groups(graph) if any(stage.addition for stage in one.alternatives[0]))
+    (group,) = (
+        one for one in fusion_groups(graph) if any(stage.combination for stage in one.alternatives[0])
+    )
     before, _ = chooser.choose(group)
     assert [option.fused.operators() for option in before] == ["Conv + Add + Clip"]
     chooser.refuse(before[0], "no tiles")

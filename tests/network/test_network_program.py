@@ -216,7 +216,10 @@ def test_sums_that_broadcast() -> None:
     small.builder.emit(Add(), ["a", "b"], "y", dtype="int8", quantization=Quantization.of(0.7, -5))
     program = built(small.graph("y"))
     (part,) = (one for one in program.parts if not one.on_machine)
-    assert part.reason == "it adds (1, 16, 4, 4) and (1, 1, 4, 4); the machine adds what has one shape"
+    assert part.reason == (
+        "it adds (1, 16, 4, 4) and (1, 1, 4, 4); the machine adds what has one shape, and "
+        "pictures and one value per channel"
+    )
     program.run(backend="functional").raise_if_wrong()
 
 

@@ -14,7 +14,12 @@ from accel.network.clamped_linear import ClampedLinear, fit_channels
 from accel.network.fused_nodes import FusedNodes, bounds
 from accel.network.lowering.diagonal_layer import diagonal_layer, is_matrix
 from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine, Operand
-from accel.network.lowering.quantized_epilogue import lookup_table, require_exact_sum, residual_addition
+from accel.network.lowering.quantized_epilogue import (
+    lookup_table,
+    quantized_residual,
+    require_exact_residual,
+    residual_shape,
+)
 from accel.network.lowering.unsupported_reasons import unsupported_reason
 
 _OTHER_CONSTANTS = "its constants are more than a number for each channel"
@@ -49,17 +54,19 @@ def lower_elementwise(graph: Graph, fused: FusedNodes, approximate: bool) -> Low
         table=None if fused.lookup is None else lookup_table(graph, fused.lookup),
     )
     weights, biases = [one.weight for one in functions], [one.bias for one in functions]
-    if fused.addition is None:
+    if fused.combination is None:
         return diagonal_layer(graph, data, weights, biases, quantized)
     other = graph.tensors[fused.residual]
     if other.name in graph.constants:
         raise NotOnMachine("its residual is a constant")
-    before_sum = graph.tensors[fused.result]
-    residual = residual_addition(graph, fused.addition, before_sum, other, fused.sum_clips)
-    quantized, differences = require_exact_sum(replace(quantized, residual=residual), approximate=approximate)
+    before = graph.tensors[fused.result]
+    residual = quantized_residual(graph, fused.combination, before, other, fused.combination_clips)
+    quantized = replace(quantized, residual=residual)
+    quantized, differences = require_exact_residual(quantized, approximate=approximate)
     layer = diagonal_layer(graph, data, weights, biases, quantized)
-    added = Operand(name="residual", tensor=other.name, shape=layer.operands[0].shape)
-    return replace(layer, operands=(*layer.operands, added), differences=differences)
+    shape = residual_shape(residual, layer.operands[0].shape)
+    combined = Operand(name="residual", tensor=other.name, shape=shape)
+    return replace(layer, operands=(*layer.operands, combined), differences=differences)
 
 
 def _inexact_reason(fits: tuple[ClampedLinear | None, ...]) -> str:

@@ -90,8 +90,8 @@ class LoweredLayer:
 
     Attributes:
         operator: for example ``conv2d``.
-        differences: pairs of values, of 65,536, whose sum differs from float32: 0 except for approximate
-            additions.
+        differences: pairs of values, of 65,536, whose sum or product differs from float32: 0 unless it is
+            approximate.
     """
 
     operator: str
@@ -106,7 +106,14 @@ class LoweredLayer:
     def check_machine(self, config: Config) -> None:
         """Raise NotOnMachine if the layer needs a feature that the machine lacks."""
         quantized = self.parameters.get("quantized")
-        if isinstance(quantized, Quantized) and quantized.table is not None and not config.tab_bytes:
+        if not isinstance(quantized, Quantized):
+            return
+        residual = quantized.residual
+        if residual is not None and residual.requires_res_mul and not config.res_mul:
+            if residual.operation == "multiply":
+                raise NotOnMachine("the machine does not multiply two tensors value by value")
+            raise NotOnMachine("the machine adds no value per channel that varies")
+        if quantized.table is not None and not config.tab_bytes:
             raise NotOnMachine("no scale and bias reproduce all of its values, and the machine has no tables")
 
     @cached_property

@@ -9,8 +9,8 @@ from accel.graph.graph_operator import Operator
 from accel.graph.pooling_operators import AveragePool, GlobalAveragePool, MaxPool
 from accel.graph.product_operators import Conv, ConvTranspose, MatMul
 from accel.network.fused_nodes import FusedNodes
-from accel.network.lowering.addition_lowering import lower_addition
 from accel.network.lowering.average_lowering import lower_average, lower_global_average
+from accel.network.lowering.combination_lowering import lower_combination
 from accel.network.lowering.convolution_lowering import lower_convolution
 from accel.network.lowering.elementwise_lowering import lower_elementwise
 from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine
@@ -31,8 +31,8 @@ LOWERINGS: Mapping[type[Operator], Lowering] = {
     GlobalAveragePool: lower_global_average,
     AveragePool: lower_average,
     MaxPool: lower_max_pool,
-    Add: lower_addition,
-    Mul: lower_elementwise,
+    Add: lower_combination,
+    Mul: lower_combination,
     Requantize: lower_elementwise,
     Clip: lower_elementwise,
     Function: lower_elementwise,
@@ -46,7 +46,7 @@ def lower(graph: Graph, fused: FusedNodes, *, approximate: bool = False) -> Lowe
     """Lower fused nodes to one layer.
 
     Args:
-        approximate: allow additions that differ from float32 for some values.
+        approximate: allow sums and products that differ from float32 for some values.
 
     Raises:
         NotOnMachine: the machine cannot execute them.

@@ -11,8 +11,9 @@ from accel.network.fused_nodes import FusedNodes
 from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine, Operand, weights_without_zero
 from accel.network.lowering.quantized_epilogue import (
     quantized_epilogue,
-    require_exact_sum,
-    residual_addition,
+    quantized_residual,
+    require_exact_residual,
+    residual_shape,
 )
 
 
@@ -41,16 +42,16 @@ def product_layer(
             raise NotOnMachine("its bias is not a constant")
         operands.append(Operand(name="bias", tensor=bias.name, shape=bias.shape))
     residual = None
-    if fused.addition is not None:
+    if fused.combination is not None:
         other = graph.tensors[fused.residual]
         if other.name in graph.constants:
             raise NotOnMachine("its residual is a constant")
-        operands.append(Operand(name="residual", tensor=other.name, shape=shape))
-        before_sum = graph.tensors[fused.result]
-        residual = residual_addition(graph, fused.addition, before_sum, other, fused.sum_clips)
+        before = graph.tensors[fused.result]
+        residual = quantized_residual(graph, fused.combination, before, other, fused.combination_clips)
+        operands.append(Operand(name="residual", tensor=other.name, shape=residual_shape(residual, shape)))
     quantized = quantized_epilogue(graph, tensors[0], result, scales, fused, residual)
     quantized = replace(quantized, **_weight_bytes(graph, tensors[1]))
-    quantized, differences = require_exact_sum(quantized, approximate=approximate)
+    quantized, differences = require_exact_residual(quantized, approximate=approximate)
     return LoweredLayer(
         operator=operator,
         parameters=parameters | {"bias": has_bias, "quantized": quantized},
@@ -65,7 +66,7 @@ def _sums(
 ) -> LoweredLayer:
     """Complete a product that returns its int32 sums."""
     data, weights, *bias = graph.operands(fused.main)
-    if bias or fused.clips or fused.lookup or fused.addition is not None:
+    if bias or fused.clips or fused.lookup or fused.combination is not None:
         raise NotOnMachine("its result is int32 sums; the machine adds a bias only if it also requantizes")
     quantized = Quantized(
         scale=1.0,

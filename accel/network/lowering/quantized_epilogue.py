@@ -8,9 +8,9 @@ import numpy as np
 from accel.compiler.expr.quantized_expressions import Order
 from accel.compiler.ops.quantized_layers import Quantized, QuantizedResidual, QuantizedTable
 from accel.graph.byte_functions import by_byte, byte_function
-from accel.graph.elementwise_operators import Add, swaps_operands
+from accel.graph.elementwise_operators import Add, Mul, swaps_operands
 from accel.graph.graph import Graph, Node
-from accel.graph.graph_tensor import Array, Tensor
+from accel.graph.graph_tensor import Array, Shape, Tensor
 from accel.network.fused_nodes import FusedNodes, bounds
 from accel.network.lowering.lowered_layer import NotOnMachine
 from accel.network.lowering.unsupported_reasons import unsupported_reason
@@ -54,11 +54,20 @@ def lookup_table(graph: Graph, node: Node) -> QuantizedTable:
     return QuantizedTable(entries=entries, dtype=out.dtype, zero=zero)
 
 
-def residual_addition(
-    graph: Graph, addition: Node, result: Tensor, other: Tensor, clips: Sequence[Node]
+def is_channel_vector(tensor: Tensor, picture: Tensor) -> bool:
+    """Whether a tensor has one value for each channel of pictures: (N, C, 1, 1) and (N, C, H, W)."""
+    pixels = len(picture.shape) - 2
+    return (
+        pixels > 0 and tensor.shape != picture.shape and tensor.shape == (*picture.shape[:2], *[1] * pixels)
+    )
+
+
+def quantized_residual(
+    graph: Graph, combination: Node, result: Tensor, other: Tensor, clips: Sequence[Node]
 ) -> QuantizedResidual:
-    """Return the addition of a residual."""
-    total = graph.tensors[addition.output]
+    """Return the addition of a residual, or the multiplication by it."""
+    total = graph.tensors[combination.output]
+    is_product = isinstance(combination.operator, Mul)
     (scale, zero), (sum_scale, sum_zero) = other.scale_and_zero, total.scale_and_zero
     return QuantizedResidual(
         result_scale=float(result.scale_and_zero[0]),
@@ -70,26 +79,37 @@ def residual_addition(
         sum_dtype=total.dtype,
         sum_clip=bounds(clips, total.dtype),
         approximate=True,
-        order=_addition_order(graph, addition, result),
+        order=_order(graph, combination, result),
+        operation="multiply" if is_product else "add",
+        per_channel=is_channel_vector(other, total),
     )
 
 
-def require_exact_sum(quantized: Quantized, *, approximate: bool) -> tuple[Quantized, int]:
-    """Mark an inexact addition as approximate, and count the pairs of values that differ."""
-    if quantized.residual is None or quantized.sum is None:
+def residual_shape(residual: QuantizedResidual, result: Shape) -> Shape:
+    """Return the shape in which a layer with a result of this shape reads its residual."""
+    return (*result[:2], *[1] * (len(result) - 2)) if residual.per_channel else result
+
+
+def require_exact_residual(quantized: Quantized, *, approximate: bool) -> tuple[Quantized, int]:
+    """Mark an inexact sum or product as approximate, and count the pairs of values that differ."""
+    if quantized.residual is None:
         return quantized, 0
-    differences = quantized.sum.addition.differences
+    differences = quantized.differences
     if differences and not approximate:
-        raise NotOnMachine(f"integers would change the sum of {differences} of 65,536 pairs of values")
+        result = "sum" if quantized.product is None else "product"
+        raise NotOnMachine(f"integers would change the {result} of {differences:,} of 65,536 pairs of values")
     residual = replace(quantized.residual, approximate=bool(differences))
     return replace(quantized, residual=residual), differences
 
 
-def _addition_order(graph: Graph, addition: Node, result: Tensor) -> Order:
-    """Return the order of float32's multiply-adds, with the layer's result as left operand."""
-    operator, operands, out = addition.operator, graph.operands(addition), graph.tensors[addition.output]
+def _order(graph: Graph, combination: Node, result: Tensor) -> Order:
+    """Return the order of float32's operations, with the layer's result as left operand."""
+    operator, operands = combination.operator, graph.operands(combination)
+    out = graph.tensors[combination.output]
+    if isinstance(operator, Mul):
+        return "apart" if operator.in_float32 else "left"
     assert isinstance(operator, Add)
     if operator.adds_float32(operands, out):
         return "apart"
     last = 1 if swaps_operands(operands, out) else 0
-    return "left" if addition.inputs[last] == result.name else "right"
+    return "left" if combination.inputs[last] == result.name else "right"

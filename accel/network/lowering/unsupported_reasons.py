@@ -1,6 +1,5 @@
 """Why the machine cannot execute an operator."""
 
-from accel.graph.elementwise_operators import Mul
 from accel.graph.graph import Graph
 from accel.graph.movement_operators import Identity, Movement, Reshape
 from accel.network.fused_nodes import FusedNodes
@@ -16,6 +15,4 @@ def unsupported_reason(graph: Graph, fused: FusedNodes) -> str:
         return "the machine moves no values"
     if any(tensor.dtype == "float32" for tensor in tensors):
         return "the machine has no float32"
-    if isinstance(operator, Mul) and all(name not in graph.constants for name in fused.main.inputs):
-        return "the machine does not multiply two tensors value by value"
     return f"the machine has no {operator.kind}"

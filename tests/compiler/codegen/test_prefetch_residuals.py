@@ -10,7 +10,7 @@ from accel.compiler.codegen.reorder_pass import EmittedProgram
 from accel.compiler.target.emitter_registry import Emitted
 from accel.compiler.target.machine import machine
 from accel.core.config import Config
-from accel.core.isa import LoadRes, StoreAdd, StoreReq
+from accel.core.isa import LoadPar, LoadRes, SetOut, StoreAdd, StoreReq
 from tests.compiler.running import as_it_is
 from tests.strategies import examples
 
@@ -23,8 +23,8 @@ def residuals_ahead(emitted: list[Emitted], config: Config) -> list[Emitted]:
     return list(PrefetchResiduals().run(EmittedProgram(emitted=emitted, config=config)).emitted)
 
 
-def load(size: int, part: int = 1) -> Emitted:
-    return Emitted(LoadRes(y_size=1, x_size=size, x_stride=size), part=part)
+def load(size: int, part: int = 1, *, at: int = 0) -> Emitted:
+    return Emitted(LoadRes(dram_base=at, y_size=1, x_size=size, x_stride=size), part=part)
 
 
 def add(size: int, part: int = 2, *, hold: bool = False) -> Emitted:
@@ -65,7 +65,23 @@ def test_several_for_one_store() -> None:
 def test_a_store_that_holds_a_residual_takes_one() -> None:
     """RES has room for the factors of all STOREs, each of 10 elements."""
     turns = [one for _ in range(5) for one in (load(1), add(10, hold=True))]
-    assert names(residuals_ahead(turns, CONFIG)) == "LSLLLLSSSS"
+    assert names(residuals_ahead(turns, CONFIG)) == "LLLLLSSSSS"
+
+
+def test_loads_for_stores_that_hold_a_residual_are_merged() -> None:
+    """One LOAD repeats an element for STOREs of one channel, or reads the elements of several channels."""
+    config = machine("tiny-int8", read_latency=10, res_mul=1).config
+    channels = [0, 0, 0, 0, 1, 1, 1, 1, 2, 3, 4]
+    first = [Emitted(LoadPar(y_size=1, x_size=1, x_stride=1), part=3), Emitted(SetOut())]
+    turns = [one for channel in channels for one in (load(1, at=channel), add(10, hold=True))]
+    found = residuals_ahead([*first, *turns], config)
+    sizes = [
+        (one.instruction.dram_base, one.instruction.y_size, one.instruction.x_size, one.instruction.x_stride)
+        for one in found
+        if isinstance(one.instruction, LoadRes)
+    ]
+    assert sizes == [(0, 4, 1, 0), (1, 4, 1, 0), (2, 1, 3, 3)]
+    assert [type(one.instruction) for one in found[:5]] == [LoadPar, LoadRes, LoadRes, LoadRes, SetOut]
 
 
 def test_residuals_that_the_program_stores_are_not_prefetched() -> None:
