@@ -88,8 +88,9 @@ def test_the_network_without_time_and_without_onnx_runtime(
         ),
         (
             ["--config", "x"],
-            "'x' is not a configuration; valid are ecp5, ecp5-int8, gemm8x8, gemm8x8-int8, tiny, tiny-int8, "
-            "vta, vta-int8; the path of a TOML or JSON file works too",
+            "'x' is not a configuration; valid are ecp5, ecp5-int8, ecp5-npu, gemm8x8, gemm8x8-int8, "
+            "gemm8x8-npu, tiny, tiny-int8, tiny-npu, vta, vta-int8, vta-npu; the path of a TOML or JSON "
+            "file works too",
         ),
     ],
 )
