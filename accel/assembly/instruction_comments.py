@@ -135,7 +135,7 @@ class Annotator:
         count = f"{instruction.uop_count:,} micro-op{'s' if instruction.uop_count > 1 else ''}"
         words = self._uops.words(instruction)
         if words is None:
-            return f"{count}, which only the run can tell"
+            return f"{count}, known only at run time"
         access = self._sets.loops(instruction, words, self._settings[index])
         if access.fault is not None:
             return f"{access.fault[1].cause.label}: {access.fault[1].message}"

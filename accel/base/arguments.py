@@ -14,7 +14,7 @@ from accel.base.errors import AccelError, ProgramError, ShapeError
 
 def plain_integer(value: object) -> int | None:
     """Return a Python integer, if it is one."""
-    if type(value) is int:  # by far most of them, and the quickest to tell
+    if type(value) is int:  # the most frequent case, with the fastest check
         return value
     if isinstance(value, bool | np.bool_) or not isinstance(value, SupportsIndex):
         return None

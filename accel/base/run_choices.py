@@ -11,5 +11,7 @@ DEFAULT_MAX_CYCLES = 10**10
 """Default limit on the cycles of a run."""
 DEFAULT_MAX_UOPS = 10**10
 """Default limit on the micro-ops of a run."""
+DIGITS = 100
+"""Number of pictures of digits that come with accel."""
 MAX_BATCH = 1 << 16
 """Largest batch of a network."""

@@ -25,7 +25,7 @@ _LONGEST = 2000
 COMMANDS = {
     "asm": Entry("accel.cli.commands.asm:asm", "Assemble a text into a program file."),
     "bench": Entry("accel.cli.bench:bench", "Measure a network's layers against the machine's limit."),
-    "board": Entry("accel.cli.board:board", "Run on an FPGA board, and compare with the simulator."),
+    "board": Entry("accel.cli.commands.board:board", "Run on an FPGA board, and compare with the simulator."),
     "build-rtl": Entry(
         "accel.cli.commands.build_rtl:build_rtl", "Build the hardware model of a machine ahead."
     ),
@@ -39,7 +39,9 @@ COMMANDS = {
     ),
     "configs": Entry("accel.cli.commands.configs:configs", "List the machines, or every field of one."),
     "debug": Entry("accel.cli.commands.debug:debug", "Step through a run, and inspect its state."),
-    "demo": Entry("accel.cli.demo:demo", "Compile, run and check a matrix product or a small network."),
+    "demo": Entry(
+        "accel.cli.commands.demo:demo", "Compile, run and check a matrix product or a small network."
+    ),
     "diff": Entry("accel.cli.commands.diff:diff", "Compare two runs, and explain the difference."),
     "disasm": Entry(
         "accel.cli.commands.disasm:disasm", "List a program as text that 'accel asm' reads back."

@@ -123,11 +123,11 @@ def bench(
 
 def _measured(tasks: list[Task], jobs: int) -> list[Row]:
     found: dict[int, Row] = {}
-    with progress_bar("layers") as tell:
+    with progress_bar("layers") as progress:
         for index, row in _outcomes(tasks, jobs):
             found[index] = row
-            if tell is not None:
-                tell(len(found), len(tasks))
+            if progress is not None:
+                progress(len(found), len(tasks))
     return [found[index] for index in range(len(tasks))]
 
 

@@ -12,7 +12,6 @@ from click.core import ParameterSource
 
 from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError, MismatchError
-from accel.cli.declared_options import config_option, json_option, seed_option, set_option
 from accel.cli.shared_options import (
     busy,
     config_file,
@@ -28,10 +27,11 @@ from accel.cli.stdout import wrote
 from accel.core.config import PAGE_BYTES, Config, load_config
 from accel.core.isa import check_encodable
 from accel.hw.board.block_ram_memory import READ_LATENCY, WRITE_LATENCY
+from accel.hw.board.board_defaults import SIMULATED
 from accel.hw.board.board_engine import Board
 from accel.hw.board.serial_line import Line, SerialLine, SimulatedLine
 from accel.hw.board.serial_link import Link
-from accel.hw.board.ulx3s import CLOCK_MHZ, CONFIG, MEMORY_BYTES, RATE, build
+from accel.hw.board.ulx3s import MEMORY_BYTES, build
 from accel.hw.export.nextpnr import AVAILABLE, NAMES
 from accel.image.image import is_network
 from accel.network.digits import INPUT, as_images, digits_network, digits_pictures
@@ -40,31 +40,7 @@ from accel.network.network_program import NetworkProgram
 from accel.run.program import Program
 from accel.run.result import SCHEMA_VERSION
 
-SIMULATED = "simulated"
-"""Port name that selects the simulated board."""
 
-
-@click.command()
-@click.argument("file", required=False, metavar="[FILE]", type=click.Path(path_type=Path))
-@click.option("--port", metavar="PORT", help=f"The serial port, or '{SIMULATED}': the design in Verilator.")
-@click.option(
-    "--bitstream", metavar="OUT.bit", type=click.Path(path_type=Path), help="Write the FPGA's bitstream."
-)
-@config_option(CONFIG)
-@set_option("geometry or timing")
-@click.option(
-    "--clock", type=float, default=CLOCK_MHZ, show_default=True, help="Clock of the bitstream's core in MHz."
-)
-@click.option("--rate", type=click.IntRange(1), default=RATE, show_default=True, help="Bits per second.")
-@click.option(
-    "--count",
-    type=click.IntRange(1, 100),
-    default=10,
-    show_default=True,
-    help="Number of pictures to classify if there is no FILE.",
-)
-@seed_option
-@json_option
 def board(
     file: Path | None,
     port: str | None,
@@ -77,18 +53,7 @@ def board(
     seed: int,
     as_json: bool,
 ) -> int:
-    """Run on an FPGA board, and compare with the simulator.
-
-    The board is a ULX3S with the core, memory and a serial line: docs/how-to/put-it-on-an-fpga.md. Without
-    FILE, it classifies handwritten digits with the network of 'accel demo --network'. Inputs of FILE are
-    random. With --bitstream, it writes the FPGA's bitstream, which takes many minutes.
-
-    \b
-    Example:
-      accel board --bitstream ulx3s.bit
-      accel board --port /dev/ttyUSB0
-      accel board net.accel --port simulated
-    """
+    """Execute :mod:`accel.cli.commands.board`."""
     if (port is None) == (bitstream is None):
         raise AccelError("accel board takes either --port, to run something, or --bitstream")
     if file is not None and bitstream is not None:

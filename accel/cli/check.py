@@ -61,7 +61,7 @@ def _one(report: TokenReport, as_json: bool) -> int:
 
 
 def _several(found: Sequence[Path], reports: Sequence[TokenReport | AccelError], as_json: bool) -> int:
-    """Check several programs. For an unreadable file, the result is its error."""
+    """Show the reports of several programs, and return the exit code."""
     proven = [isinstance(report, TokenReport) and report.ok for report in reports]
     ok = all(proven)
     if as_json:
@@ -109,16 +109,16 @@ REPORT_KEYS = {
     "ok": "whether the program is proven right",
     "verdict": "proven, fault, deadlock, race, or unknown",
     "undetermined": "the keys below that this check could not determine and that are null",
-    "instructions": "how many there are",
-    "races": "how many there are",
-    "first_races": "the first of those found, in words",
-    "deadlock": "in words, or null without a deadlock",
+    "instructions": "number of instructions",
+    "races": "number of races",
+    "first_races": "the first ones, in words",
+    "deadlock": "its explanation, or null without a deadlock",
     "faults": "instructions that are wrong by themselves, counters that may overflow",
-    "unknown_uops": "instructions whose micro-ops only the run can tell",
+    "unknown_uops": "instructions whose micro-ops are known only at run time",
     "left_over": "tokens in each counter at the end, which are legal",
     "peak": "largest value of each counter in any order",
     "unwritten_reads": "number of instructions that read unwritten scratchpad elements, which is legal",
-    "first_unwritten_reads": "the first of those found, in words",
+    "first_unwritten_reads": "the first ones, in words",
 }
 """The keys of a report with ``--json``, in order, and their meanings."""
 
@@ -129,7 +129,7 @@ def undetermined(report: TokenReport) -> dict[str, str]:
         keys = ("races", "deadlock", "left_over", "peak", "unwritten_reads")
         return dict.fromkeys(keys, "the check ends at a fault")
     if report.unknown_uops:
-        return dict.fromkeys(("races", "unwritten_reads"), "only the run can tell some micro-ops")
+        return dict.fromkeys(("races", "unwritten_reads"), "some micro-ops are known only at run time")
     return {}
 
 
@@ -176,22 +176,25 @@ def _remarks(report: TokenReport) -> list[str]:
 def _rows(report: TokenReport) -> list[tuple[str, str]]:
     unknown = undetermined(report)
 
-    def told(key: str, found: str, *, least: bool = False) -> str:
+    def value_text(key: str, found: str, *, least: bool = False) -> str:
         """Return a key's value as text. A truncated count is marked."""
         if key not in unknown:
             return found or "none"
         return f"at least {found}" if least and found else f"unknown; {unknown[key]}"
 
     def counted(key: str, count: int) -> str:
-        return told(key, f"{count:,}" if count else "", least=True)
+        return value_text(key, f"{count:,}" if count else "", least=True)
 
     rows = [
         ("instructions", f"{report.instructions:,}"),
-        ("deadlock", told("deadlock", "" if report.deadlock is None else "yes")),
+        ("deadlock", value_text("deadlock", "" if report.deadlock is None else "yes")),
         ("races", counted("races", report.race_count)),
-        ("most tokens at once", told("peak", ", ".join(f"{report.peak[c]} {c.label}" for c in Counter))),
-        ("tokens left over", told("left_over", report.leftovers)),
-        ("reads of what nothing wrote", counted("unwritten_reads", report.unwritten_count)),
+        (
+            "most tokens at once",
+            value_text("peak", ", ".join(f"{report.peak[c]} {c.label}" for c in Counter)),
+        ),
+        ("tokens left over", value_text("left_over", report.leftovers)),
+        ("reads of unwritten elements", counted("unwritten_reads", report.unwritten_count)),
     ]
     rows += [("fault", f"instruction {index}: {fault.message}") for index, fault in report.faults]
     rows += [("race", str(race)) for race in report.races]

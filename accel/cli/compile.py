@@ -215,8 +215,8 @@ def _chosen(workload: Workload, target: Machine, asked: Request) -> MappingChoic
         return found
     from accel.run.measured_plans import measure_plans  # noqa: PLC0415  # seldom needed
 
-    with progress_bar("schedules") as told:
-        return measure_plans(found, target, asked.measure, told, without=asked.without)
+    with progress_bar("schedules") as progress:
+        return measure_plans(found, target, asked.measure, progress, without=asked.without)
 
 
 def _told(compiled: Compiled, asked: Request) -> list[RenderableType]:

@@ -2,18 +2,15 @@
 
 from collections.abc import Mapping
 
-import click
-
 from accel.base.errors import AccelError
-from accel.base.run_choices import BACKENDS
-from accel.cli.declared_options import config_option, json_option
+from accel.base.run_choices import DIGITS
+from accel.cli.commands.demo import BACKEND, CLOCK, MACHINE, SIZE
 from accel.cli.demo_network import demo_network
 from accel.cli.picture_options import terminal_timeline
 from accel.cli.shared_options import busy, figures_table, machine_row, show
 from accel.cli.stdout import write
 from accel.compiler.ops.workload import gemm
 from accel.compiler.target.machine import machine
-from accel.network.digits import COUNT
 from accel.network.model_files import DEFAULT_MACHINE
 from accel.run.build_program import build
 from accel.run.program import Program
@@ -32,33 +29,8 @@ _LINES = {"streams": 12, "asm": 12}
 _LOOP_LINES = 32
 _CHART_CYCLES = 4000
 """Cycles of the chart. In more, a column's most frequent state hides the transfers."""
-_SIZE, _MACHINE = 1024, "gemm8x8"
-"""Defaults of the matrix product."""
-_BACKEND, _CLOCK = "sim", 100
-"""Defaults of the network. The clock is in MHz."""
 
 
-@click.command()
-@click.option(
-    "--size", type=click.IntRange(1, 4096), help=f"M, N and K of the matrix product.  [default: {_SIZE}]"
-)
-@click.option("--network", is_flag=True, help="Classify handwritten digits instead, with a small network.")
-@click.option(
-    "--pictures",
-    type=click.IntRange(1, COUNT),
-    help=f"Number of pictures for the network.  [default: {COUNT}]",
-)
-@click.option(
-    "--backend", type=click.Choice(BACKENDS), help=f"The backend of the network.  [default: {_BACKEND}]"
-)
-@click.option(
-    "--clock",
-    type=click.IntRange(1, 100_000),
-    help=f"MHz, for the network's pictures per second.  [default: {_CLOCK}]",
-)
-@click.option("--verbose", is_flag=True, help="Also show each stage of the matrix product.")
-@config_option(None, f"{_MACHINE}; {DEFAULT_MACHINE} for the network")
-@json_option
 def demo(
     size: int | None,
     network: bool,
@@ -69,31 +41,21 @@ def demo(
     config: str | None,
     as_json: bool,
 ) -> int:
-    """Compile, run and check a matrix product or a small network.
-
-    For the matrix product, the result comes first, and --verbose adds each stage in short. The network
-    classifies handwritten digits that were not in its training data. Every tensor is compared with numpy, and
-    the scores with ONNX Runtime if it is installed.
-
-    \b
-    Example:
-      accel demo --size 256
-      accel demo --network --pictures 20
-    """
+    """Execute :mod:`accel.cli.commands.demo`."""
     if network:
         _refuse(
             {"--size": size, "--verbose": verbose or None}, "the matrix product, which --network replaces"
         )
         return demo_network(
-            count=COUNT if pictures is None else pictures,
+            count=DIGITS if pictures is None else pictures,
             config=config or DEFAULT_MACHINE,
-            backend=backend or _BACKEND,
-            clock=_CLOCK if clock is None else clock,
+            backend=backend or BACKEND,
+            clock=CLOCK if clock is None else clock,
             as_json=as_json,
         )
     others = {"--pictures": pictures, "--backend": backend, "--clock": clock, "--json": as_json or None}
     _refuse(others, "the network, which --network runs")
-    _demo_product(_SIZE if size is None else size, config or _MACHINE, verbose=verbose)
+    _demo_product(SIZE if size is None else size, config or MACHINE, verbose=verbose)
     return 0
 
 

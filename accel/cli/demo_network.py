@@ -136,10 +136,10 @@ def _rows(figures: dict[str, Any], first: NetworkResult) -> list[tuple[str, str]
     )
     rows.append(("compared to numpy", equal))
     same = figures["onnxruntime"]
-    told = "not installed; the extra onnx brings it"
+    agreement = "not installed; the extra onnx brings it"
     if same is not None:
-        told = f"same class for {same['same_class']} of {count}, same scores for {same['same_scores']}"
-    rows.append(("ONNX Runtime", told))
+        agreement = f"same class for {same['same_class']} of {count}, same scores for {same['same_scores']}"
+    rows.append(("ONNX Runtime", agreement))
     rows.append(
         ("compiled, run in", f"{figures['compile_seconds']:.2f} s, {figures['simulate_seconds']:.2f} s")
     )

@@ -92,14 +92,14 @@ def _print(found: Comparison) -> None:
         causes.add_row(f"{len(rest)} others", f"{a:,}", f"{b:,}", signed(b - a))
     show(causes)
     if found.explaining:
-        told = _table("what explains the difference", ("unit, cause", "B - A", "longest in A", "in B"))
+        explained = _table("what explains the difference", ("unit, cause", "B - A", "longest in A", "in B"))
         for why in found.explaining:
             longest = [
                 ", ".join(f"{s.cycles:,} from {s.start:,}" for s in segments)
                 for segments in found.segments(why.key, 1)
             ]
-            told.add_row(why.key.text, signed(why.difference), *longest)
-        show(told)
+            explained.add_row(why.key.text, signed(why.difference), *longest)
+        show(explained)
     if found.layers:
         show(_layers(found))
     if len(found.programs) > 1:
@@ -116,12 +116,12 @@ def _layers(found: Comparison) -> Table:
     table = _table("layers", ("", "A", "B", "B - A"))
     table.add_column("mostly")
     differing = [one for one in found.layers if one.difference or one.is_moved]
-    told = found.layers if len(found.layers) <= _LAYERS else differing
-    for one in told:
+    listed = found.layers if len(found.layers) <= _LAYERS else differing
+    for one in listed:
         cycles = ("" if count is None else f"{count:,}" for count in one.cycles)
         table.add_row(one.name, *cycles, signed(one.difference), main_cause(one))
-    if len(told) < len(found.layers):
-        table.add_row(f"{len(found.layers) - len(told)} others", "", "", "", "as in the other")
+    if len(listed) < len(found.layers):
+        table.add_row(f"{len(found.layers) - len(listed)} others", "", "", "", "as in the other")
     return table
 
 
@@ -134,12 +134,12 @@ def _traffic(found: Comparison) -> Table:
         for change, what in zip(changes, ("read", "written"), strict=True)
         if change.a or change.b
     ]
-    told = [one for one in moved if one[1].difference] if len(moved) > _MOVED else moved
-    for name, change in told:
+    listed = [one for one in moved if one[1].difference] if len(moved) > _MOVED else moved
+    for name, change in listed:
         table.add_row(name, f"{change.a:,}", f"{change.b:,}", signed(change.difference))
-    if len(told) < len(moved):
+    if len(listed) < len(moved):
         total = f"{sum(change.a for _, change in moved if not change.difference):,}"
-        table.add_row(f"{len(moved) - len(told)} others", total, total, "")
+        table.add_row(f"{len(moved) - len(listed)} others", total, total, "")
     return table
 
 

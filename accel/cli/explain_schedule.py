@@ -86,14 +86,16 @@ def _columns(candidates: list[Candidate[Any]], planner: Planner[Any, Any], confi
     best = _best(candidates)
     plans = [candidate_dict(candidate, planner, config) for _, candidate in best]
 
-    told = [
+    shown_keys = [
         side.key
         for side in planner.sides
         if side.always_shown or _longest(side, plans) > side.block_elements(config)
     ]
 
     def sides(part: str) -> list[str]:
-        return [" x ".join(str(plan[key]) for key in told if key.startswith(f"{part}_")) for plan in plans]
+        return [
+            " x ".join(str(plan[key]) for key in shown_keys if key.startswith(f"{part}_")) for plan in plans
+        ]
 
     def shares(unit: str) -> list[str]:
         return [f"{plan['predicted_busy'][unit]:.1%}" for plan in plans]
@@ -169,11 +171,11 @@ def candidate_dict(candidate: Candidate[Any], planner: Planner[Any, Any], config
 
 def chosen_rows(chosen: dict[str, Any], planner: Planner[Any, Any], config: Config) -> list[tuple[str, str]]:
     """Return the rows that describe the chosen plan, from :func:`candidate_dict`."""
-    told = [
+    shown_sides = [
         side for side in planner.sides if side.always_shown or chosen[side.key] > side.block_elements(config)
     ]
-    sizes = " x ".join(str(chosen[side.key]) for side in told)
-    names = " x ".join(side.short_name for side in told)
+    sizes = " x ".join(str(chosen[side.key]) for side in shown_sides)
+    names = " x ".join(side.short_name for side in shown_sides)
     threads = str(chosen["threads"])
     along = f" along {chosen['threads_along']}" if chosen["threads"] > 1 else ""
     return [

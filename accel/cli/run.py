@@ -117,11 +117,11 @@ def _run_program(request: RunRequest) -> int:
 
 def run_json(result: Result, advised: "AdviceReport | None") -> dict[str, Any]:
     """Return the JSON object of a run."""
-    said = headline(result)
-    if said is not None:
-        said = said.with_advice(advised)
+    top_line = headline(result)
+    if top_line is not None:
+        top_line = top_line.with_advice(advised)
     found = result.to_dict() | {
-        "headline": None if said is None else said.to_dict(),
+        "headline": None if top_line is None else top_line.to_dict(),
         "critical_path": critical_json(result.known_path),
     }
     return found if advised is None else found | {"advice": advised.to_dict()}

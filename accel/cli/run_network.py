@@ -107,9 +107,9 @@ def run_network(request: RunRequest) -> int:
     if request.as_json:
         print_json(_json(result, advised))
         return 1 if result.mismatches else 0
-    said = network_headline(result)
-    if said is not None:
-        show(f"{said.with_advice(advised).text}\n")
+    top_line = network_headline(result)
+    if top_line is not None:
+        show(f"{top_line.with_advice(advised).text}\n")
     show(layers_table(result, terminal_width()))
     _explain_overlap(result)
     show(figures_table(_result_rows(result, is_model=request.is_model)))
@@ -150,15 +150,15 @@ def _pictures(request: RunRequest, program: NetworkProgram) -> list[Pictures]:
 
 
 def _json(result: NetworkResult, advised: AdviceReport | None) -> dict[str, Any]:
-    said = network_headline(result)
-    if said is not None:
-        said = said.with_advice(advised)
+    top_line = network_headline(result)
+    if top_line is not None:
+        top_line = top_line.with_advice(advised)
     advice = {} if advised is None else {"advice": advised.to_dict()}
     path = critical_json(result.known_path)
     return {
         "schema_version": SCHEMA_VERSION,
         **result.to_dict(),
-        "headline": None if said is None else said.to_dict(),
+        "headline": None if top_line is None else top_line.to_dict(),
         "critical_path": path,
         **advice,
     }

@@ -23,12 +23,12 @@ def critical_table(path: Sequence[Segment]) -> Table:
     table = _table("critical path", ("unit", "cause", "cycles", "share"), words=2)
     cycles = sum(one.cycles for one in path) or 1
     every = shares(path)
-    told = [one for one in every if one.cycles >= _LEAST_SHARE * cycles][:_CAUSES]
-    for one in told:
+    listed = [one for one in every if one.cycles >= _LEAST_SHARE * cycles][:_CAUSES]
+    for one in listed:
         table.add_row(one.unit, one.cause, f"{one.cycles:,}", f"{one.cycles / cycles:.1%}")
-    rest = sum(one.cycles for one in every[len(told) :])
+    rest = sum(one.cycles for one in every[len(listed) :])
     if rest:
-        table.add_row("", f"{len(every) - len(told)} others", f"{rest:,}", f"{rest / cycles:.1%}")
+        table.add_row("", f"{len(every) - len(listed)} others", f"{rest:,}", f"{rest / cycles:.1%}")
     return table
 
 

@@ -13,7 +13,7 @@ def studio(opened: tuple[str, ...], port: int | None, seconds: float, no_browser
     """Execute :mod:`accel.cli.commands.studio`."""
     from accel.studio.studio_server import serve  # noqa: PLC0415  # needs an extra
 
-    def told(address: str) -> None:
+    def show_address(address: str) -> None:
         click.echo(f"open {address}")
         if not no_browser:
             webbrowser.open(address)
@@ -25,4 +25,4 @@ def studio(opened: tuple[str, ...], port: int | None, seconds: float, no_browser
     if len(states) > 1:
         raise AccelError(f"{len(states)} states are given; the page shows one")
     files = tuple(path for path in paths if path.suffix != STATE_SUFFIX)
-    serve(port, told, files, seconds=seconds, start=states[0] if states else None)
+    serve(port, show_address, files, seconds=seconds, start=states[0] if states else None)

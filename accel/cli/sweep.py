@@ -121,7 +121,7 @@ def sweep(
     for path in targets.values():
         check_writable(path)
     notes: list[str] = []
-    with _told_to_resume(targets[_JOURNAL]), progress_bar(spec.title) as tell:
+    with _hint_to_resume(targets[_JOURNAL]), progress_bar(spec.title) as progress:
         table = run_sweep(
             spec,
             journal=targets[_JOURNAL],
@@ -129,7 +129,7 @@ def sweep(
             jobs=jobs or os.cpu_count() or 1,
             executor=executor,
             scheduler=scheduler,
-            progress=tell,
+            progress=progress,
             note=notes.append,
         )
     files = _write(spec, table, targets)
@@ -152,7 +152,7 @@ def sweep(
 
 
 @contextmanager
-def _told_to_resume(journal: Path) -> Iterator[None]:
+def _hint_to_resume(journal: Path) -> Iterator[None]:
     """Tell the user of an interrupted sweep how to continue it."""
     try:
         yield

@@ -280,8 +280,9 @@ class _Source:
                 return self._struct("accel_lookup", [table, detail.size])
             case ChannelLookup():
                 table = self._table("uint8_t", map(str, detail.tables))
-                extents = [detail.outer, detail.channels, detail.inner]
-                return self._struct("accel_channel_lookup", [table, *extents])
+                return self._struct(
+                    "accel_channel_lookup", [table, detail.outer, detail.channels, detail.inner]
+                )
             case Softmax():
                 return self._struct("accel_softmax", [detail.outer, detail.count, detail.inner])
             case Binary():

@@ -22,6 +22,7 @@ from accel.deployment.deployment_steps import (
     row_major,
     value_bytes,
 )
+from accel.deployment.move_steps import pixel_steps, take_steps
 from accel.graph import elementwise_operators, movement_operators, pooling_operators
 from accel.graph.graph import Graph, Node
 from accel.graph.graph_tensor import QUANTIZED, Array, Quantization, Tensor
@@ -328,6 +329,16 @@ def _pad(graph: Graph, node: Node, found: HostSteps) -> None:
     found.add(detail, node.inputs[0], node.output)
 
 
+def _take(graph: Graph, node: Node, found: HostSteps) -> None:
+    for detail in take_steps(graph, node):
+        found.add(detail, node.inputs[0], node.output)
+
+
+def _pixels(graph: Graph, node: Node, found: HostSteps) -> None:
+    for detail in pixel_steps(graph, node):
+        found.add(detail, node.inputs[0], node.output)
+
+
 _STEPS: dict[type, Callable[[Graph, Node, HostSteps], None]] = {
     elementwise_operators.Quantize: _quantize,
     elementwise_operators.Dequantize: _dequantize,
@@ -342,5 +353,8 @@ _STEPS: dict[type, Callable[[Graph, Node, HostSteps], None]] = {
     movement_operators.Slice: _slice,
     movement_operators.Concat: _concat,
     movement_operators.Pad: _pad,
+    movement_operators.Take: _take,
+    movement_operators.DepthToSpace: _pixels,
+    movement_operators.SpaceToDepth: _pixels,
 }
 """The function that turns each operator into steps."""

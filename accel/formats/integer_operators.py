@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 from accel.formats.onnx_tables import runtime_table
 from accel.graph.constant_folding import fold_constants
+from accel.graph.equal_quantizes import merge_equal_quantizes
 from accel.graph.graph import Graph
 from accel.graph.integer_sums import sum_integers
 from accel.graph.product_rows import drop_row_reshapes
@@ -19,5 +20,5 @@ def with_integer_operators(graph: Graph, opaque: Collection[str] = ()) -> Graph:
         opaque: results of nodes that ONNX Runtime does not treat as their operators of the graph.
     """
     matched = match_regions(graph, opaque, runtime_table)
-    plain = cancel_transposes(fold_constants(sum_integers(matched)))
-    return drop_row_reshapes(sink_moves(plain))
+    plain = merge_equal_quantizes(cancel_transposes(fold_constants(sum_integers(matched))))
+    return sink_moves(drop_row_reshapes(plain))

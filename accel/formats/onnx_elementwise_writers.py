@@ -133,7 +133,7 @@ def _table(exporter: Exporter, node: Node) -> None:
 
 @writer(ChannelTable)
 def _channel_table(exporter: Exporter, node: Node) -> None:
-    """Look values up in the tables of all channels, at entry ``value - least + channel * 256``."""
+    """Look values up in the joined tables of all channels, at ``value - least + channel * 256``."""
     operator, (data, entries) = node.operator, node.inputs
     assert isinstance(operator, ChannelTable)
     source, channels = exporter.tensor(data), exporter.tensor(entries).shape[0]

@@ -29,6 +29,9 @@ def _depth_to_space(importer: Importer, node: FileNode) -> None:
 
 @rule("SpaceToDepth")
 def _space_to_depth(importer: Importer, node: FileNode) -> None:
+    if node.attributes.get("mode", "DCR") != "DCR":
+        import_foreign(importer, node)
+        return
     operator = SpaceToDepth(block=int(node.attributes["blocksize"]))
     importer.emit(node, operator, [importer.operand(node.inputs[0])])
 

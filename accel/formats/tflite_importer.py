@@ -210,9 +210,11 @@ class TfliteImporter:
             for output in list(added)[::-1]:
                 self._fold(output)
         except GraphError as error:
-            told = str(error)
+            message = str(error)
             name = self.file.tensors[operator.outputs[0]].name if operator.outputs else operator.kind
-            raise GraphError(told if told.startswith("node ") else f"node {name!r}: {told}") from None
+            raise GraphError(
+                message if message.startswith("node ") else f"node {name!r}: {message}"
+            ) from None
 
     def _fold(self, output: str) -> None:
         """Compute a node of constants. The integers of weights remain."""

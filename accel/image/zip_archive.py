@@ -118,8 +118,8 @@ def is_archive(file: IO[bytes]) -> bool:
 
 def damage(error: Exception) -> str:
     """Return a message for an unexpected exception."""
-    told = isinstance(error, zipfile.BadZipFile | ValueError) and str(error)
-    return told or "its parts do not fit together"
+    reason = isinstance(error, zipfile.BadZipFile | ValueError) and str(error)
+    return reason or "its parts do not fit together"
 
 
 def _is_end(record: bytes) -> bool:

@@ -30,6 +30,7 @@ from accel.network.channel_groups import (
     ChannelMove,
     has_constant_weights,
     has_one_row,
+    is_made_by_host,
     tied_tensors,
 )
 from accel.network.channel_maps import UNUSED, ZERO, ChannelMap, common
@@ -310,8 +311,12 @@ class _Rewriting:
         """Return a tensor in the lanes of its group. A plain one is moved there."""
         if name not in self._in_lanes:
             source, target = self._plain_lanes(name), self._targets.of(name)
-            same = target.agrees(source.map)
-            self._in_lanes[name] = source if same else self._product(name, source, None, 0, target)
+            # layers cannot store a tensor of the host where a Concat needs it
+            is_joined = is_made_by_host(self._old, name) and any(
+                isinstance(one.operator, Concat) for one in self._consumers[name]
+            )
+            is_there = target.agrees(source.map) and not is_joined
+            self._in_lanes[name] = source if is_there else self._product(name, source, None, 0, target)
         return self._in_lanes[name]
 
     def _plain_lanes(self, name: str) -> _LaneTensor:

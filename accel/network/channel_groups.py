@@ -14,10 +14,13 @@ from accel.graph.elementwise_operators import (
     Clip,
     Function,
     Mul,
+    Quantize,
     Reinterpret,
     Requantize,
+    Softmax,
     Table,
 )
+from accel.graph.foreign_operator import Foreign
 from accel.graph.graph import Graph, Node
 from accel.graph.graph_operator import Operator
 from accel.graph.graph_tensor import QUANTIZED, Tensor
@@ -120,6 +123,12 @@ def tied_tensors(graph: Graph, node: Node) -> tuple[str, ...]:
     else:
         is_tied = isinstance(operator, UNARY | POOLS)
     return (*varying, node.output) if is_tied else ()
+
+
+def is_made_by_host(graph: Graph, name: str) -> bool:
+    """Whether a tensor is an input, or the result of an operator that no machine has."""
+    node = graph.producers.get(name)
+    return node is None or isinstance(node.operator, Quantize | Foreign | Softmax)
 
 
 def is_depthwise(graph: Graph, node: Node) -> bool:
@@ -232,7 +241,8 @@ class ChannelGroups:
         sizes = [one.shape[CHANNEL_AXIS] for one in self._graph.operands(move.node)]
         operator = move.node.operator
         if isinstance(operator, Concat):
-            return any(size % self._block for size in sizes[:-1])
+            by_host = [is_made_by_host(self._graph, name) for name in move.node.inputs]
+            return any(size % self._block for size in sizes[:-1]) or len(set(by_host)) > 1
         if isinstance(operator, SpaceToDepth):
             return sizes[0] % self._block > 0
         if isinstance(operator, DepthToSpace):

@@ -2,12 +2,12 @@
 
 The machine adds and multiplies two tensors, and averages windows, with integer factors. For some scales a few
 of all results differ from float32's by a step, and the host must compute the layer. A quantizer is free to
-choose the scale of a result: a scale that is larger by a fraction of a percent has no such results. For
-example, a 2x2 average with equal scales has a tie for every other sum, and with a scale 1/2048 larger none.
+choose scales: one that differs by a fraction of a percent often has no such results. For example, a 2x2
+average with equal scales has a tie for every other sum. If they differ by 1/2048, it has none.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -28,9 +28,23 @@ from accel.network.lowering.lowering_table import lower
 _STEP = 1 / 2048
 """Relative difference of two scales that are tried one after the other."""
 _MAX_STEPS = 32
-"""Scales that are tried: up to 1.6 % larger, a fiftieth of a bit."""
+"""Scales that are tried: they differ by at most 1.6 %, a fiftieth of a bit."""
 _MAX_ROUNDS = 6
 """A new scale changes the operands of later additions, which then may need another one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _NewScale:
+    """A scale for which a node is exact.
+
+    Attributes:
+        tensor: the tensor that gets it.
+        result: the node's result, which no longer shares the scale of its operand.
+    """
+
+    tensor: str
+    scale: float
+    result: str
 
 
 def with_exact_scales(content: bytes, shapes: Mapping[str, Shape] | None = None) -> bytes:
@@ -42,7 +56,7 @@ def with_exact_scales(content: bytes, shapes: Mapping[str, Shape] | None = None)
     work = QuantizedModel(onnx().load_from_string(content))
     for _ in range(_MAX_ROUNDS):
         graph = import_file(read_model(content), shapes=shapes)
-        count = sum(_set_scale(work, name, scale) for name, scale in _new_scales(graph))
+        count = sum(_set_scale(work, one) for one in _new_scales(graph))
         if not count:
             break
         work.match_biases()
@@ -51,18 +65,25 @@ def with_exact_scales(content: bytes, shapes: Mapping[str, Shape] | None = None)
     return content
 
 
-def _new_scales(graph: Graph) -> Iterator[tuple[str, float]]:
-    """Yield the results that are not exact, each with a scale for which they are."""
+def _new_scales(graph: Graph) -> Iterator[_NewScale]:
+    """Yield a scale for each node that is not exact.
+
+    The operand of an average gets a smaller scale if nothing else reads it, since the result may share its
+    scale with operands of a Concat. All other results get a larger scale.
+    """
+    consumers = graph.consumers()
     for node in graph.nodes:
         if not _depends_on_scales(graph, node) or _is_exact(graph, node):
             continue
-        scale, zero = graph.tensors[node.output].scale_and_zero
+        is_operand = isinstance(node.operator, AveragePool) and len(consumers[node.inputs[0]]) == 1
+        target = graph.tensors[node.inputs[0] if is_operand else node.output]
+        scale, zero = target.scale_and_zero
         for step in range(1, _MAX_STEPS + 1):
-            new = float(np.float32(scale * (1 + step * _STEP)))
-            quantization = Quantization.of(new, int(zero))
-            changed = replace(graph.tensors[node.output], quantization=quantization)
-            if _is_exact(replace(graph, tensors={**graph.tensors, node.output: changed}), node):
-                yield node.output, new
+            factor = 1 + step * _STEP
+            new = float(np.float32(scale / factor if is_operand else scale * factor))
+            changed = replace(target, quantization=Quantization.of(new, int(zero)))
+            if _is_exact(replace(graph, tensors={**graph.tensors, target.name: changed}), node):
+                yield _NewScale(tensor=target.name, scale=new, result=node.output)
                 break
 
 
@@ -89,15 +110,15 @@ def _is_exact(graph: Graph, node: Node) -> bool:
         return True
 
 
-def _set_scale(work: QuantizedModel, name: str, scale: float) -> bool:
+def _set_scale(work: QuantizedModel, new: _NewScale) -> bool:
     """Change the scale of a quantized tensor, and return whether the model has it."""
-    quantize = work.producers.get(name)
-    if quantize is None or work.parameters(quantize) is None:
+    result, quantize = (work.producers.get(name) for name in (new.result, new.tensor))
+    if result is None or quantize is None or work.parameters(quantize) is None:
         return False
-    work.separate(quantize)
+    work.separate(result)
     parameters = work.parameters(quantize)
     assert parameters is not None
     old = work.values(parameters[0])
     assert old is not None
-    work.set_values(parameters[0], np.full_like(old, scale))
+    work.set_values(parameters[0], np.full_like(old, new.scale))
     return True

@@ -9,7 +9,7 @@ and the first one as residual. Sums of values with equal scales are exact in int
 both branches above zero, a rising and a falling one, which are two parts.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,6 +27,7 @@ from accel.network.fusion_choice import Alternative, FusionChoice
 from accel.network.lowering.elementwise_lowering import table_of_results
 from accel.network.lowering.lowered_layer import NotOnMachine
 from accel.network.lowering.lowering_table import lower
+from accel.network.placement import NetworkPart
 from accel.network.predicted_cost import ZERO_COST, Cost, host_cost, machine_cost
 
 _MAX_PARTS = 3
@@ -88,6 +89,24 @@ def divide_functions(graph: Graph, config: Config) -> tuple[Graph, tuple[FusionC
     if chosen.keys() != found.keys():
         result = _Division(graph, chosen).graph if chosen else graph
     return result, tuple(choices.values())
+
+
+def with_reasons(parts: Sequence[NetworkPart], choices: Sequence[FusionChoice]) -> tuple[NetworkPart, ...]:
+    """Say of functions that stay whole on the host that their layers would take more cycles."""
+    layers = {
+        choice.name: len(choice.alternatives[-1].stages)
+        for choice in choices
+        if len(choice.alternatives[0].stages) == 1
+    }
+    return tuple(
+        replace(
+            part,
+            reason=f"the host is predicted to take fewer cycles than its {layers[part.fused.name]} layers",
+        )
+        if not part.on_machine and part.fused.name in layers
+        else part
+        for part in parts
+    )
 
 
 def _may_divide(graph: Graph, node: Node, config: Config) -> bool:

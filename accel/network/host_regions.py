@@ -5,7 +5,7 @@ session for a region therefore gives the same numbers as the original model. num
 floats, with equal results. It also computes all regions if ONNX Runtime is not installed.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -36,12 +36,14 @@ class HostRegion:
         moves: parts that only rename values of earlier steps.
         parts: all others.
         needed: results that later steps read, and outputs of the network.
+        is_concurrent: whether the next program needs none of the results, and can run at the same time.
     """
 
     graph: Graph
     moves: tuple[NetworkPart, ...]
     parts: tuple[NetworkPart, ...]
     needed: tuple[str, ...]
+    is_concurrent: bool = False
 
     @property
     def name(self) -> str:
@@ -59,7 +61,7 @@ class HostRegion:
             array: returns the values of an earlier tensor.
         """
         if self._runner is not None:
-            feeds = {name: array(name) for name in self._inputs}
+            feeds = {name: array(name) for name in self.inputs}
             results = self._runner(feeds, list(self.needed))
             return {name: self._contiguous(name, values) for name, values in results.items()}
         values: dict[str, Array] = {}
@@ -78,7 +80,8 @@ class HostRegion:
         return np.ascontiguousarray(values).reshape(shape)
 
     @cached_property
-    def _inputs(self) -> tuple[str, ...]:
+    def inputs(self) -> tuple[str, ...]:
+        """Tensors of earlier steps that the region reads, without constants."""
         made = {node.output for node in self.nodes}
         read = dict.fromkeys(name for node in self.nodes for name in node.inputs)
         return tuple(name for name in read if name not in made and name not in self.graph.constants)
@@ -97,7 +100,7 @@ class HostRegion:
             dict.fromkeys(tensors),
             {one.name: graph.constants[one.name] for one in tensors if one.name in graph.constants},
             self.nodes,
-            self._inputs,
+            self.inputs,
             self.needed,
         )
         try:
@@ -118,7 +121,11 @@ def _computes_floats(graph: Graph, node: Node) -> bool:
 
 
 def host_regions(graph: Graph, steps: Sequence[Chain | NetworkPart]) -> Iterator[Chain | HostRegion]:
-    """Group consecutive steps of the host."""
+    """Group consecutive steps of the host.
+
+    Nodes of which the next program needs no result are a region of their own, if no tensor connects them with
+    the others. So ONNX Runtime fuses the same nodes as in one region.
+    """
     groups = [list(group) for _, group in groupby(steps, lambda step: isinstance(step, Chain))]
     last_reads = {name: at for at, group in enumerate(groups) for step in group for name in _reads(step)}
     for at, group in enumerate(groups):
@@ -132,13 +139,44 @@ def host_regions(graph: Graph, steps: Sequence[Chain | NetworkPart]) -> Iterator
         for part in parts:
             is_move = part.moves_nothing and part.fused.main.inputs[0] not in made
             (moves if is_move else others).append(part)
-        needed = tuple(
-            node.output
-            for part in others
-            for node in part.fused.nodes
-            if last_reads.get(node.output, at) > at or node.output in graph.outputs
-        )
-        yield HostRegion(graph=graph, moves=tuple(moves), parts=tuple(others), needed=needed)
+        awaited = set(_reads(groups[at + 1][0])) if at + 1 < len(groups) else made
+        urgent, concurrent = _divide(others, awaited)
+        for chosen, is_concurrent in ((urgent, False), (concurrent, True)):
+            if not chosen and (is_concurrent or not moves):
+                continue
+            needed = tuple(
+                node.output
+                for part in chosen
+                for node in part.fused.nodes
+                if last_reads.get(node.output, at) > at or node.output in graph.outputs
+            )
+            yield HostRegion(
+                graph=graph,
+                moves=() if is_concurrent else tuple(moves),
+                parts=tuple(chosen),
+                needed=needed,
+                is_concurrent=is_concurrent,
+            )
+
+
+def _divide(
+    parts: Sequence[NetworkPart], awaited: Collection[str]
+) -> tuple[list[NetworkPart], list[NetworkPart]]:
+    """Return the parts that lead to awaited tensors or are connected with such parts, and all others."""
+    component_of: dict[str, list[NetworkPart]] = {}
+    for part in parts:
+        component = [part]
+        for name in part.fused.inputs:
+            other = component_of.get(name)
+            if other is not None and other is not component:
+                component += other
+                component_of |= {node.output: component for one in other for node in one.fused.nodes}
+        component_of |= {node.output: component for node in part.fused.nodes}
+    urgent = {id(part) for name in awaited if name in component_of for part in component_of[name]}
+    return (
+        [part for part in parts if id(part) in urgent],
+        [part for part in parts if id(part) not in urgent],
+    )
 
 
 def _reads(step: Chain | NetworkPart) -> Iterator[str]:

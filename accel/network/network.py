@@ -15,13 +15,14 @@ from accel.core.config import Config
 from accel.formats import onnx_import, tflite_import
 from accel.graph.byte_functions import fold_byte_functions
 from accel.graph.graph import Graph
+from accel.graph.joined_slices import join_slices
 from accel.graph.repeated_values import compute_before_repeats
 from accel.graph.shuffle_recognition import recognize_shuffles
 from accel.network.chain_builder import build_chain
 from accel.network.chain_grouping import split_into_chains
 from accel.network.chained_program import Chain
 from accel.network.channel_assignment import assign_channel_maps
-from accel.network.function_parts import divide_functions
+from accel.network.function_parts import divide_functions, with_reasons
 from accel.network.fusion_candidates import fusion_groups, unfused_groups
 from accel.network.layout_assignment import assign_layouts
 from accel.network.layout_choice import LayoutChoice
@@ -88,7 +89,7 @@ class Network:
         target = machine(on)
         measured_plans = None if measure is None else check_integer("measure", measure, error=ScheduleError)
         begin = time.perf_counter()
-        graph = recognize_shuffles(self.graph)
+        graph = join_slices(recognize_shuffles(self.graph))
         if fusion and target.config.tab_bytes:
             graph = fold_byte_functions(graph)
         graph = compute_before_repeats(graph)
@@ -98,6 +99,7 @@ class Network:
 
         def compile_network(measure: int | None) -> NetworkProgram:
             parts, choices = place(graph, groups, target, approximate=approximate, measure=measure)
+            parts = with_reasons(parts, divisions)
             if strict:
                 check_strict(graph, parts)
             built = build_steps(graph, parts, target.config, keep=keep)

@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +20,7 @@ from accel.graph.graph_state import first_states
 from accel.graph.graph_tensor import Array, random_values
 from accel.network.chained_program import Chain
 from accel.network.channel_costs import MoveChoice
+from accel.network.concurrent_host import ConcurrentHost
 from accel.network.fusion_choice import FusionChoice
 from accel.network.host_regions import HostRegion, host_regions
 from accel.network.layout_choice import LayoutChoice
@@ -172,20 +174,25 @@ class NetworkProgram:
         arrays = self.random_inputs(seed) if inputs is None else {**first_states(self.graph), **inputs}
         given = check_inputs(self.graph, arrays)
         begin = time.perf_counter()
-        with Session(
-            self.config,
-            backend=backend,
-            seed=seed,
-            engine=engine,
-            wave=wave,
-            record=hardware is None or hardware.observed,
-            hardware=hardware,
-        ) as session:
-            run = _Run(self, session, given, max_cycles=max_cycles, max_uops=max_uops, record=record)
+        with (
+            Session(
+                self.config,
+                backend=backend,
+                seed=seed,
+                engine=engine,
+                wave=wave,
+                record=hardware is None or hardware.observed,
+                hardware=hardware,
+            ) as session,
+            ThreadPoolExecutor(max_workers=1) as executor,
+        ):
+            host = ConcurrentHost(executor, self.graph.constants)
+            run = _Run(self, session, host, given, max_cycles=max_cycles, max_uops=max_uops, record=record)
             for step in self._regions:
                 if progress is not None:
                     progress(step.name)
                 run.execute(step)
+            run.finish()
             names = [*self.graph.inputs, *(part.fused.output for part in self.parts)]
             tensors = {name: run.array(name) for name in names if run.has(name)}
             layers, packing, cycles = tuple(run.layers), session.packing, session.cycles
@@ -235,12 +242,17 @@ class NetworkProgram:
 
 
 class _Run:
-    """A run in progress: the host's tensors and those resident in DRAM."""
+    """A run in progress: the host's tensors and those resident in DRAM.
+
+    Args:
+        host: for regions that run while the machine executes a program.
+    """
 
     def __init__(
         self,
         program: NetworkProgram,
         session: Session,
+        host: ConcurrentHost,
         given: Mapping[str, Array],
         *,
         max_cycles: int,
@@ -253,6 +265,7 @@ class _Run:
         self._programs = 0
         self._graph = program.graph
         self._session = session
+        self._host = host
         self._max_cycles = max_cycles
         self._max_uops = max_uops
         self._arrays: dict[str, Array] = {**program.graph.constants, **given}
@@ -260,22 +273,35 @@ class _Run:
 
     def has(self, name: str) -> bool:
         """Tensors that only layers of a chain need are not available."""
-        return name in self._arrays or name in self._resident
+        return name in self._arrays or name in self._resident or name in self._host
 
     def array(self, name: str) -> Array:
         """Return values in the graph's shape."""
+        if name not in self._arrays and name in self._host:
+            self._arrays |= self._host.results(name)
         if name not in self._arrays:
             self._arrays[name] = self._resident[name].numpy().reshape(self._graph.tensors[name].shape)
         return self._arrays[name]
 
     def execute(self, step: Chain | HostRegion) -> None:
         if isinstance(step, Chain):
-            self._on_machine(step)
+            try:
+                self._on_machine(step)
+            except Exception:
+                self._host.wait()  # raises an error of the host before the program's
+                raise
             return
         for part in step.moves:
             self._on_host(part)
-        self._arrays |= step.run(self.array)
+        if step.is_concurrent:
+            self._host.start(step, {name: self.array(name) for name in step.inputs})
+        else:
+            self._arrays |= step.run(self.array)
         self.layers += [host_layer_result(self._graph, part) for part in (*step.moves, *step.parts)]
+
+    def finish(self) -> None:
+        """Wait for regions of the host that are still running."""
+        self._arrays |= self._host.wait()
 
     def _on_host(self, part: NetworkPart) -> None:
         node = part.fused.main

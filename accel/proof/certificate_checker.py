@@ -290,9 +290,9 @@ def main(arguments: list[str]) -> int:
     except Refused as error:
         print(f"refused: {error}", file=sys.stderr)
         return 1
-    told = ", ".join(f"{certificate['queues'][name]} in the queue of {name}" for name in UNITS)
+    queued = ", ".join(f"{certificate['queues'][name]} in the queue of {name}" for name in UNITS)
     print(f"{count} instructions: no deadlock, no race: proven")
-    print(f"{told}; counters to {certificate['token_limit']}{'; serial' if certificate['serial'] else ''}")
+    print(f"{queued}; counters to {certificate['token_limit']}{'; serial' if certificate['serial'] else ''}")
     return 0
 
 

@@ -110,7 +110,7 @@ class TokenReport:
     peak: tuple[int, int, int, int]
     """Largest value of each counter over all legal orders."""
     unknown_uops: tuple[int, ...]
-    """GEMM and ALU instructions whose micro-ops only the run can tell; they are not proven."""
+    """GEMM and ALU instructions whose micro-ops are known only at run time. They are not proven."""
     unwritten: tuple[Unwritten, ...] = ()
     """Reads of scratchpad content of an earlier run, which are legal."""
     unwritten_count: int = 0

@@ -37,7 +37,7 @@ class Replay:
     """The outcome of one program.
 
     Attributes:
-        passed: None if this backend cannot tell.
+        passed: None if this backend does not determine it.
     """
 
     name: str

@@ -59,9 +59,9 @@ class Headline:
 
     @property
     def text(self) -> str:
-        said = f"{self.unit} {self.cause}: {self.cycles:,} cycles, {self.share:.0%} of the run"
+        loss = f"{self.unit} {self.cause}: {self.cycles:,} cycles, {self.share:.0%} of the run"
         step = f"next: {self.step}" if self.step else ""
-        return "; ".join(part for part in (said, self.ideal, step) if part)
+        return "; ".join(part for part in (loss, self.ideal, step) if part)
 
     def with_advice(self, advised: "AdviceReport | None") -> Self:
         """Replace the next step by the best change of the advice: a schedule, otherwise a machine."""

@@ -21,8 +21,10 @@ _MIN_LABELLED_SHARE = 0.06
 def verdict_html(run: AnalyzedRun) -> str:
     """Return headline, end, comparison with numpy, and token check."""
     found = headline(run.result)
-    said = "" if found is None else f'<p class="headline">{escape(found.with_advice(run.advised).text)}</p>'
-    return said + verdict_table([*_comparison_row(run), *verdict_rows(run)])
+    shown_headline = (
+        "" if found is None else f'<p class="headline">{escape(found.with_advice(run.advised).text)}</p>'
+    )
+    return shown_headline + verdict_table([*_comparison_row(run), *verdict_rows(run)])
 
 
 def figures_html(run: AnalyzedRun) -> str:

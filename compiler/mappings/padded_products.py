@@ -6,7 +6,7 @@ an operand without a zero point. Otherwise the host pads both operands with thei
 
 from accel.compiler.mappings.mapping import OperatorMapping
 from accel.compiler.ops.quantized_layers import Quantized
-from accel.compiler.ops.workload import Workload, gemm
+from accel.compiler.ops.workload import Workload, gemm, has_two_zeros
 from accel.core.config import Config
 from accel.image.tensor_view import View
 
@@ -19,14 +19,7 @@ def needs_padding(workload: Workload, config: Config) -> bool:
 
     For example, a sum over 50 values on a machine with blocks of 16, if both operands have zero points.
     """
-    quantized = workload.epilogue
-    return (
-        workload.name == "gemm"
-        and isinstance(quantized, Quantized)
-        and quantized.input_zero != 0
-        and quantized.weight_zero != 0
-        and workload.parameters["K"] % config.block_in != 0
-    )
+    return has_two_zeros(workload) and workload.parameters["K"] % config.block_in != 0
 
 
 def padded_product(workload: Workload, config: Config) -> OperatorMapping:

@@ -257,6 +257,12 @@ def weights_of(epilogue: Epilogue | Quantized, shape: tuple[int, ...], name: str
     return placeholder(shape, name=name)
 
 
+def has_two_zeros(workload: Workload) -> bool:
+    """Whether both operands of a product have zero points other than 0: bytes after their ends then count."""
+    quantized = workload.epilogue
+    return isinstance(quantized, Quantized) and quantized.input_zero != 0 and quantized.weight_zero != 0
+
+
 def parameters_of(epilogue: Epilogue | Quantized, bias: bool) -> dict[str, Any]:
     """Return an epilogue's parameters as plain data, including the bias."""
     return {"bias": bool(bias)} | epilogue.to_dict()

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from accel.compiler.ops.workload import Workload
+from accel.compiler.ops.workload import Workload, has_two_zeros
 from accel.compiler.plans.epilogue_cost import can_add_by_product, epilogue_cost, stored_element_bytes
 from accel.compiler.plans.part_sizes import spread_part_sizes
 from accel.compiler.plans.plan_arrays import BoolArray, IntArray
@@ -18,8 +18,14 @@ from accel.core.config import Config
 
 @dataclass(frozen=True, kw_only=True)
 class GemmShape(SumShape):
-    """A matrix product in blocks of the GEMM core: ``rows`` are its rows, ``channels`` its columns."""
+    """A matrix product in blocks of the GEMM core: ``rows`` are its rows, ``channels`` its columns.
 
+    Attributes:
+        has_two_zeros: whether both operands have zero points. Then all steps of a sum have as many blocks, so
+            that each block is provably whole.
+    """
+
+    has_two_zeros: bool
     transpose_a: bool
     transpose_b: bool
 
@@ -74,6 +80,7 @@ def gemm_shape(workload: Workload, config: Config) -> GemmShape:
         depth=-(-k.extent // config.block_in),
         kernel=(1, 1),
         has_weights=True,
+        has_two_zeros=has_two_zeros(workload),
         transpose_a=a.indices[-2] is k,
         transpose_b=b.indices[-1] is k,
         has_bias=workload.bias is not None,

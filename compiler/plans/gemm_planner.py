@@ -74,9 +74,15 @@ def _gemm_space(shape: GemmShape, config: Config, fixed: Blocks) -> PlanSpace[Ge
 
 
 def _has_schedule(sizes: TileSizes) -> BoolArray:
-    """Return which plans have threads along the inner loop over tiles or along the depth."""
+    """Return which plans have threads along the inner loop over tiles, along the depth or along groups, and
+    equal steps where these are needed."""
     along_outer = (sizes.pixels_outer & sizes.along_rows) | (~sizes.pixels_outer & sizes.along_channels)
     has_schedule: BoolArray = ~along_outer | (sizes.table.threads == 1)
+    shape = sizes.shape
+    if isinstance(shape, GemmShape) and shape.has_two_zeros:
+        has_equal_steps = shape.depth % sizes.table.depth == 0
+        has_equal_rounds = ~sizes.along_depth | (sizes.depth_steps % sizes.table.threads == 0)
+        has_schedule = has_schedule & has_equal_steps & has_equal_rounds
     return has_schedule
 
 

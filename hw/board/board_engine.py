@@ -53,7 +53,7 @@ class Board(Engine):
 
     def configure(self, config: Config, behaviour: Behaviour) -> None:
         if behaviour != Behaviour():
-            raise EngineError("memory on a board cannot be told how to behave; a simulated one can")
+            raise EngineError("the memory of a board has one behaviour; only a simulated one can be changed")
         size = self._link.info.memory_bytes
         if config.mem_base or config.mem_size > size:
             raise EngineError(

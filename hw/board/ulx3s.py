@@ -22,20 +22,15 @@ from amaranth.lib.cdc import ResetSynchronizer
 from accel.base.errors import ConfigError, EngineError
 from accel.base.optional_extras import not_installed
 from accel.core.config import Config
+from accel.hw.board.board_defaults import CLOCK_MHZ
 from accel.hw.board.board_top import BoardTop
 from accel.hw.export import nextpnr
 from accel.hw.export.global_reset import globally_reset
 from accel.hw.export.yosys import UNORDERED_READS
 from accel.hw.export.yowasp_tools import run_tool, tool
 
-CONFIG = "ecp5-int8"
-"""The default machine."""
 MEMORY_BYTES = 128 * 1024
 """Size of the memory: 64 of the device's 208 block RAMs."""
-RATE = 1_000_000
-"""Bits per second on the serial line."""
-CLOCK_MHZ = 25.0
-"""Frequency of the board's oscillator."""
 SPEED = 6
 """Speed grade of the board's device, the slowest."""
 LEDS = ("locked", "rx", "tx", "irq")

@@ -125,10 +125,10 @@ def native_version() -> str:
     if path is None:
         return ""
     try:
-        said = subprocess.run([path, "--version"], capture_output=True, text=True, check=True)  # noqa: S603
+        done = subprocess.run([path, "--version"], capture_output=True, text=True, check=True)  # noqa: S603
     except (OSError, subprocess.CalledProcessError) as error:
         raise EngineError(f"{path.name} failed: {error}") from None
-    return (said.stdout + said.stderr).strip()
+    return (done.stdout + done.stderr).strip()
 
 
 def installed(package: str) -> str:

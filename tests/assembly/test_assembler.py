@@ -144,13 +144,13 @@ def test_labels_without_data_between_them_are_the_same_place() -> None:
         (
             ".config vat",
             "line 1: .config has 'vat'; it takes one of vta, gemm8x8, tiny, ecp5, vta-int8, "
-            "gemm8x8-int8, tiny-int8, ecp5-int8, "
+            "gemm8x8-int8, tiny-int8, ecp5-int8, vta-npu, gemm8x8-npu, tiny-npu, ecp5-npu, "
             "then any number of FIELD=VALUE",
         ),
         (
             ".config vta read_latency",
             "line 1: .config has 'vta read_latency'; it takes one of vta, gemm8x8, tiny, ecp5, vta-int8, "
-            "gemm8x8-int8, tiny-int8, ecp5-int8, "
+            "gemm8x8-int8, tiny-int8, ecp5-int8, vta-npu, gemm8x8-npu, tiny-npu, ecp5-npu, "
             "then any number of FIELD=VALUE",
         ),
         (".config vta batch=3", "line 1: batch is 3 in configuration 'vta'; it must be a power of two"),

@@ -141,7 +141,7 @@ def listing(*body: Instruction, uops: list[tuple[int, int, int]] | None = None, 
         ),
         (Gemm(uop_end=2, reset=True), "2 micro-ops: acc 1..2 = 0"),
         (Gemm(uop_end=0), "no micro-ops"),
-        (Gemm(uop_end=3), "3 micro-ops, which only the run can tell"),
+        (Gemm(uop_end=3), "3 micro-ops, known only at run time"),
         (Alu(alu_op=AluOp.MAX, uop_end=1), "1 micro-op: acc 1 = max(acc 1, acc 2)"),
         (Alu(alu_op=AluOp.SHR, use_imm=True, imm=-3, uop_end=1), "1 micro-op: acc 1 = acc 1 >> -3"),
         (Alu(alu_op=AluOp.ADD, uop_end=1), "1 micro-op: acc 1 = acc 1 + acc 2"),
@@ -167,7 +167,7 @@ def test_micro_ops_that_a_store_may_have_changed_are_not_known() -> None:
     gemm = Gemm(uop_end=1, reset=True)
     beside, onto = Store(dram_base=9, **ROW), Store(dram_base=8, **ROW)
     assert listing(beside, load, gemm)[-1] == "1 micro-op: acc 0 = 0"
-    assert listing(onto, load, gemm)[-1] == "1 micro-op, which only the run can tell"
+    assert listing(onto, load, gemm)[-1] == "1 micro-op, known only at run time"
     assert listing(onto, gemm)[-1] == "1 micro-op: acc 0 = 0"
 
 

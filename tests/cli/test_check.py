@@ -29,7 +29,7 @@ def test_a_right_program(accel: Shell, saved: Callable[..., Path]) -> None:
     lines = accel("check", saved()).text.splitlines()
     assert [line.split("  ")[0] for line in lines] == [
         *("instructions", "deadlock", "races", "most tokens at once", "tokens left over"),
-        "reads of what nothing wrote",
+        "reads of unwritten elements",
     ]
     found = accel("check", saved(), "--json").json
     assert list(found) == KEYS
@@ -173,7 +173,7 @@ def test_reads_of_unwritten_data_are_reported_and_legal(accel: Shell) -> None:
         "instruction 1 reads wgt elements 0..0, which nothing has written",
     ]
     text = accel("check", "old.accel", "--set", "serial=1", code=1).text
-    assert "reads of what nothing wrote  3\n" in text
+    assert "reads of unwritten elements  3\n" in text
     assert [line.split("  ")[-1].strip() for line in text.splitlines()[-3:]] == words
     found = accel("check", "old.accel", "--json", code=1).json
     assert (found["unwritten_reads"], found["first_unwritten_reads"]) == (3, words)

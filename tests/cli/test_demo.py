@@ -1,6 +1,7 @@
 import pytest
 
 from accel.cli import demo_network
+from accel.core.config import NAMED
 from accel.network.digits import COUNT, digits_network
 from tests.cli.conftest import Shell
 
@@ -88,8 +89,8 @@ def test_the_network_without_time_and_without_onnx_runtime(
         ),
         (
             ["--config", "x"],
-            "'x' is not a configuration; valid are ecp5, ecp5-int8, gemm8x8, gemm8x8-int8, tiny, tiny-int8, "
-            "vta, vta-int8; the path of a TOML or JSON file works too",
+            f"'x' is not a configuration; valid are {', '.join(sorted(NAMED))}; the path of a TOML or JSON "
+            "file works too",
         ),
     ],
 )

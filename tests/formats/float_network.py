@@ -188,6 +188,8 @@ class FloatNetwork:
     def repeated(self, data: str, factor: int) -> str:
         """Add a nearest Resize by a whole factor."""
         scales = self.floats([1, 1, factor, factor], 4)
+        if self.opset < 11:
+            return self.add("Resize", data, scales, mode="nearest")
         attributes = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric"}
         return self.add("Resize", data, "", scales, nearest_mode="floor", **attributes)
 

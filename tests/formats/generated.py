@@ -297,6 +297,23 @@ class Network:
         self.finish(inner, made, lambda output: node("QLinearMatMul", takes, output))
         self.live.append(made)
 
+    def product(self) -> None:
+        """Multiply two tensors, of which the second is transposed, as queries and keys are."""
+        data = self.pick([2, 3, 4])
+        if data is None:
+            return
+        other = self.choice([one for one in self.live if one.shape == data.shape])
+        *several, rows, depth = data.shape
+        order = [*range(len(several)), len(several) + 1, len(several)]
+        self.moved("Transpose", other, [*several, depth, rows], perm=order)
+        turned = self.live[-1]
+        made = self.new([*several, rows, rows], data.real * other.real * depth**0.5)
+        inner = self.name(f"{made.name}.float")
+        self.qdq.append(node("MatMul", [self.float_of(data), self.float_of(turned)], inner))
+        takes = [*self.three(data), *self.three(turned), *self.pair(made)]
+        self.finish(inner, made, lambda output: node("QLinearMatMul", takes, output))
+        self.live.append(made)
+
     def gemm(self) -> None:
         data = self.pick([2])
         if data is None:
@@ -536,6 +553,7 @@ KINDS: Mapping[str, Callable[[Network], None]] = {
     "grouped": lambda network: network.conv("some"),
     "depthwise": lambda network: network.conv("all"),
     "matmul": Network.matmul,
+    "product": Network.product,
     "gemm": Network.gemm,
     "add": lambda network: network.sides("Add"),
     "mul": lambda network: network.sides("Mul"),

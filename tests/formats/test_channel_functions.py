@@ -190,6 +190,7 @@ def test_small_functions_stay_on_the_host() -> None:
     content = region([node("PRelu", ["f", "slope"], "g")], {"slope": slopes}, pairs, (1, 256))
     program = run(content, np.zeros((1, 256), np.int8), "vta-int8")
     assert host_kinds(program) == ["ChannelTable"]
+    assert program.parts[0].reason == "the host is predicted to take fewer cycles than its 3 layers"
     division = program.choices[0]
     assert division.alternatives[0].stages == ("ChannelTable on the host",)
     assert division.alternatives[1].stages == ("ChannelTable", "ChannelTable + Add", "ChannelTable + Add")

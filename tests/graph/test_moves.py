@@ -10,7 +10,16 @@ from accel.graph.graph_builder import Builder
 from accel.graph.graph_evaluation import evaluate
 from accel.graph.graph_operator import Operator
 from accel.graph.graph_tensor import Quantization, Tensor
-from accel.graph.movement_operators import DepthToSpace, Reshape, SpaceToDepth, Take, Transpose
+from accel.graph.joined_slices import join_slices
+from accel.graph.movement_operators import (
+    Concat,
+    DepthToSpace,
+    Reshape,
+    Slice,
+    SpaceToDepth,
+    Take,
+    Transpose,
+)
 from accel.graph.repeated_values import compute_before_repeats
 from accel.graph.shuffle_recognition import recognize_shuffles
 
@@ -131,3 +140,34 @@ def test_a_function_is_computed_before_values_are_repeated() -> None:
 def test_a_function_of_fewer_values_stays() -> None:
     graph = chain((1, 3, 2, 2), Take(axis=2, indices=(1,)), Requantize())
     assert compute_before_repeats(graph) is graph
+
+
+def sliced(*parts: tuple[int, int], order: tuple[int, ...]) -> Graph:
+    """Slices of eight channels, by start and count, and a Concat of some of them."""
+    builder = Builder()
+    builder.input(Tensor(name="x", shape=(1, 8, 2, 2), dtype="int8", quantization=Quantization.of(0.5, 3)))
+    for number, (start, count) in enumerate(parts):
+        operator = Slice(starts=(0, start, 0, 0), sizes=(1, count, 2, 2), steps=(1, 1, 1, 1))
+        builder.emit(operator, ["x"], f"s{number}")
+    builder.emit(Concat(axis=1), [f"s{number}" for number in order], "y")
+    return builder.graph("sliced", ["y"])
+
+
+def test_halves_that_are_joined_are_the_whole() -> None:
+    graph = sliced((0, 4), (4, 4), order=(0, 1, 1))
+    new = join_slices(graph)
+    assert kinds(new) == ["Slice", "Concat"]
+    assert new.nodes[-1].inputs == ("x", "s1")
+    assert_same(graph, new)
+
+
+def test_neighbouring_parts_are_one_slice() -> None:
+    graph = sliced((1, 2), (3, 4), order=(1, 0, 1))
+    new = join_slices(graph)
+    assert [node.operator.sizes[1] for node in new.nodes if isinstance(node.operator, Slice)] == [4, 6]
+    assert_same(graph, new)
+
+
+def test_parts_in_another_order_stay() -> None:
+    graph = sliced((0, 4), (4, 4), order=(1, 0))
+    assert join_slices(graph) is graph

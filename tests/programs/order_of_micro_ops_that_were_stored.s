@@ -1,4 +1,4 @@
-# A program may compute its own micro-ops; what they do only the run can tell.
+# A program may compute its own micro-ops. Their effect is known only at run time.
 .config tiny
 .dram
 u:      .uop 9,9,9 9,9,9

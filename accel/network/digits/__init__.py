@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from accel.base.run_choices import DIGITS
 from accel.graph.graph_tensor import Array
 from accel.network.graph_file import load_graph
 from accel.network.network import Network
@@ -20,7 +21,7 @@ GRAPH = _FOLDER / "digits.graph"
 """The graph of the model for a batch of 1. Reading it does not need the package onnx."""
 PICTURES = _FOLDER / "pictures.npz"
 """Digits and their classes."""
-COUNT = 100
+COUNT = DIGITS
 """Digits in :data:`PICTURES`, 10 of each class."""
 INPUT, OUTPUT = "image", "scores"
 WHITE = 255

@@ -83,6 +83,17 @@ def test_incomplete_blocks_are_padded_with_zero_points() -> None:
     assert [views["A"].fill, views["B"].fill, views["C"]] == [3, 5, None]  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("depth", [1, 11, 20, 24, 28, 44, 121])
+def test_steps_of_sums(depth: int) -> None:
+    """All steps have as many blocks, also with virtual threads along them."""
+    quantized = accel.Quantized(scale=0.01, input_zero=3, weight_zero=5)
+    workload = accel.gemm(1, 2, depth, quantized=quantized)
+    inputs = any_inputs(workload, depth)
+    want = finished(products(inputs["A"], inputs["B"], quantized), inputs, quantized)
+    for name in ("tiny-npu", "ecp5-npu"):
+        program_is_right(as_it_is(workload, name), inputs, want)
+
+
 def test_sums_of_two_activations() -> None:
     quantized = accel.Quantized(scale=1.0, output_dtype="int32", input_zero=-7, weight_zero=9)
     workload = accel.gemm(5, 20, 18, batch=2, quantized=quantized)

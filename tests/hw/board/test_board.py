@@ -179,7 +179,7 @@ def test_unsupported_requests_are_refused(simulated: SimulatedLine) -> None:
     for config in (CONFIG.override({"mem_size": 2 * MEMORY_BYTES}), CONFIG.override({"mem_base": 4096})):
         with pytest.raises(EngineError, match="the board has 131072 from 0 on"):
             machine.configure(config, Behaviour())
-    with pytest.raises(EngineError, match="cannot be told"):
+    with pytest.raises(EngineError, match="has one behaviour"):
         machine.configure(CONFIG.override({"mem_size": 4096}), Behaviour(hostile=True))
     with pytest.raises(EngineError, match="cannot be looked into"):
         machine.peek()

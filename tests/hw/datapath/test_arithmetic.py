@@ -16,7 +16,7 @@ from accel.core.isa.field_widths import ALU_OP_BITS
 from accel.hw.datapath.alu import Alu, control
 from accel.hw.datapath.gemm import GemmCore, tap_names
 from accel.hw.datapath.register_copies import COPIES
-from accel.hw.datapath.retimed_pipeline import spread
+from accel.hw.datapath.retimed_pipeline import divide, spread
 from tests.hw.bench import as_array, as_integer, run
 from tests.reference import operate
 from tests.thorough import also
@@ -160,3 +160,20 @@ def test_every_operation_equals_the_simulators(op: AluOp, slots: int) -> None:
                 context.set(alu.phase, 0)
 
     run(alu, bench)
+
+
+@pytest.mark.parametrize("stages", range(7))
+def test_two_pipelines_share_stages(stages: int) -> None:
+    """No other division has a shorter path between two registers."""
+    before, after = [3, 1, 4, 1, 5], [9, 2, 6]
+
+    def longest(first: int) -> int:
+        found = 0
+        for steps, registers in ((before, spread(first, before)), (after, spread(stages - first, after))):
+            path = 0
+            for step, count in zip(steps, registers, strict=True):
+                path += step
+                found, path = max(found, path), 0 if count else path
+        return found
+
+    assert longest(divide(stages, before, after)) == min(map(longest, range(stages + 1)))

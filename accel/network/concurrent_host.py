@@ -1,0 +1,53 @@
+"""Work of the host that runs while the machine executes a program."""
+
+from collections.abc import Mapping
+from concurrent.futures import Executor, Future
+
+from accel.graph.graph_tensor import Array
+from accel.network.host_regions import HostRegion
+
+Arrays = dict[str, Array]
+
+
+class ConcurrentHost:
+    """Host regions in a thread, one after another.
+
+    Args:
+        executor: with one worker, so that regions run in order.
+    """
+
+    def __init__(self, executor: Executor, constants: Mapping[str, Array]) -> None:
+        self._executor = executor
+        self._constants = constants
+        self._pending: dict[str, Future[Arrays]] = {}
+        self._futures: list[Future[Arrays]] = []
+
+    def __contains__(self, name: str) -> bool:
+        """Whether a started region computes a tensor."""
+        return name in self._pending
+
+    def start(self, region: HostRegion, inputs: Mapping[str, Array]) -> None:
+        """Start a region.
+
+        Args:
+            inputs: values of :attr:`~accel.network.host_regions.HostRegion.inputs`.
+        """
+        constants = self._constants
+
+        def array(name: str) -> Array:
+            return inputs[name] if name in inputs else constants[name]
+
+        future = self._executor.submit(region.run, array)
+        self._futures.append(future)
+        self._pending |= dict.fromkeys(region.needed, future)
+
+    def results(self, name: str) -> Arrays:
+        """Wait for the region that computes a tensor, and return its results. An error of it is raised."""
+        return self._pending[name].result()
+
+    def wait(self) -> Arrays:
+        """Wait for all regions, and return their results. The first error is raised."""
+        found: Arrays = {}
+        for future in self._futures:
+            found |= future.result()
+        return found
