@@ -159,7 +159,7 @@ def test_graphs_without_such_moves_stay_as_they_are() -> None:
     assert assign_channel_maps(graph, machine(MACHINE).config)[0] is graph
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(SEEDS, st.integers(2, 9), st.sampled_from(MACHINES))
 def test_random_graphs_compute_the_same(seed: int, steps: int, on: str) -> None:
     graph = moving_network(seed, steps)
@@ -170,7 +170,7 @@ def test_random_graphs_compute_the_same(seed: int, steps: int, on: str) -> None:
         assert np.array_equal(expected[name], found[name])
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(SEEDS, st.integers(2, 7), st.sampled_from(MACHINES), st.booleans())
 def test_random_networks_equal_numpy(seed: int, steps: int, on: str, keep: bool) -> None:
     graph = moving_network(seed, steps)

@@ -175,7 +175,7 @@ def test_scattered_elements_are_at_their_positions(
 
 
 @pytest.mark.parametrize("kinds", [PIXELS, SUMS])
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 7), st.sampled_from(MACHINES), st.booleans())
 def test_random_networks_equal_numpy(
     kinds: tuple[str, ...], seed: int, steps: int, on: str, keep: bool
