@@ -96,7 +96,7 @@ def sources(vectors: str | None = None) -> dict[str, Program]:
         accel.gemm(9, 17, 10, bias=True, quantized=product),
     )
     found |= {f"tiny-int8-quantized-{one.name}": accel.build(one, "tiny-int8") for one in quantized}
-    finishing = [NAMED[name] for name in ("tiny-int8", "tiny-int8", "ecp5-int8", "gemm8x8-int8")]
+    finishing = [NAMED[name] for name in ("tiny-int8", "tiny-int8", "ecp5-int8", "gemm8x8-int8", "tiny-npu")]
     found |= {f"{one.name}-store-{n}": finishing_program(one, n) for n, one in enumerate(finishing)}
     paths = [Path(__file__).parent / "programs", *([Path(vectors)] if vectors else [])]
     return found | {str(path): load_any(path) for path in find_programs(paths)}

@@ -15,6 +15,7 @@ from accel.core.isa import (
     Load,
     LoadPar,
     LoadRes,
+    LoadTab,
     Memory,
     SetOut,
     SetSum,
@@ -26,16 +27,20 @@ from accel.core.isa import (
     encode,
 )
 from accel.core.requantize import Scale
+from accel.core.scratchpad_specs import TABLE_BYTES
 from accel.run.program import Program
 
-_SUMS, _PARAMETERS, _RESIDUALS, _OUTPUTS, _CODE = (n << 16 for n in range(5))
+_SUMS, _PARAMETERS, _RESIDUALS, _OUTPUTS, _CODE, _TABLES = (n << 16 for n in range(6))
 _STAGES, _TILES = 3, 4
 
 
 def finishing_program(config: Config = NAMED["tiny-int8"], seed: int = 0) -> Program:
-    """Return three layers of four tiles each, separated by SETs. In a layer of additions the residual is a
-    separate tensor, or the previous layer's result, which the sum overwrites. On machines with STORE.MUL such
-    a layer may multiply, and its tiles may hold one residual each."""
+    """Return three layers of four tiles each, separated by SETs.
+
+    In a layer of additions the residual is a separate tensor, or the previous layer's result, which the sum
+    overwrites. On machines with STORE.MUL such a layer may multiply, and its tiles may hold one residual
+    each. On machines with tables, each layer loads half of them, and tiles may pass through one of these.
+    """
     rng = Random(seed)
     body = _Body(config, rng)
     for stage in range(_STAGES):
@@ -90,6 +95,7 @@ class _Body:
         )
         half = self._par * (number % 2)
         self._add(self._row(LoadPar, self._par, at=_PARAMETERS, sram_base=half))
+        tables = self._tables(number)
         sizes = [self._size() for _ in range(_TILES)]
         holds = [bool(self._config.res_mul and rng.random() < 0.5) for _ in range(_TILES)]
         outputs = [_OUTPUTS + n * 4096 for n in range(_TILES)]
@@ -119,6 +125,7 @@ class _Body:
             if issubclass(kind, StoreReq):
                 flags = rng.choice(({}, {"par_y": True}, {"par_x": True}))
                 values |= {"par": half + rng.randrange(max(1, self._par - max(size))), **flags}
+                values |= {"table": rng.choice((0, *tables))} if tables else {}
             if issubclass(kind, StoreAdd):
                 values["hold"] = holds[tile]
             width = self._config.out_element_bytes * (4 if kind is StoreAcc else 1)
@@ -132,6 +139,14 @@ class _Body:
                 )
             )
             self._tiles += 1
+
+    def _tables(self, number: int) -> range:
+        """Load half of the tables, and return their values of the field ``table``."""
+        count = self._config.tab_depth // 2
+        first = count * (number % 2)
+        if count:
+            self._add(LoadTab(dram_base=_TABLES // TABLE_BYTES, sram_base=first, y_size=1, x_size=count))
+        return range(first + 1, first + count + 1)
 
     def _size(self) -> tuple[int, int]:
         columns = self._rng.randint(1, max(1, self._most // 2))
@@ -161,3 +176,5 @@ def _data(config: Config, seed: int) -> Iterator[tuple[int, bytes]]:
     bias = rng.integers(-(1 << 20), 1 << 20, count).astype(np.int32)
     yield _PARAMETERS, np.stack([bias, words.view(np.int32)], axis=-1).astype("<i4").tobytes()
     yield _RESIDUALS, rng.integers(0, 256, 1 << 14, dtype=np.uint8).tobytes()
+    if config.tab_depth:
+        yield _TABLES, rng.integers(0, 256, config.tab_bytes, dtype=np.uint8).tobytes()

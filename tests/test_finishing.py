@@ -17,7 +17,7 @@ from tests.programs import handmade
 from tests.strategies import _timing
 
 SECOND = {name: config for name, config in NAMED.items() if config.post}
-SECOND["tiny-int8, products"] = PRODUCTS = NAMED["tiny-int8"].override({"res_mul": 1})
+THIRD = NAMED["tiny-npu"]
 
 
 def ends(program: Program, **options: object) -> tuple[Dram, Scratchpads]:
@@ -63,10 +63,13 @@ def test_they_have_everything_in_them() -> None:
     }
 
 
-def test_products_and_held_residuals_are_there() -> None:
-    instructions = [one for seed in range(8) for one in finishing_program(PRODUCTS, seed).instructions]
+def test_products_held_residuals_and_tables_are_there() -> None:
+    instructions = [one for seed in range(8) for one in finishing_program(THIRD, seed).instructions]
     seen = {(type(one), one.hold) for one in instructions if isinstance(one, StoreAdd)}
     assert seen == {(cls, hold) for cls in (StoreAdd, StoreMul) for hold in (False, True)}
+    used = {(type(one), one.table) for one in instructions if isinstance(one, StoreReq)}
+    assert {table for _, table in used} == set(range(THIRD.tab_depth + 1))
+    assert {cls for cls, table in used if table} == {StoreReq, StoreAdd, StoreMul}
 
 
 @pytest.mark.parametrize("backend", ["functional", "sim"])

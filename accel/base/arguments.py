@@ -25,6 +25,7 @@ def plain_integer(value: object) -> int | None:
 
 
 def plain_integers(values: object) -> tuple[int, ...] | None:
+    """Return Python integers, if it is a sequence of integers."""
     if not isinstance(values, Sequence) and not (isinstance(values, np.ndarray) and values.ndim == 1):
         return None
     numbers = tuple(map(plain_integer, values))

@@ -18,6 +18,7 @@ def notice(text: str) -> None:
 
 
 def show_notices_on_terminal() -> None:
+    """Show notices on stderr if it is a terminal."""
     global _show  # noqa: PLW0603  # one setting of the process
     _show = (lambda text: print(f"accel: {text}", file=sys.stderr)) if sys.stderr.isatty() else None
 

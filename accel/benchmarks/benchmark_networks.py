@@ -35,6 +35,7 @@ _LOG_SCALE_DEVIATION = 0.6
 
 
 def default_epilogue(config: Config) -> Epilogue:
+    """Return the default epilogue of a machine."""
     return "scale" if config.post else "shift"
 
 

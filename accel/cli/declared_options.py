@@ -54,6 +54,7 @@ def config_option(default: str | None, shown: str | None = None) -> Callable[[F]
 
 
 def backend_option(default: str, help_text: str) -> Callable[[F], F]:
+    """Return the option ``--backend`` with completion."""
     return click.option(
         "--backend",
         default=default,
@@ -65,6 +66,7 @@ def backend_option(default: str, help_text: str) -> Callable[[F], F]:
 
 
 def engine_option(help_text: str) -> Callable[[F], F]:
+    """Return the option ``--engine`` with completion."""
     return click.option(
         "--engine",
         metavar="|".join(ENGINES),

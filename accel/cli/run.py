@@ -128,6 +128,7 @@ def run_json(result: Result, advised: "AdviceReport | None") -> dict[str, Any]:
 
 
 def find_advice(result: Result) -> "AdviceReport":
+    """Return advice for a run."""
     from accel.run.machine_advice import advise  # noqa: PLC0415  # slow to import
 
     with busy("trying changes"):

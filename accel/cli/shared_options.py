@@ -118,6 +118,7 @@ def config_file(config: str) -> dict[str, Path]:
 
 
 def given(paths: Mapping[str, Path | None]) -> dict[str, Path]:
+    """Return the paths that exist."""
     return {name: path for name, path in paths.items() if path is not None}
 
 

@@ -20,6 +20,7 @@ _LEAST_SHARE = 0.01
 
 
 def critical_table(path: Sequence[Segment]) -> Table:
+    """Return the table of a critical path's causes."""
     table = _table("critical path", ("unit", "cause", "cycles", "share"), words=2)
     cycles = sum(one.cycles for one in path) or 1
     every = shares(path)

@@ -86,6 +86,7 @@ def _leave_interrupts() -> None:
 
 
 def with_progress(items: Iterable[T], total: int, what: str) -> Iterable[T]:
+    """Yield the items with a progress bar on a terminal."""
     if not sys.stderr.isatty():
         return items
     return track(items, what, total=total, console=Console(stderr=True), transient=True)

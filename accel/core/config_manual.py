@@ -55,7 +55,8 @@ For example, an inp element of `vta` has 1x16 bytes, so 32 KiB hold 2048 element
 | `gemm8x8` | the classic 8x8x8 GEMM core, with a 128-bit bus |
 | `tiny` | small, for tests and random programs |
 | `ecp5` | fits an ECP5-85F FPGA |
-| `vta-int8`, `gemm8x8-int8`, `tiny-int8`, `ecp5-int8` | the same with `post=1` |"""
+| `vta-int8`, `gemm8x8-int8`, `tiny-int8`, `ecp5-int8` | the same with `post=1` |
+| `vta-npu`, `gemm8x8-npu`, `tiny-npu`, `ecp5-npu` | those with all features of the third generation |"""
 
 _DERIVED: dict[str, tuple[str, Callable[[Config], int]]] = {
     "MACs per cycle": ("multiply-accumulates", lambda c: c.macs_per_cycle),

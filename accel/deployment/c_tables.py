@@ -40,6 +40,7 @@ _WIDTH = 100
 
 
 def header(deployment: Deployment, content: Content, *, embedded: bool, example: bool) -> str:
+    """Return the C header."""
     name, upper = deployment.name, deployment.name.upper()
     lines = [
         f"/* The package {name} for {_comment(deployment.config.label)}; written by `accel package`. */",

@@ -302,10 +302,12 @@ def copied(array: Array, dtype: str) -> bytes:
 
 
 def value_bytes(dtype: str) -> int:
+    """Return the size of a value."""
     return int(np.dtype(dtype).itemsize)
 
 
 def one_value(value: float, dtype: str) -> bytes:
+    """Return a value as little-endian bytes."""
     return copied(np.array([value]), dtype)
 
 

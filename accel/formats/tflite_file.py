@@ -192,10 +192,12 @@ def tflite() -> Any:
 
 
 def read_tflite(path: str | os.PathLike[str]) -> TfliteFile:
+    """Read a model."""
     return read_model_file(path, lambda content, _: read_tflite_model(content))
 
 
 def read_tflite_model(content: bytes) -> TfliteFile:
+    """Read a model from bytes."""
     package = tflite()
     if content[4:8] != _IDENTIFIER:
         raise GraphError("this is not a TensorFlow Lite model; its identifier is not TFL3")

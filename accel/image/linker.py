@@ -159,6 +159,7 @@ class Linker(Generic[ImageT]):
 
 
 def parts(image: Image) -> tuple[Part, ...]:
+    """Return the parts of an image, in order."""
     return Linker(image).parts
 
 

@@ -30,6 +30,7 @@ class Contents:
     data: bytes
 
     def check(self, config: Config) -> None:
+        """Check the contents."""
         pads = scratchpads_of(config)
         pad = pads.get(self.scratchpad)
         if pad is None:

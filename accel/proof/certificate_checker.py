@@ -244,6 +244,7 @@ def box(start: int, count: int, size: int, stride: int) -> tuple[int, int]:
 
 
 def rows(start: int, count: int, size: int, stride: int) -> Pairs:
+    """Return the bytes of ``count`` rows."""
     return merged([(start + row * stride, start + row * stride + size) for row in range(count)])
 
 
@@ -297,6 +298,7 @@ def main(arguments: list[str]) -> int:
 
 
 def certificate_of(path: str) -> dict[str, Any]:
+    """Read a certificate."""
     try:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)

@@ -134,6 +134,7 @@ def relief(field: str, value: int, path: Sequence[Segment]) -> str:
 
 
 def value_text(field: str, value: int) -> str:
+    """Format a field's value."""
     if SPECS[field].unit == "bytes" and value % 1024 == 0:
         return f"{value // 1024}KiB"
     return str(value)

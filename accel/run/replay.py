@@ -63,6 +63,7 @@ def load_any(path: str | Path) -> Program:
 
 
 def program_name(path: Path) -> str:
+    """Return a name for tables."""
     return path.stem if path.suffix in (TEXT_SUFFIX, PROGRAM_SUFFIX) else path.name
 
 

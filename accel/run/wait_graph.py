@@ -49,6 +49,8 @@ class Edge(NamedTuple):
 
 
 class WaitGraph:
+    """The graph of a run."""
+
     def __init__(
         self,
         record: RunRecord,

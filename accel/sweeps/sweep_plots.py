@@ -113,6 +113,7 @@ class Plot:
 
 
 def make_plot(table: Mapping[str, Any]) -> Plot:
+    """Make a plot from a table of its attributes."""
     known = [one.name for one in fields(Plot)]
     for key in table:
         if key not in known:

@@ -60,6 +60,7 @@ Task = Run | Synthesis
 
 
 def task_key(task: Task) -> str:
+    """Return a task's key in the journal."""
     data = {"version": __version__, "kind": type(task).__name__, "task": asdict(task)}
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:32]
 

@@ -32,6 +32,7 @@ def check_figures(figures: object) -> Figures:
 
 
 def is_synthesis(figures: Figures) -> bool:
+    """Whether figures are those of a synthesis."""
     return all(name.startswith(CELLS) for name in figures)
 
 

@@ -32,6 +32,7 @@ def html_page(title: str, body: str, *, style: str, script: str = "", data: str 
 
 
 def content_policy(style: str, script: str) -> str:
+    """Return a Content Security Policy that permits one style sheet and one script by hash."""
     rules = {
         "default-src": "'none'",
         "style-src": _hash_source(style),

@@ -20,6 +20,7 @@ def check_page_path(what: str, path: str | Path) -> None:
 
 
 def sections_data(sections: Sequence[Section]) -> list[dict[str, str]]:
+    """Return sections as plain data."""
     return [{"name": name, "heading": heading, "html": html} for name, heading, html in sections]
 
 

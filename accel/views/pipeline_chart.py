@@ -73,6 +73,7 @@ def tracks(activity: Activity) -> list[Track]:
 
 
 def chart_height(activity: Activity) -> int:
+    """Return the height in pixels."""
     return OVERVIEW_HEIGHT + AXIS_HEIGHT + tracks(activity)[-1].bottom + LEGEND_HEIGHT
 
 

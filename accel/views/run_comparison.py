@@ -251,6 +251,7 @@ def figure_text(value: Any) -> str:
 
 
 def signed(difference: int) -> str:
+    """Return a difference with its sign, or an empty string for 0."""
     return f"{difference:+,}" if difference else ""
 
 

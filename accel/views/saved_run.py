@@ -137,6 +137,7 @@ class SavedRun:
         return int(self.figures["cycles"])
 
     def layer_of(self, cycle: int) -> Layer | None:
+        """Return the layer of a cycle, if any."""
         return layer_at(self.layers, cycle)
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -75,6 +75,7 @@ def read_number(data: Any, key: str, part: str = "manifest") -> float:
 
 
 def read_seed(data: Any) -> int | None:
+    """Return the seed, or None."""
     value = data.get("seed")
     if value is not None and (type(value) is not int or value < 0 or value.bit_length() > _MAX_SEED_BITS):
         raise _wrong("seed", value, f"an integer from 0 on, of at most {_MAX_SEED_BITS} bits, or null")
@@ -96,6 +97,7 @@ def read_overrides(data: Any) -> dict[str, str]:
 
 
 def read_traffic(data: Any) -> tuple[TensorTraffic, ...]:
+    """Return the traffic by tensor."""
     return tuple(
         TensorTraffic(
             name=read_text(one, "name"),
@@ -132,6 +134,7 @@ _PART = "figures"
 
 
 def read_figures(data: Any) -> dict[str, Any]:
+    """Return the known figures."""
     figures = read_entry(data, "figures", dict)
     found = {
         key: None if figures[key] is None else reader(figures, key)
@@ -200,6 +203,7 @@ def _read_error(data: Any, key: str) -> dict[str, Any]:
 
 
 def read_critical_path(data: Any, archive: Archive) -> tuple[Segment, ...]:
+    """Return the critical path."""
     count = read_entry(data, "segments", int)
     if not 0 <= count <= _MAX_SEGMENTS:
         raise _wrong("segments", count, f"in 0..{_MAX_SEGMENTS}")

@@ -16,6 +16,8 @@ MOST = REQUEST_BYTES + MAX_DATA + CRC_BYTES
 
 
 class RequestLayout(data.StructLayout):
+    """The header of a request."""
+
     def __init__(self) -> None:
         super().__init__({"operation": 8, "tag": 8, "count": 16, "address": 32})
 

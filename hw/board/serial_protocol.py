@@ -71,6 +71,8 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
+    """A reply."""
+
     operation: int
     tag: int
     status: int
@@ -108,6 +110,7 @@ def framed(content: bytes) -> bytes:
 
 
 def encode(request: Request) -> bytes:
+    """Return the frame of a request."""
     head = _REQUEST.pack(request.operation, request.tag, request.count, request.address)
     return framed(head + request.data)
 

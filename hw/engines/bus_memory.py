@@ -17,6 +17,8 @@ _LATEST = 64
 
 @dataclass
 class Burst:
+    """A requested burst."""
+
     address: int
     beats: int
     ordinal: int
@@ -27,6 +29,8 @@ class Burst:
 
 @dataclass
 class ReadBeat:
+    """A beat on the read data channel."""
+
     data: int
     response: int
     last: bool

@@ -124,6 +124,7 @@ _UNITS = tuple(Unit)
 
 
 def events_of(records: Records) -> list[Event]:
+    """Return the records as sorted events."""
     found: list[Event] = []
     for cycle, instruction, value, number, kind in records.tolist():
         unit = _UNITS[number]

@@ -34,7 +34,7 @@ def test_other_shells_are_refused(accel: Shell, monkeypatch: pytest.MonkeyPatch)
     [
         ("accel sw", ["plain,sweep"]),
         ("accel compile ge", ["plain,gemm"]),
-        ("accel compile gemm --config ec", ["plain,ecp5", "plain,ecp5-int8"]),
+        ("accel compile gemm --config ec", ["plain,ecp5", "plain,ecp5-int8", "plain,ecp5-npu"]),
         ("accel compile gemm --config mine.j", ["file,mine.j"]),
         ("accel compile gemm --set inp", ["plain,inp_bytes=", "plain,inp_banks="]),
         ("accel run p.accel --set inp", []),

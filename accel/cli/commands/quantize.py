@@ -48,9 +48,9 @@ def quantize() -> None:
 
     Uses ONNX Runtime's static quantization (extra onnx) with settings for machines with post=1: weights are
     int8 with a scale for each output channel, activations have one scale and a zero point. Batch
-    normalization is folded first. The quantized network, computed as machines do, is compared with the float
-    network on the data: largest and mean difference, signal-to-noise ratio, and for classes the share of rows
-    with the same winner.
+    normalization is folded first. Sums of attention scores and a mask, for example -inf, stay in float32. The
+    quantized network, computed as machines do, is compared with the float network on the data: largest and
+    mean difference, signal-to-noise ratio, and for classes the share of rows with the same winner.
 
     \b
     Example:
