@@ -15,7 +15,6 @@ from accel.network.network_program import NetworkProgram
 from accel.run.session import Session
 from tests.network.networks import MACHINE, Small
 
-
 RANDOM_TABLE = Table(values=tuple(np.random.default_rng(0).integers(-128, 128, 256).tolist()))
 
 
