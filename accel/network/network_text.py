@@ -107,11 +107,11 @@ def _placed(program: NetworkProgram) -> Iterator[str]:
             yield f"  LOADs wait {WAIT_TEXTS.get(strategy, strategy)}: {cycles:,} cycles{remark}"
         for part in step.parts:
             yield f"  {_part(program, part)}"
+    if program.partition is not None:
+        yield f"programs: {number}; {program.partition.describe()}"
     tail = program.graph.tail
     if tail is not None:
         yield f"{'host':<8} {', '.join(tail.kinds)}  (after each run; its shapes depend on values)"
-    if program.partition is not None:
-        yield f"programs: {number}; {program.partition.describe()}"
     share = f"{program.machine_share:.2%} of {program.macs:,} MACs"
     yield f"on the machine ({program.config.label}): {share}"
 

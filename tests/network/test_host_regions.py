@@ -4,6 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from accel.graph.elementwise_operators import Table
 from accel.graph.graph import Graph
 from accel.graph.graph_evaluation import evaluate
 from accel.network import host_regions
@@ -13,7 +14,16 @@ from accel.network.network import Network
 from accel.network.network_program import NetworkProgram
 from accel.run.session import Session
 from tests.network.networks import MACHINE, Small
-from tests.network.test_partition import on_host
+
+RANDOM_TABLE = Table(values=tuple(np.random.default_rng(0).integers(-128, 128, 256).tolist()))
+
+
+def on_host(small: Small, source: str, output: str) -> str:
+    """Add a function that the machine has no table for."""
+    tensor = small.builder.tensors[source]
+    return small.builder.emit(
+        RANDOM_TABLE, [source], output, dtype=tensor.dtype, quantization=tensor.quantization
+    )
 
 
 def two_programs() -> Graph:
