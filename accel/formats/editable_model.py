@@ -33,6 +33,7 @@ class EditableModel:
         )
 
     def of_kind(self, *kinds: str) -> list[Any]:
+        """Return the nodes with some of ONNX's own operators."""
         return [one for one in self.nodes if one.op_type in kinds and one.domain in ("", "ai.onnx")]
 
     def producer(self, name: str, *kinds: str) -> Any | None:
@@ -66,9 +67,11 @@ class EditableModel:
         return fresh
 
     def fresh(self, name: str) -> str:
+        """Return an unused name for a tensor or node."""
         return self._names.fresh(name)
 
     def node(self, kind: str, inputs: Sequence[str], output: str, name: str, **values: Any) -> Any:
+        """Return a new node, which :meth:`replace` puts into the model."""
         return onnx().helper.make_node(kind, list(inputs), [output], name=self.fresh(name), **values)
 
     def replace(self, old: Sequence[Any], new: Sequence[Any]) -> None:
@@ -122,4 +125,5 @@ class EditableModel:
 
 
 def attributes(node: Any) -> dict[str, Any]:
+    """Return the attributes of a node by name."""
     return {one.name: onnx().helper.get_attribute_value(one) for one in node.attribute}

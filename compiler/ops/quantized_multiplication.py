@@ -47,7 +47,7 @@ def find_multiplication(
     """Return the integers for a product: exact ones if there are any, otherwise the tried ones with the
     fewest differences.
 
-    For example, with scales of 0.5, 0.5 and 1, the multiplier is ``2**30`` and the shift is 32. ``low`` and
+    For example, with scales of 0.5, 0.5 and 1, the multiplier is about a quarter of ``2**shift``. ``low`` and
     ``high`` default to the bounds of the product's type.
 
     Args:

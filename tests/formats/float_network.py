@@ -191,7 +191,8 @@ class FloatNetwork:
         if self.opset < 11:
             return self.add("Resize", data, scales, mode="nearest")
         attributes = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric"}
-        return self.add("Resize", data, "", scales, nearest_mode="floor", **attributes)
+        region = self.floats(np.zeros(8), 8) if self.opset < 13 else ""
+        return self.add("Resize", data, region, scales, nearest_mode="floor", **attributes)
 
     def pooled(self, data: str) -> str:
         """Add the mean of each channel, as a matrix."""

@@ -344,7 +344,8 @@ class Network:
         one = self.pick([2, 3, 4])
         if one is None:
             return
-        same = [other for other in self.live if other.shape == one.shape]
+        vector = (*one.shape[:2], *[1] * (len(one.shape) - 2))
+        same = [other for other in self.live if other.shape in (one.shape, vector)]
         other = self.choice(same)
         if self.chance(0.3):
             shape = [size if self.chance(0.5) else 1 for size in one.shape]

@@ -26,9 +26,9 @@ def linear_product(
     types: tuple[Any, Any, Any],
     zeros: tuple[int, int, int],
     scales: tuple[float, float, float],
+    **constants: Any,
 ) -> bytes:
-    """Return a model of one QLinearMatMul of its inputs a and b."""
-    constants: dict[str, Any] = {}
+    """Return a model of one QLinearMatMul of a and b, which are inputs unless they are constants."""
     for name, dtype, zero, scale in zip("aby", types, zeros, scales, strict=True):
         constants |= {f"{name}_scale": np.float32(scale), f"{name}_zero": dtype(zero)}
     names = ["a", "a_scale", "a_zero", "b", "b_scale", "b_zero", "y_scale", "y_zero"]
@@ -36,7 +36,8 @@ def linear_product(
         "a": (np.dtype(types[0]).name, left),
         "b": (np.dtype(types[1]).name, right),
     }
-    return model([node("QLinearMatMul", names, "y")], inputs, ["y"], constants)
+    varying = {name: one for name, one in inputs.items() if name not in constants}
+    return model([node("QLinearMatMul", names, "y")], varying, ["y"], constants)
 
 
 def any_values(rng: np.random.Generator, dtype: Any, shape: tuple[int, ...]) -> Any:
@@ -68,6 +69,21 @@ def test_any_linear_product(data: st.DataObject) -> None:
     result = program.run(inputs)
     np.testing.assert_array_equal(result.outputs["y"], run_onnx_runtime(content, inputs)["y"])
     assert not result.mismatches
+
+
+@pytest.mark.parametrize("constant", ["a", "b"])
+@pytest.mark.parametrize("shapes", [((20, 30), (30, 24)), ((1, 3, 20, 30), (3, 30, 24))])
+def test_products_with_a_constant(constant: str, shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    """A constant may be the first operand, and may be several matrices."""
+    rng = np.random.default_rng(1)
+    values = {name: any_values(rng, np.int8, shape) for name, shape in zip("ab", shapes, strict=True)}
+    given = {constant: values.pop(constant)}
+    numbers = (3, -7, 5), (0.1, 0.2, 3.0)
+    content = linear_product(*shapes, TYPES[0], *numbers, **given)
+    program = built(content, MACHINES[0])
+    assert [part.where for part in program.parts] == ["machine"]
+    found = program.run(values).outputs["y"]
+    np.testing.assert_array_equal(found, run_onnx_runtime(content, values)["y"])
 
 
 def attention(tokens: int, heads: int, width: int, between: str) -> tuple[bytes, dict[str, Any]]:

@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from accel.graph.elementwise_operators import Clip, Function, Requantize
 from accel.graph.graph_operator import Operator
 from accel.graph.graph_tensor import Quantization, Tensor
 from accel.graph.quantize_values import all_values
-from accel.network.clamped_linear import ClampedLinear, fit_clamped_linear
+from accel.network.clamped_linear import ClampedLinear, fit_channels, fit_clamped_linear
 
 OPERATORS = [Requantize(), Function(function="HardSigmoid"), Function(function="Neg")]
 
@@ -55,3 +57,41 @@ def test_a_constant_function() -> None:
 @pytest.mark.parametrize("function", ["Abs", "Sigmoid", "Exp"])
 def test_functions_that_are_not_linear(function: str) -> None:
     assert fitted(Function(function=function), quantized("int8", 0.05, 0), quantized("int8", 0.05, 0)) is None
+
+
+def test_channels_have_common_bounds() -> None:
+    """Channels that do not reach a bound, or that are constant, keep their results."""
+    values = np.arange(-128, 128)
+    lines = [values, values * 3 - 100, -values, np.full(256, 7), np.full(256, -128), values // 4]
+    table = np.stack(lines, axis=1).clip(-100, 90)
+    for results, line in zip(table.T, fit_channels(values, table, 5), strict=True):
+        if line is None:  # rounding down is no rounding to the nearest value
+            np.testing.assert_array_equal(results, values // 4)
+            continue
+        assert (line.low, line.high) == (-100, 90)
+        np.testing.assert_array_equal(line.values(values, 5), results)
+
+
+def test_all_weights_are_tried_for_lines_of_batch_normalization() -> None:
+    """The weights whose biases are nearest to the offset do not reproduce this line, another one does."""
+    values = np.arange(-128, 128) - 21
+    results = (np.rint(np.float32(1.9145071) * values.astype(np.float32) + np.float32(28.725775)) - 128).clip(
+        -128, 127
+    )
+    line = fit_clamped_linear(values, results.astype(np.int64), -128)
+    assert line is not None
+    np.testing.assert_array_equal(line.values(values, -128), results)
+    nearest = np.abs(np.rint(28.725775 / 1.9145071 * line.weight) - line.bias)
+    assert nearest <= 1
+
+
+@given(st.integers(0, 2**32), st.floats(0.01, 8), st.floats(-200, 200), st.integers(-128, 127))
+def test_random_lines_have_functions_or_none(seed: int, slope: float, offset: float, zero: int) -> None:
+    rng = np.random.default_rng(seed)
+    values = np.arange(256) - int(rng.integers(0, 256))
+    slopes = slope * rng.choice([-1, 1], 6) * rng.uniform(0.5, 1, 6)
+    table = np.rint(values[:, None] * slopes + offset * rng.uniform(-1, 1, 6)).astype(np.int64) + zero
+    table = table.clip(-128, 127)
+    for results, line in zip(table.T, fit_channels(values, table, zero), strict=True):
+        if line is not None:
+            np.testing.assert_array_equal(line.values(values, zero), results)

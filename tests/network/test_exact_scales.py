@@ -38,8 +38,8 @@ def saved(folder: Path, nodes: list[Any], **constants: Array) -> Path:
     return path
 
 
-def on_host(content: bytes) -> list[str]:
-    program = Network(graph=import_model(content)).build(MACHINE)
+def on_host(content: bytes, machine: accel.Machine | str = MACHINE) -> list[str]:
+    program = Network(graph=import_model(content)).build(machine)
     program.run().raise_if_wrong()
     return [
         part.fused.main.operator.kind
@@ -88,6 +88,24 @@ def test_sums_are_exact_for_ten_networks(tmp_path: Path) -> None:
         hosts[0] += len(on_host(content))
         hosts[1] += len(on_host(with_exact_scales(content)))
     assert hosts[0] > hosts[1] == 0
+
+
+def test_products_are_exact_for_ten_networks(tmp_path: Path) -> None:
+    machine, hosts = accel.machine(MACHINE, res_mul=1), [0, 0]
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        nodes = [
+            node("Conv", "x w1", "a"),
+            node("Conv", "x w2", "b"),
+            node("Mul", "a b", "s"),
+            node("Conv", "s w1", "y"),
+        ]
+        weights = {name: np.round(rng.normal(size=(8, 8, 1, 1)), 1) for name in ("w1", "w2")}
+        x = np.round(rng.normal(size=(2, 8, 8, 8)), 1).astype(np.float32)
+        content = quantize_onnx(saved(tmp_path, nodes, **weights), {"x": x}).content
+        hosts[0] += len(on_host(content, machine))
+        hosts[1] += len(on_host(with_exact_scales(content), machine))
+    assert hosts[0] >= hosts[1] == 0
 
 
 def test_an_exact_model_stays_as_it_is(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.graph.elementwise_operators import Function
 from accel.graph.graph import Graph
 from accel.graph.graph_evaluation import evaluate
 from accel.network import host_regions
@@ -14,23 +13,16 @@ from accel.network.network import Network
 from accel.network.network_program import NetworkProgram
 from accel.run.session import Session
 from tests.network.networks import MACHINE, Small
-
-
-def absolute(small: Small, source: str, output: str) -> str:
-    """Add a function that the host computes."""
-    tensor = small.builder.tensors[source]
-    return small.builder.emit(
-        Function(function="Abs"), [source], output, dtype=tensor.dtype, quantization=tensor.quantization
-    )
+from tests.network.test_partition import on_host
 
 
 def two_programs() -> Graph:
     """Of the host's nodes after the first program, ``late`` and ``later`` are not for the second one."""
     small = Small((1, 16, 6, 6))
     small.conv("x", "a", 16, pad=1)
-    small.conv(absolute(small, "a", "soon"), "b", 16, pad=1)
-    absolute(small, absolute(small, "a", "late"), "later")
-    absolute(small, "b", "last")
+    small.conv(on_host(small, "a", "soon"), "b", 16, pad=1)
+    on_host(small, on_host(small, "a", "late"), "later")
+    on_host(small, "b", "last")
     return small.graph("later", "last")
 
 
@@ -61,8 +53,8 @@ def test_nodes_that_the_next_program_does_not_need_are_a_region(program: Network
 def test_connected_nodes_stay_in_one_region() -> None:
     small = Small((1, 16, 6, 6))
     small.conv("x", "a", 16, pad=1)
-    small.conv(absolute(small, "a", "soon"), "b", 16, pad=1)
-    absolute(small, "soon", "late")
+    small.conv(on_host(small, "a", "soon"), "b", 16, pad=1)
+    on_host(small, "soon", "late")
     program = Network(graph=small.graph("late", "b")).build(MACHINE)
     assert regions(program) == [("machine", "a"), ("host", "soon", "late"), ("machine", "b")]
 

@@ -2,10 +2,10 @@ from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.graph.elementwise_operators import Function
 from accel.graph.graph import Graph
 from accel.graph.movement_operators import Concat
 from accel.network.network import Network
@@ -68,19 +68,11 @@ def built(graph: Graph) -> NetworkProgram:
     return program
 
 
-def on_host(small: Small, source: str, output: str) -> str:
-    """Add a function that the machine has no table for."""
-    tensor = small.builder.tensors[source]
-    return small.builder.emit(
-        Function(function="Abs"), [source], output, dtype=tensor.dtype, quantization=tensor.quantization
-    )
-
-
 def test_layers_wait_for_a_host_node_that_others_need() -> None:
     """One program computes both convolutions, although the first of them could run before the host."""
     small = Small((1, 16, 6, 6))
     small.conv("x", "early", 16)
-    on_host(small, "x", "t")
+    small.sigmoid("x", "t")
     small.conv("t", "late", 16)
     program = built(small.graph("early", "late"))
     assert len(program.chains) == 1
@@ -91,9 +83,9 @@ def test_layers_wait_for_a_host_node_that_others_need() -> None:
 def test_paths_that_alternate_bound_the_programs(tmp_path: Path) -> None:
     small = Small((1, 16, 6, 6))
     small.conv("x", "a", 16, pad=1)
-    small.conv(on_host(small, "a", "t"), "b", 16, pad=1)
-    small.conv(on_host(small, "x", "s"), "c", 16, pad=1)
-    small.conv(on_host(small, "c", "u"), "d", 16, pad=1)
+    small.conv(small.sigmoid("a", "t"), "b", 16, pad=1)
+    small.conv(small.sigmoid("x", "s"), "c", 16, pad=1)
+    small.conv(small.sigmoid("c", "u"), "d", 16, pad=1)
     small.add("b", "d", "y")
     program = built(small.graph("y"))
     assert len(program.chains) == 2
@@ -110,7 +102,7 @@ def test_a_layer_waits_to_be_in_the_program_of_its_concat() -> None:
     small.zero_out = 3
     small.conv("x", "a", 16, pad=1)
     small.conv("x", "before", 16, pad=1)
-    small.conv(on_host(small, "before", "t"), "b", 16, pad=1)
+    small.conv(small.sigmoid("before", "t"), "b", 16, pad=1)
     small.builder.emit(Concat(axis=1), ["a", "b"], "ab")
     small.conv("ab", "y", 16, 1)
     program = built(small.graph("y"))
@@ -124,7 +116,7 @@ def test_concat_of_two_programs_is_copied_by_the_host() -> None:
     small = Small((1, 16, 6, 6))
     small.zero_out = 3
     small.conv("x", "a", 16, pad=1)
-    small.conv(on_host(small, "a", "t"), "b", 16, pad=1)
+    small.conv(small.sigmoid("a", "t"), "b", 16, pad=1)
     small.builder.emit(Concat(axis=1), ["a", "b"], "ab")
     small.conv("ab", "c", 16, 1)
     small.conv("c", "y", 16, 1)
