@@ -2,7 +2,6 @@ from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
