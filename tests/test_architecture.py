@@ -26,8 +26,8 @@ MAY_IMPORT = {
     "compiler.expr": "base core",
     "compiler.target": "base core image compiler.expr",
     "compiler.ops": "base core compiler.expr compiler.target",
-    "compiler.schedule": "base image compiler.expr compiler.target compiler.ops",
-    "compiler.nest": "base image compiler.expr compiler.target compiler.schedule",
+    "compiler.schedule": "base core image compiler.expr compiler.target compiler.ops",
+    "compiler.nest": "base core image compiler.expr compiler.target compiler.schedule",
     "compiler.codegen": "base core image proof compiler.expr compiler.target compiler.schedule compiler.nest",
     "compiler.plans": "base core compiler.expr compiler.target compiler.ops compiler.schedule",
     "compiler.operators": "base core compiler.ops compiler.schedule compiler.target compiler.codegen "
