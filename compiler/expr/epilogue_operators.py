@@ -17,7 +17,6 @@ from accel.compiler.expr.quantized_expressions import (
     Added,
     IntegerAdded,
     IntegerRequantized,
-    LookedUp,
     QuantizedSum,
     Requantized,
 )
@@ -32,6 +31,7 @@ from accel.compiler.expr.scalar_expressions import (
     minimum,
     reads,
 )
+from accel.compiler.expr.table_expressions import LookedUp
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 from accel.base.errors import AccelError, ProgramError
 from accel.compiler.expr.applied_operations import Applied, apply
-from accel.compiler.expr.quantized_expressions import Added, LookedUp, Requantized
+from accel.compiler.expr.quantized_expressions import Added, Requantized
 from accel.compiler.expr.quantized_products import Multiplied
 from accel.compiler.expr.scalar_expressions import (
     Binary,
@@ -20,6 +20,7 @@ from accel.compiler.expr.scalar_expressions import (
     as_expr,
     check_dtype,
 )
+from accel.compiler.expr.table_expressions import LookedUp
 from accel.compiler.expr.tensor_expressions import (
     Compute,
     Tensor,

@@ -14,10 +14,9 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from accel.base.arguments import check_flag, check_integer, plain_integers
+from accel.base.arguments import check_flag, check_integer
 from accel.base.errors import ShapeError
 from accel.base.fma import fma
-from accel.base.json_types import shown
 from accel.compiler.expr.scalar_expressions import BYTES, Dtype, Expr, Function
 from accel.core.requantize import (
     ADD_MULTIPLIER_BITS,
@@ -30,7 +29,6 @@ from accel.core.requantize import (
     multipliers_and_exponents,
     requantize,
 )
-from accel.core.scratchpad_specs import TABLE_BYTES
 
 Array = npt.NDArray[Any]
 
@@ -424,81 +422,6 @@ class IntegerAdded(Function):
     def settings(self) -> dict[str, Any]:
         names = ("multipliers", "shift", "offset", "zeros", "zero", "low", "high")
         return {name: getattr(self, name) for name in names}
-
-
-# --- tables ------------------------------------------------------------------------------------------
-
-
-def check_entries(entries: object) -> tuple[int, ...]:
-    """Return the 256 bytes of a table as numbers of 0 to 255, from int8 or uint8 values.
-
-    Raises:
-        ShapeError: there are not 256 integers that fit a byte.
-    """
-    found = plain_integers(entries)
-    if found is None or len(found) != TABLE_BYTES or not all(-128 <= entry <= 255 for entry in found):
-        raise ShapeError(f"the table is {shown(entries)}; it must be {TABLE_BYTES} values of int8 or uint8")
-    return tuple(entry & 0xFF for entry in found)
-
-
-@dataclass(frozen=True)
-class LookedUp(Function):
-    """A quantized value replaced by an entry of a table: ``entries[value & 255]``.
-
-    Attributes:
-        value: of int8 or uint8.
-        entries: 256 bytes. Entry 255 is the result of -1 or 255.
-        to: int8 or uint8, the type of the results.
-    """
-
-    NAME: ClassVar[str] = "looked_up"
-
-    value: Expr
-    entries: tuple[int, ...]
-    to: str
-
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.value,)
-
-    def rewritten(self, change: Callable[[Expr], Expr]) -> LookedUp:
-        return replace(self, value=change(self.value))
-
-    def values(self, *parts: Array) -> Array:
-        table = np.array(self.entries, dtype=np.uint8).view(self.to).astype(np.int32)
-        found: Array = table[np.asarray(parts[0]) & (TABLE_BYTES - 1)]
-        return found
-
-    def settings(self) -> dict[str, Any]:
-        return {"table": self.to}
-
-    def to_data(self) -> dict[str, Any]:
-        return {"entries": list(self.entries), "to": self.to}
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any], parts: tuple[Expr, ...]) -> LookedUp:
-        (value,) = parts
-        bounds_of(data["to"])
-        return cls(value, check_entries(data["entries"]), data["to"])
-
-
-@dataclass(frozen=True)
-class TableEntry(Function):
-    """Entry ``index`` of a table."""
-
-    NAME: ClassVar[str] = "entry"
-
-    index: Expr
-    entries: tuple[int, ...]
-
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.index,)
-
-    def rewritten(self, change: Callable[[Expr], Expr]) -> TableEntry:
-        return replace(self, index=change(self.index))
-
-    def values(self, *parts: Array) -> Array:
-        found: Array = np.array(self.entries, dtype=np.int64)[parts[0]]
-        return found
 
 
 # --- parameters --------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.compiler.expr.applied_operations import Applied
-from accel.compiler.expr.quantized_expressions import Added, LookedUp, Requantized, bounds_of
+from accel.compiler.expr.quantized_expressions import Added, Requantized, bounds_of
 from accel.compiler.expr.quantized_products import Multiplied
 from accel.compiler.expr.scalar_expressions import (
     BYTES,
@@ -27,6 +27,7 @@ from accel.compiler.expr.scalar_expressions import (
     Sum,
     walk,
 )
+from accel.compiler.expr.table_expressions import LookedUp
 from accel.compiler.expr.tensor_expressions import Compute, Placeholder, Tensor, centered_of, producers
 
 _SIGMAS = 3.0

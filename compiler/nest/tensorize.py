@@ -18,7 +18,7 @@ from accel.compiler.expr.linear_expressions import (
     simplify,
     variables,
 )
-from accel.compiler.expr.quantized_expressions import Parameter, TableEntry
+from accel.compiler.expr.quantized_expressions import Parameter
 from accel.compiler.expr.scalar_expressions import (
     Cast,
     Condition,
@@ -30,6 +30,7 @@ from accel.compiler.expr.scalar_expressions import (
     format_expr,
     reads,
 )
+from accel.compiler.expr.table_expressions import TableEntry
 from accel.compiler.expr.tensor_expressions import Compute, Tensor, reduction, sum_limit
 from accel.compiler.nest.alu_epilogue_calls import block_epilogue
 from accel.compiler.nest.copy_calls import copy_call

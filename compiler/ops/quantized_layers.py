@@ -25,12 +25,12 @@ from accel.compiler.expr.quantized_expressions import (
     Quantization,
     QuantizedSum,
     bounds_of,
-    check_entries,
     check_order,
     check_scales,
 )
 from accel.compiler.expr.quantized_products import Multiplication, QuantizedProduct
 from accel.compiler.expr.scalar_expressions import Dtype, Expr, cast, check_dtype
+from accel.compiler.expr.table_expressions import check_entries
 from accel.compiler.expr.tensor_expressions import Tensor, compute, placeholder
 from accel.compiler.ops.quantized_addition import find_addition
 from accel.compiler.ops.quantized_multiplication import find_multiplication

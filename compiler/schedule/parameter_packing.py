@@ -1,10 +1,11 @@
 """The store unit's parameters, which the host packs: a bias and a scale for each channel."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from accel.base.arguments import plain_integer
 from accel.base.errors import ScheduleError
-from accel.compiler.expr.epilogue_operators import taken_apart
+from accel.compiler.expr.epilogue_operators import Finished, StoreLookUp, taken_apart
 from accel.compiler.expr.linear_expressions import bounds, simplify
 from accel.compiler.expr.quantized_expressions import Parameter
 from accel.compiler.expr.scalar_expressions import (
@@ -17,7 +18,7 @@ from accel.compiler.expr.scalar_expressions import (
     Sum,
     format_expr,
 )
-from accel.compiler.expr.tensor_expressions import sum_limit
+from accel.compiler.expr.tensor_expressions import Tensor, sum_limit
 from accel.compiler.target.alu_epilogue import simplified
 from accel.compiler.target.store_epilogue import NO_BIAS, StorePath, store_path
 
@@ -82,3 +83,22 @@ def parameter_element(path: StorePath, axes: tuple[IterVar, IterVar]) -> Expr:
         0 if preparation is None else preparation.offset,
         path.words,
     )
+
+
+def store_look_up(name: str, body: Expr) -> StoreLookUp:
+    """Return the look-up of a stage that the store unit computes."""
+    finished = body.value if isinstance(body, Cast) else body
+    ops = finished.ops if isinstance(finished, Finished) else ()
+    found = next((op for op in ops if isinstance(op, StoreLookUp)), None)
+    if found is None:
+        raise ScheduleError(f"{name} has no look-up for the store unit; call pack_parameters before")
+    return found
+
+
+def with_table(body: Expr, look_up: StoreLookUp, table: Tensor) -> Expr:
+    """Return a stage's body whose look-up reads a table in DRAM."""
+    finished = body.value if isinstance(body, Cast) else body
+    assert isinstance(finished, Finished)
+    placed = replace(look_up, operand=table[0, 0])
+    changed = replace(finished, ops=tuple(placed if op is look_up else op for op in finished.ops))
+    return Cast(changed, body.to) if isinstance(body, Cast) else changed

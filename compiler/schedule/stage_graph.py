@@ -7,14 +7,13 @@ which :mod:`accel.compiler.schedule.schedule_steps` rebuilds the schedule.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from accel.base.arguments import plain_integer
 from accel.base.deprecated_modules import renamed_attributes
 from accel.base.errors import ScheduleError, nearest
-from accel.compiler.expr.epilogue_operators import Finished, StoreLookUp
-from accel.compiler.expr.quantized_expressions import TableEntry
+from accel.compiler.expr.epilogue_operators import Finished
 from accel.compiler.expr.scalar_expressions import (
     Cast,
     Expr,
@@ -25,6 +24,7 @@ from accel.compiler.expr.scalar_expressions import (
     rewrite,
     substitute,
 )
+from accel.compiler.expr.table_expressions import TableEntry
 from accel.compiler.expr.tensor_expressions import (
     Compute,
     Placeholder,
@@ -46,7 +46,9 @@ from accel.compiler.schedule.identity_products import (
 from accel.compiler.schedule.parameter_packing import (
     parameter_channels,
     parameter_element,
+    store_look_up,
     store_unit_epilogue,
+    with_table,
 )
 from accel.compiler.schedule.stage_splits import Fuse, Split
 from accel.compiler.target.intrinsic_declaration import Intrinsic, check_intrinsic
@@ -355,19 +357,12 @@ class Stage(PlacedLoops):
             ScheduleError: the stage looks nothing up, or ``pack_parameters`` has not been called.
         """
         schedule = self.schedule
-        finished = self.body.value if isinstance(self.body, Cast) else self.body
-        ops = finished.ops if isinstance(finished, Finished) else ()
-        look_up = next((op for op in ops if isinstance(op, StoreLookUp)), None)
-        if look_up is None:
-            raise ScheduleError(f"{self.name} has no look-up for the store unit; call pack_parameters before")
+        look_up = store_look_up(self.name, self.body)
         label = schedule._unused_name(name or "tab")
         axes = IterVar(self._unused_name("t"), 1), IterVar("j", TABLE_BYTES)
         packed = Compute(label, (1, TABLE_BYTES), "uint8", axes, TableEntry(axes[1], look_up.entries))
         schedule._insert_host_packed(packed, "table", before=self)
-        placed = replace(look_up, operand=packed.tensor[0, 0])
-        assert isinstance(finished, Finished)
-        body: Expr = replace(finished, ops=tuple(placed if op is look_up else op for op in ops))
-        self.body = Cast(body, self.body.to) if isinstance(self.body, Cast) else body
+        self.body = with_table(self.body, look_up, packed.tensor)
         self._record_step("pack_table", name=packed.name)
         return packed.tensor
 
