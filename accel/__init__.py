@@ -13,8 +13,8 @@ Example::
 
 ==========  ==============================================================
 workloads   gemm, dense, conv2d, conv2d_transpose, max_pool2d, avg_pool2d,
-            global_avg_pool2d, Workload, Quantized, QuantizedResidual; te writes
-            others as tensor expressions
+            global_avg_pool2d, Workload, Quantized, QuantizedResidual,
+            QuantizedTable; te writes others as tensor expressions
 machines    machines, machine, Machine, Config; Operation and register add ALU
             operations
 programs    build, Program (run, save, show), Result; check, TokenReport;
