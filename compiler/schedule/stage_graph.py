@@ -347,21 +347,17 @@ class Stage(PlacedLoops):
         return packed.tensor
 
     def pack_table(self, *, name: str | None = None) -> Tensor:
-        """Put the table of a stage's look-up in DRAM, as uint8[1, 256]. ``cache_read`` loads it into
-        ``tab_buffer``.
-
-        Args:
-            name: name of the table. The default is ``tab``.
+        """Put the table of a stage's look-up in DRAM, as uint8[1, 256] with the default name ``tab``.
+        ``cache_read`` loads it into ``tab_buffer``.
 
         Raises:
             ScheduleError: the stage looks nothing up, or ``pack_parameters`` has not been called.
         """
-        schedule = self.schedule
         look_up = store_look_up(self.name, self.body)
-        label = schedule._unused_name(name or "tab")
+        label = self.schedule._unused_name(name or "tab")
         axes = IterVar(self._unused_name("t"), 1), IterVar("j", TABLE_BYTES)
         packed = Compute(label, (1, TABLE_BYTES), "uint8", axes, TableEntry(axes[1], look_up.entries))
-        schedule._insert_host_packed(packed, "table", before=self)
+        self.schedule._insert_host_packed(packed, "table", before=self)
         self.body = with_table(self.body, look_up, packed.tensor)
         self._record_step("pack_table", name=packed.name)
         return packed.tensor
