@@ -36,6 +36,7 @@ def import_foreign(importer: Importer, node: FileNode) -> None:
     ONNX Runtime runs it once on zeros, which gives shapes and dtypes.
     """
     varying = [name for name in node.reads if importer.array(name) is None]
+    _check_constants(importer, node)
     operands = [importer.operand(name) for name in varying]
     tensors = [importer.builder.tensors[name] for name in operands]
     used, is_counted = importer.used(), False
@@ -67,6 +68,15 @@ def import_foreign(importer: Importer, node: FileNode) -> None:
             dtype=found.dtype.name,
             quantization=Quantization.of(1.0) if found.dtype.name in QUANTIZED else None,
         )
+
+
+def _check_constants(importer: Importer, node: FileNode) -> None:
+    """Raise a GraphError for an empty constant operand of ONNX Runtime's own operators, for example a scale
+    of QLinearConcat without values. ONNX Runtime reads beyond its end."""
+    for name in node.reads if node.domain == MICROSOFT else ():
+        array = importer.array(name)
+        if array is not None and not array.size:
+            raise GraphError(f"its operand {name!r} has no values")
 
 
 def _probed(

@@ -218,6 +218,16 @@ def test_what_onnx_runtime_refuses_is_refused_with_its_message() -> None:
         import_model(around("LpNormalization", [1, 7, 3, 4], p=3))
 
 
+def test_a_constant_without_values() -> None:
+    """ONNX Runtime's own operators read beyond its end, which can end the process."""
+    given = onnx.load_from_string(model([], {"x": (FLOAT, [1, 3, 6])}, ["y"]))
+    given.graph.initializer.append(onnx.numpy_helper.from_array(np.zeros(0, np.float32), "none"))
+    given.graph.node.append(helper.make_node("BiasGelu", ["x", "none"], ["y"], domain="com.microsoft"))
+    given.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    with pytest.raises(GraphError, match="'none' has no values"):
+        import_model(given.SerializeToString())
+
+
 @pytest.mark.parametrize("is_constant", [True, False])
 def test_a_split_without_its_first_part(is_constant: bool) -> None:
     """ONNX Runtime itself ends the process with a segmentation fault."""
