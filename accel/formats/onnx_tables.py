@@ -7,7 +7,6 @@ round to other integers: 3 % of random tables of Sigmoid have an entry that diff
 from dataclasses import replace
 
 from accel.base.errors import GraphError
-from accel.formats.onnx_export import export_onnx
 from accel.formats.onnx_runtime import run_optimized
 from accel.graph.elementwise_operators import Function
 from accel.graph.graph import Graph, Node, build_graph
@@ -28,6 +27,8 @@ def with_runtime_tables(graph: Graph) -> Graph:
 
 def runtime_table(graph: Graph, values: Array) -> Array:
     """Compute ``y`` of a graph from ``x`` in ONNX Runtime, or in numpy without it."""
+    from accel.formats.onnx_export import export_onnx  # noqa: PLC0415  # its writers are slow to import
+
     try:
         return run_optimized(export_onnx(graph), {"x": values}, ["y"])[0]["y"]
     except GraphError:
@@ -47,6 +48,8 @@ def _with_entries(graph: Graph, node: Node) -> Node:
 
 
 def _entries(operator: Function, operand: Tensor, out: Tensor) -> tuple[int, ...]:
+    from accel.formats.onnx_export import export_onnx  # noqa: PLC0415  # its writers are slow to import
+
     x = replace(operand, name="x", shape=(256,))
     y = replace(out, name="y", shape=(256,))
     node = Node(name="table", operator=operator, inputs=("x",), output="y")

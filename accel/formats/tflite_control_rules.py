@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from accel.base.errors import GraphError
-from accel.formats.onnx_export import export_onnx
 from accel.formats.onnx_exporter import OPSET
 from accel.formats.onnx_file import MICROSOFT, onnx, rename_captured
 from accel.formats.onnx_foreign import encoded, to_initializer
@@ -215,6 +214,8 @@ def _embedded(
         prefix: of names.
         inputs: names of the inputs.
     """
+    from accel.formats.onnx_export import export_onnx  # noqa: PLC0415  # its writers are slow to import
+
     model = onnx().load_from_string(export_onnx(graph, graph.outputs)).graph
     names = dict(zip(graph.inputs, inputs, strict=True)) | {"": ""}
     for one in (

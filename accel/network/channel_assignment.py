@@ -89,7 +89,8 @@ class _Rewriting:
 
     def _rewrite(self, node: Node) -> None:
         is_active = [self._groups.is_active(name) for name in (*node.inputs, node.output)]
-        if node.inputs[0] in self._in_lanes and isinstance(node.operator, MatMul):
+        is_matrix = node.inputs[0] in self._in_lanes and len(self._old.tensors[node.inputs[0]].shape) == 2
+        if is_matrix and isinstance(node.operator, MatMul):
             self._rewrite_product(node)
         elif not any(is_active):
             self._emit_as_before(node)

@@ -16,7 +16,6 @@ import numpy as np
 
 from accel.base.errors import GraphError
 from accel.base.optional_extras import not_installed
-from accel.formats.onnx_export import export_onnx
 from accel.formats.onnx_runtime import Runner, has_onnx_runtime, open_onnx_runtime
 from accel.graph.elementwise_operators import Dequantize
 from accel.graph.foreign_operator import Foreign
@@ -89,6 +88,8 @@ class HostRegion:
     @cached_property
     def _runner(self) -> Runner | None:
         """The session, or None for regions that numpy computes."""
+        from accel.formats.onnx_export import export_onnx  # noqa: PLC0415  # its writers are slow to import
+
         if not self.needed or not any(_computes_floats(self.graph, node) for node in self.nodes):
             return None
         if not has_onnx_runtime():
