@@ -76,6 +76,22 @@ def test_concatenation_inside_blocks_is_one_program(on: str) -> None:
     assert_one_program(small.graph("y"), on)
 
 
+def test_a_matrix_product_of_the_last_axis_leaves_channels_alone() -> None:
+    """Its weights belong to the columns of the concatenated pictures."""
+    small = Small((1, 7, 6, 2))
+    small.zero_out = 3
+    small.conv("x", "a", 6, 1)
+    small.conv("x", "b", 6, 1)
+    small.builder.emit(Concat(axis=1), ["a", "b"], "c")
+    small.matmul("c", "y", 5)
+    graph = small.graph("y")
+    program = Network(graph=graph).build(MACHINE)
+    inputs = program.random_inputs()
+    result = program.run(inputs, backend="functional")
+    result.raise_if_wrong()
+    assert np.array_equal(result.outputs["y"], evaluate(graph, inputs)["y"])
+
+
 def test_a_slice_inside_a_block_is_one_program() -> None:
     small = Small((1, 16, 6, 6))
     small.conv("x", "a", 40, 1)
