@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar
 
 from accel.compiler.expr.applied_operations import Applied
 from accel.compiler.expr.quantized_expressions import (
@@ -20,6 +21,7 @@ from accel.compiler.expr.quantized_expressions import (
     QuantizedSum,
     Requantized,
 )
+from accel.compiler.expr.quantized_pairs import IntegerPairFunction
 from accel.compiler.expr.quantized_products import IntegerMultiplied, Multiplied, QuantizedProduct
 from accel.compiler.expr.scalar_expressions import (
     Binary,
@@ -185,7 +187,7 @@ class Requantize(PostOp):
 @dataclass(frozen=True)
 class LookUp(PostOp):
     """Replace the value by an entry of a table, see
-    :class:`~accel.compiler.expr.quantized_expressions.LookedUp`."""
+    :class:`~accel.compiler.expr.table_expressions.LookedUp`."""
 
     entries: tuple[int, ...]
     to: str
@@ -243,16 +245,29 @@ class StoreLookUp(LookUp):
 
 
 @dataclass(frozen=True)
-class StoreAdd(PostOp):
+class StoreCombination(PostOp):
+    """The store unit's function of a requantized value and a residual. Its fields are the residual, an int8
+    or uint8 value, and the settings of :attr:`FUNCTION`, in order."""
+
+    FUNCTION: ClassVar[type[IntegerPairFunction]]
+
+    operand: Expr
+
+    def apply(self, value: Expr) -> Expr:
+        return self.FUNCTION(value, *(getattr(self, one.name) for one in fields(self)))
+
+
+@dataclass(frozen=True)
+class StoreAdd(StoreCombination):
     """The store unit's addition of a residual: the second half of STORE.ADD.
 
     Attributes:
-        operand: the residual, an int8 or uint8 value.
         multipliers, zeros: those of the requantized value and of the residual.
         shift, offset, zero, low, high: see :func:`accel.core.requantize.add`.
     """
 
-    operand: Expr
+    FUNCTION: ClassVar[type[IntegerPairFunction]] = IntegerAdded
+
     multipliers: tuple[int, int]
     shift: int
     offset: int
@@ -261,31 +276,18 @@ class StoreAdd(PostOp):
     low: int
     high: int
 
-    def apply(self, value: Expr) -> Expr:
-        return IntegerAdded(
-            value,
-            self.operand,
-            self.multipliers,
-            self.shift,
-            self.offset,
-            self.zeros,
-            self.zero,
-            self.low,
-            self.high,
-        )
-
 
 @dataclass(frozen=True)
-class StoreMultiply(PostOp):
+class StoreMultiply(StoreCombination):
     """The store unit's multiplication by a residual: the second half of STORE.MUL.
 
     Attributes:
-        operand: the residual, an int8 or uint8 value.
         zeros: those of the requantized value and of the residual.
         multiplier, shift, offset, zero, low, high: see :func:`accel.core.requantize.multiply`.
     """
 
-    operand: Expr
+    FUNCTION: ClassVar[type[IntegerPairFunction]] = IntegerMultiplied
+
     multiplier: int
     shift: int
     offset: int
@@ -293,19 +295,6 @@ class StoreMultiply(PostOp):
     zero: int
     low: int
     high: int
-
-    def apply(self, value: Expr) -> Expr:
-        return IntegerMultiplied(
-            value,
-            self.operand,
-            self.multiplier,
-            self.shift,
-            self.offset,
-            self.zeros,
-            self.zero,
-            self.low,
-            self.high,
-        )
 
 
 def taken_apart(body: Expr) -> tuple[Read, tuple[PostOp, ...]] | None:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from accel.base.arguments import check_flag, check_integer
 from accel.base.errors import ShapeError
 from accel.base.fma import fma
+from accel.compiler.expr.quantized_pairs import Array, Combination, FloatPairFunction, IntegerPairFunction
 from accel.compiler.expr.scalar_expressions import BYTES, Dtype, Expr, Function
 from accel.core.requantize import (
     ADD_MULTIPLIER_BITS,
@@ -30,15 +31,13 @@ from accel.core.requantize import (
     requantize,
 )
 
-Array = npt.NDArray[Any]
-
-OFFSET_RANGE = 1 << (ADD_OFFSET_BITS - 1)
+_OFFSET_RANGE = 1 << (ADD_OFFSET_BITS - 1)
 _RESULT_RANGE = 1 << (RESULT_BITS - 1)
-VALUE_PAIRS = 256**2
+_VALUE_PAIRS = 256**2
 """Pairs of values of two quantized tensors."""
 
 
-def check_nine_bits(name: str, value: object) -> int:
+def _check_nine_bits(name: str, value: object) -> int:
     """Return ``value`` if it is a signed integer of 9 bits. Raise a ShapeError otherwise."""
     return check_integer(name, value, least=-_RESULT_RANGE, most=_RESULT_RANGE - 1)
 
@@ -226,7 +225,7 @@ class Requantized(Function):
     def from_data(cls, data: Mapping[str, Any], parts: tuple[Expr, ...]) -> Requantized:
         value, channel = parts
         scales = check_scales(data["scales"])
-        zero, low, high = (check_nine_bits(name, data[name]) for name in ("zero", "low", "high"))
+        zero, low, high = (_check_nine_bits(name, data[name]) for name in ("zero", "low", "high"))
         return cls(value, channel, scales, zero, low, high)
 
 
@@ -291,8 +290,38 @@ class IntegerRequantized(Function):
 # --- addition ----------------------------------------------------------------------------------------
 
 
+def combination_from_data(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of a :class:`Combination`. Raise a ShapeError for numbers out of range."""
+    left, right, out = (_quantization(data[name]) for name in ("left", "right", "out"))
+    low = check_integer("low", data["low"], least=out.low, most=out.high)
+    high = check_integer("high", data["high"], least=low, most=out.high)
+    order = check_order(data.get("order", ORDERS[0]))
+    return {"left": left, "right": right, "out": out, "low": low, "high": high, "order": order}
+
+
+def check_multiplier(number: object) -> int:
+    """Return a multiplier of the store unit. Raise a ShapeError if it is out of range."""
+    return check_integer("multiplier", number, least=0, most=(1 << ADD_MULTIPLIER_BITS) - 1)
+
+
+def integers_from_data(found: Mapping[str, Any]) -> dict[str, int]:
+    """Return the integers that sums and products share. Raise a ShapeError for numbers out of range."""
+    return {
+        "shift": check_integer("shift", found["shift"], least=0, most=MAX_ADD_SHIFT),
+        "offset": check_integer("offset", found["offset"], least=-_OFFSET_RANGE, most=_OFFSET_RANGE - 1),
+        "zero": _check_nine_bits("zero", found["zero"]),
+        "differences": check_integer("differences", found["differences"], least=0, most=_VALUE_PAIRS),
+    }
+
+
+def _quantization(data: Mapping[str, Any]) -> Quantization:
+    found = Quantization(**data)
+    check_flag("unsigned", found.unsigned)
+    return replace(found, zero=check_integer("zero", found.zero, least=found.low, most=found.high))
+
+
 @dataclass(frozen=True, kw_only=True)
-class QuantizedSum:
+class QuantizedSum(Combination):
     """A sum of two quantized tensors in floating point, and the integers that compute it.
 
     Attributes:
@@ -309,80 +338,39 @@ class QuantizedSum:
     addition: Addition
     order: Order = "left"
 
-    def values(self, left: Array, right: Array) -> Array:
-        if self.addition.differences:
-            return add(left, right, **self.integers())
-        table = float_add(self.left, self.right, self.out, self.low, self.high, self.order)
-        one = np.clip(left, self.left.low, self.left.high) - self.left.low
-        other = np.clip(right, self.right.low, self.right.high) - self.right.low
-        sums: Array = table[one, other]
-        return sums
+    @property
+    def differences(self) -> int:
+        return self.addition.differences
 
     def integers(self) -> dict[str, Any]:
         """Return the arguments of :func:`accel.core.requantize.add`."""
-        return {
-            "multipliers": self.addition.multipliers,
-            "shift": self.addition.shift,
-            "offset": self.addition.offset,
-            "zeros": (self.left.zero, self.right.zero),
-            "zero": self.addition.zero,
-            "low": self.low,
-            "high": self.high,
-        }
+        return {"multipliers": self.addition.multipliers, **self.common_integers(self.addition)}
+
+    def integer_values(self, left: Array, right: Array) -> Array:
+        return add(left, right, **self.integers())
+
+    def float_table(self) -> Array:
+        return float_add(self.left, self.right, self.out, self.low, self.high, self.order)
 
     def to_data(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> QuantizedSum:
-        left, right, out = (quantization_from_data(data[name]) for name in ("left", "right", "out"))
-        found = dict(data["addition"])
-        a, b = (
-            check_integer("multiplier", number, least=0, most=(1 << ADD_MULTIPLIER_BITS) - 1)
-            for number in found["multipliers"]
-        )
-        addition = Addition(
-            multipliers=(a, b),
-            shift=check_integer("shift", found["shift"], least=0, most=MAX_ADD_SHIFT),
-            offset=check_integer("offset", found["offset"], least=-OFFSET_RANGE, most=OFFSET_RANGE - 1),
-            zero=check_nine_bits("zero", found.get("zero", out.zero)),
-            differences=check_integer("differences", found["differences"], least=0, most=VALUE_PAIRS),
-        )
-        low = check_integer("low", data["low"], least=out.low, most=out.high)
-        high = check_integer("high", data["high"], least=low, most=out.high)
-        order = check_order(data.get("order", ORDERS[0]))
-        return cls(left=left, right=right, out=out, low=low, high=high, addition=addition, order=order)
-
-
-def quantization_from_data(data: Mapping[str, Any]) -> Quantization:
-    """Rebuild a quantization from its fields. Raise a ShapeError for values out of range."""
-    found = Quantization(**data)
-    check_flag("unsigned", found.unsigned)
-    return replace(found, zero=check_integer("zero", found.zero, least=found.low, most=found.high))
+        common = combination_from_data(data)
+        found = {"zero": common["out"].zero} | dict(data["addition"])
+        a, b = map(check_multiplier, found["multipliers"])
+        return cls(**common, addition=Addition(multipliers=(a, b), **integers_from_data(found)))
 
 
 @dataclass(frozen=True)
-class Added(Function):
+class Added(FloatPairFunction):
     """The sum of two quantized values in floating point: :func:`float_add`."""
 
     NAME: ClassVar[str] = "added"
+    RESULT: ClassVar[str] = "sum"
 
-    left: Expr
-    right: Expr
     how: QuantizedSum
-
-    def parts(self) -> tuple[Expr, ...]:
-        return self.left, self.right
-
-    def rewritten(self, change: Callable[[Expr], Expr]) -> Added:
-        return replace(self, left=change(self.left), right=change(self.right))
-
-    def values(self, *parts: Array) -> Array:
-        return self.how.values(*parts)
-
-    def settings(self) -> dict[str, Any]:
-        named = (("left", self.how.left), ("right", self.how.right), ("sum", self.how.out))
-        return {name: str(one) for name, one in named}
 
     def to_data(self) -> dict[str, Any]:
         return self.how.to_data()
@@ -394,14 +382,13 @@ class Added(Function):
 
 
 @dataclass(frozen=True)
-class IntegerAdded(Function):
+class IntegerAdded(IntegerPairFunction):
     """A requantized value plus a residual, as the store unit computes it:
     :func:`accel.core.requantize.add`."""
 
     NAME: ClassVar[str] = "add"
+    COMPUTE: ClassVar[Callable[..., Array]] = staticmethod(add)
 
-    left: Expr
-    right: Expr
     multipliers: tuple[int, int]
     shift: int
     offset: int
@@ -409,19 +396,6 @@ class IntegerAdded(Function):
     zero: int
     low: int
     high: int
-
-    def parts(self) -> tuple[Expr, ...]:
-        return self.left, self.right
-
-    def rewritten(self, change: Callable[[Expr], Expr]) -> IntegerAdded:
-        return replace(self, left=change(self.left), right=change(self.right))
-
-    def values(self, *parts: Array) -> Array:
-        return add(*parts, **self.settings())
-
-    def settings(self) -> dict[str, Any]:
-        names = ("multipliers", "shift", "offset", "zeros", "zero", "low", "high")
-        return {name: getattr(self, name) for name in names}
 
 
 # --- parameters --------------------------------------------------------------------------------------

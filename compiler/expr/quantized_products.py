@@ -8,26 +8,22 @@ where the values are equal.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from accel.base.arguments import check_integer
 from accel.compiler.expr.quantized_expressions import (
-    OFFSET_RANGE,
-    ORDERS,
-    VALUE_PAIRS,
-    Array,
     Order,
     Quantization,
-    check_nine_bits,
-    check_order,
-    quantization_from_data,
+    check_multiplier,
+    combination_from_data,
+    integers_from_data,
 )
-from accel.compiler.expr.scalar_expressions import Expr, Function
-from accel.core.requantize import ADD_MULTIPLIER_BITS, MAX_ADD_SHIFT, multiply
+from accel.compiler.expr.quantized_pairs import Array, Combination, FloatPairFunction, IntegerPairFunction
+from accel.compiler.expr.scalar_expressions import Expr
+from accel.core.requantize import multiply
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +74,7 @@ def float_multiply(
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuantizedProduct:
+class QuantizedProduct(Combination):
     """A product of two quantized tensors in floating point, and the integers that compute it.
 
     Attributes:
@@ -97,29 +93,18 @@ class QuantizedProduct:
 
     @property
     def differences(self) -> int:
-        """Pairs of values whose product differs from floating point."""
         return self.multiplication.differences
-
-    def values(self, left: Array, right: Array) -> Array:
-        if self.differences:
-            return multiply(left, right, **self.integers())
-        table = float_multiply(self.left, self.right, self.out, self.low, self.high, self.order)
-        one = np.clip(left, self.left.low, self.left.high) - self.left.low
-        other = np.clip(right, self.right.low, self.right.high) - self.right.low
-        products: Array = table[one, other]
-        return products
 
     def integers(self) -> dict[str, Any]:
         """Return the arguments of :func:`accel.core.requantize.multiply`."""
-        return {
-            "multiplier": self.multiplication.multiplier,
-            "shift": self.multiplication.shift,
-            "offset": self.multiplication.offset,
-            "zeros": (self.left.zero, self.right.zero),
-            "zero": self.multiplication.zero,
-            "low": self.low,
-            "high": self.high,
-        }
+        found = self.multiplication
+        return {"multiplier": found.multiplier, **self.common_integers(found)}
+
+    def integer_values(self, left: Array, right: Array) -> Array:
+        return multiply(left, right, **self.integers())
+
+    def float_table(self) -> Array:
+        return float_multiply(self.left, self.right, self.out, self.low, self.high, self.order)
 
     def to_data(self) -> dict[str, Any]:
         return asdict(self)
@@ -131,52 +116,20 @@ class QuantizedProduct:
         Raises:
             ShapeError: a number is out of range.
         """
-        left, right, out = (quantization_from_data(data[name]) for name in ("left", "right", "out"))
-        found = dict(data["multiplication"])
-        most = (1 << ADD_MULTIPLIER_BITS) - 1
-        multiplication = Multiplication(
-            multiplier=check_integer("multiplier", found["multiplier"], least=0, most=most),
-            shift=check_integer("shift", found["shift"], least=0, most=MAX_ADD_SHIFT),
-            offset=check_integer("offset", found["offset"], least=-OFFSET_RANGE, most=OFFSET_RANGE - 1),
-            zero=check_nine_bits("zero", found["zero"]),
-            differences=check_integer("differences", found["differences"], least=0, most=VALUE_PAIRS),
-        )
-        low = check_integer("low", data["low"], least=out.low, most=out.high)
-        high = check_integer("high", data["high"], least=low, most=out.high)
-        order = check_order(data.get("order", ORDERS[0]))
-        return cls(
-            left=left,
-            right=right,
-            out=out,
-            low=low,
-            high=high,
-            multiplication=multiplication,
-            order=order,
-        )
+        found = data["multiplication"]
+        multiplier = check_multiplier(found["multiplier"])
+        multiplication = Multiplication(multiplier=multiplier, **integers_from_data(found))
+        return cls(**combination_from_data(data), multiplication=multiplication)
 
 
 @dataclass(frozen=True)
-class Multiplied(Function):
+class Multiplied(FloatPairFunction):
     """The product of two quantized values in floating point: :func:`float_multiply`."""
 
     NAME: ClassVar[str] = "multiplied"
+    RESULT: ClassVar[str] = "product"
 
-    left: Expr
-    right: Expr
     how: QuantizedProduct
-
-    def parts(self) -> tuple[Expr, ...]:
-        return self.left, self.right
-
-    def rewritten(self, change: Callable[[Expr], Expr]) -> Multiplied:
-        return replace(self, left=change(self.left), right=change(self.right))
-
-    def values(self, *parts: Array) -> Array:
-        return self.how.values(*parts)
-
-    def settings(self) -> dict[str, Any]:
-        named = (("left", self.how.left), ("right", self.how.right), ("product", self.how.out))
-        return {name: str(one) for name, one in named}
 
     def to_data(self) -> dict[str, Any]:
         return self.how.to_data()
@@ -188,14 +141,13 @@ class Multiplied(Function):
 
 
 @dataclass(frozen=True)
-class IntegerMultiplied(Function):
+class IntegerMultiplied(IntegerPairFunction):
     """A requantized value times a residual, as the store unit computes it:
     :func:`accel.core.requantize.multiply`."""
 
     NAME: ClassVar[str] = "multiply"
+    COMPUTE: ClassVar[Callable[..., Array]] = staticmethod(multiply)
 
-    left: Expr
-    right: Expr
     multiplier: int
     shift: int
     offset: int
@@ -203,16 +155,3 @@ class IntegerMultiplied(Function):
     zero: int
     low: int
     high: int
-
-    def parts(self) -> tuple[Expr, ...]:
-        return self.left, self.right
-
-    def rewritten(self, change: Callable[[Expr], Expr]) -> IntegerMultiplied:
-        return replace(self, left=change(self.left), right=change(self.right))
-
-    def values(self, *parts: Array) -> Array:
-        return multiply(*parts, **self.settings())
-
-    def settings(self) -> dict[str, Any]:
-        names = ("multiplier", "shift", "offset", "zeros", "zero", "low", "high")
-        return {name: getattr(self, name) for name in names}

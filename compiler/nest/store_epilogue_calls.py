@@ -8,9 +8,8 @@ from accel.base.errors import TensorizeError
 from accel.compiler.expr.epilogue_operators import (
     Finished,
     PostOp,
-    StoreAdd,
+    StoreCombination,
     StoreLookUp,
-    StoreMultiply,
     StoreRequantize,
 )
 from accel.compiler.expr.linear_expressions import (
@@ -70,7 +69,7 @@ def store_epilogue(lowering: Lowering, nest: StageNest, block: int) -> Node:
         if isinstance(op, StoreLookUp):
             placed.append(AppliedOp(op, _table(lowering, stage.name, op), (None, None)))
             continue
-        assert isinstance(op, StoreAdd | StoreMultiply)
+        assert isinstance(op, StoreCombination)
         if not isinstance(op.operand, Read) or not _is_elementwise(op.operand, stage.axis):
             raise TensorizeError(
                 f"{stage.name} has the residual {format_expr(op.operand)}; the store unit takes residuals "

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from accel.compiler.expr.epilogue_operators import PostOp, StoreAdd, StoreMultiply, StoreRequantize
+from accel.compiler.expr.epilogue_operators import PostOp, StoreCombination, StoreRequantize
 from accel.compiler.expr.scalar_expressions import Const, Dtype, Expr, IterVar, cast
 from accel.compiler.expr.tensor_expressions import Compute, compute, placeholder, reduce_axis, sum
 from accel.compiler.target import builtin_emitters
@@ -131,7 +131,7 @@ def finished(config: Config, ops: Sequence[PostOp], residual: Dtype = "int8") ->
             if isinstance(op, StoreRequantize):
                 value = replace(op, bias=par[j, 0], scale=par[j, 1]).apply(value)
             else:
-                assert isinstance(op, StoreAdd | StoreMultiply)
+                assert isinstance(op, StoreCombination)
                 value = replace(op, operand=res[i, j]).apply(value)
         return cast(value, "int8")
 

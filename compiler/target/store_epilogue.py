@@ -26,6 +26,7 @@ from accel.compiler.expr.epilogue_operators import (
     Residual,
     Shift,
     StoreAdd,
+    StoreCombination,
     StoreLookUp,
     StoreMultiply,
     StoreRequantize,
@@ -66,7 +67,7 @@ class StorePath:
     low: int
     high: int
     table: StoreLookUp | None = None
-    combine: StoreAdd | StoreMultiply | None = None
+    combine: StoreCombination | None = None
 
     def ops(self, bias: Expr, scale: Expr) -> tuple[PostOp, ...]:
         """Return the operators, with a channel's parameters."""
@@ -93,7 +94,7 @@ def store_path(ops: Sequence[PostOp], limit: int | None) -> StorePath | None:
 
 def _requantized(bias: Read | None, op: Requantize, rest: Sequence[PostOp]) -> StorePath | None:
     table: StoreLookUp | None = None
-    combine: StoreAdd | StoreMultiply | None = None
+    combine: StoreCombination | None = None
     if rest and isinstance(rest[0], LookUp):
         table = StoreLookUp(rest[0].entries, rest[0].to)
         rest = rest[1:]

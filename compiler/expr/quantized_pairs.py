@@ -1,0 +1,118 @@
+"""Functions of two quantized values, in floating point and in integers: what sums and products share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.compiler.expr.scalar_expressions import Expr, Function
+
+if TYPE_CHECKING:
+    from accel.compiler.expr.quantized_expressions import Addition, Order, Quantization
+    from accel.compiler.expr.quantized_products import Multiplication
+
+Array = npt.NDArray[Any]
+
+
+class Combination(ABC):
+    """A function of two quantized tensors in floating point, and the integers that compute it.
+
+    Attributes:
+        out: the result's quantization.
+        low, high: bounds of the result.
+        order: the order of float32 operations.
+    """
+
+    left: Quantization
+    right: Quantization
+    out: Quantization
+    low: int
+    high: int
+    order: Order
+
+    @property
+    @abstractmethod
+    def differences(self) -> int:
+        """Pairs of values whose result in integers differs from floating point."""
+
+    @abstractmethod
+    def integers(self) -> dict[str, Any]:
+        """Return the arguments of :meth:`integer_values`."""
+
+    @abstractmethod
+    def integer_values(self, left: Array, right: Array) -> Array:
+        """Compute the function as the store unit does."""
+
+    @abstractmethod
+    def float_table(self) -> Array:
+        """Return all results in floating point: ``[left value, right value]``."""
+
+    def values(self, left: Array, right: Array) -> Array:
+        """Compute the function. The integers define it only where they differ from floating point."""
+        if self.differences:
+            return self.integer_values(left, right)
+        one = np.clip(left, self.left.low, self.left.high) - self.left.low
+        other = np.clip(right, self.right.low, self.right.high) - self.right.low
+        results: Array = self.float_table()[one, other]
+        return results
+
+    def common_integers(self, found: Addition | Multiplication) -> dict[str, Any]:
+        """Return the integers that sums and products share."""
+        return {
+            "shift": found.shift,
+            "offset": found.offset,
+            "zeros": (self.left.zero, self.right.zero),
+            "zero": found.zero,
+            "low": self.low,
+            "high": self.high,
+        }
+
+
+@dataclass(frozen=True)
+class PairFunction(Function):
+    """A function of two values."""
+
+    left: Expr
+    right: Expr
+
+    def parts(self) -> tuple[Expr, ...]:
+        return self.left, self.right
+
+    def rewritten(self, change: Callable[[Expr], Expr]) -> Self:
+        return replace(self, left=change(self.left), right=change(self.right))
+
+
+@dataclass(frozen=True)
+class FloatPairFunction(PairFunction):
+    """A function of two quantized values in floating point."""
+
+    RESULT: ClassVar[str]
+    """Name of the result in texts."""
+
+    how: Combination
+
+    def values(self, *parts: Array) -> Array:
+        return self.how.values(*parts)
+
+    def settings(self) -> dict[str, Any]:
+        named = (("left", self.how.left), ("right", self.how.right), (self.RESULT, self.how.out))
+        return {name: str(one) for name, one in named}
+
+
+@dataclass(frozen=True)
+class IntegerPairFunction(PairFunction):
+    """A function of a requantized value and a residual, as the store unit computes it. The fields after the
+    two values are its settings."""
+
+    COMPUTE: ClassVar[Callable[..., Array]]
+
+    def values(self, *parts: Array) -> Array:
+        return type(self).COMPUTE(*parts, **self.settings())
+
+    def settings(self) -> dict[str, Any]:
+        return {one.name: getattr(self, one.name) for one in fields(self)[2:]}
