@@ -10,7 +10,8 @@ from click.core import ParameterSource
 from accel.base.errors import nearest
 from accel.base.npy_arrays import read_npy
 from accel.cli.declared_options import numbers_parser
-from accel.compiler.expr.quantized_expressions import ORDERS, check_scales
+from accel.compiler.expr.quantization import ORDERS
+from accel.compiler.expr.quantized_expressions import check_scales
 from accel.compiler.expr.scalar_expressions import BYTES
 from accel.compiler.expr.table_expressions import check_entries
 from accel.compiler.operators.declared_operator import CommandFamily, Operator

@@ -9,16 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from accel.base.arguments import check_flag, check_integer
+from accel.base.arguments import check_integer
+from accel.base.deprecated_modules import reexport
 from accel.base.errors import ShapeError
 from accel.base.fma import fma
-from accel.compiler.expr.quantized_pairs import Array, Combination, FloatPairFunction, IntegerPairFunction
-from accel.compiler.expr.scalar_expressions import BYTES, Dtype, Expr, Function
+from accel.compiler.expr.quantization import Order, Quantization
+from accel.compiler.expr.quantized_pairs import (
+    Array,
+    Combination,
+    FloatPairFunction,
+    IntegerPairFunction,
+    combination_from_data,
+)
+from accel.compiler.expr.scalar_expressions import Expr, Function
 from accel.core.requantize import (
     ADD_MULTIPLIER_BITS,
     ADD_OFFSET_BITS,
@@ -31,6 +39,8 @@ from accel.core.requantize import (
     requantize,
 )
 
+__getattr__ = reexport(__name__, "accel.compiler.expr.quantization")
+
 _OFFSET_RANGE = 1 << (ADD_OFFSET_BITS - 1)
 _RESULT_RANGE = 1 << (RESULT_BITS - 1)
 _VALUE_PAIRS = 256**2
@@ -40,65 +50,6 @@ _VALUE_PAIRS = 256**2
 def _check_nine_bits(name: str, value: object) -> int:
     """Return ``value`` if it is a signed integer of 9 bits. Raise a ShapeError otherwise."""
     return check_integer(name, value, least=-_RESULT_RANGE, most=_RESULT_RANGE - 1)
-
-
-def bounds_of(dtype: str) -> tuple[int, int]:
-    """Return the smallest and the largest value of a quantized tensor's type.
-
-    Raises:
-        ShapeError: the type is neither int8 nor uint8.
-    """
-    if dtype not in BYTES:
-        raise ShapeError(f"the type of a quantized tensor is {dtype!r}; it must be 'int8' or 'uint8'")
-    return (0, 255) if dtype == "uint8" else (-128, 127)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Quantization:
-    """The real numbers that a tensor's values represent: ``(value - zero) * scale``.
-
-    For example, with ``scale=0.05`` and ``zero=4`` the value 24 represents 1.0.
-
-    Attributes:
-        scale: float32, positive.
-        zero: the zero point, within the type's range.
-        unsigned: whether the type is uint8 instead of int8.
-
-    Raises:
-        ShapeError: the scale is not positive, or the zero point is out of range.
-    """
-
-    scale: float
-    zero: int = 0
-    unsigned: bool = False
-
-    def __post_init__(self) -> None:
-        with np.errstate(over="ignore"):
-            scale = np.float32(self.scale)
-        if not (np.isfinite(scale) and scale > 0):
-            raise ShapeError(f"the scale is {self.scale!r}; it must be a positive finite number")
-        if not self.low <= self.zero <= self.high:
-            raise ShapeError(f"the zero point is {self.zero}; {self.dtype} has {self.low} to {self.high}")
-
-    @property
-    def dtype(self) -> Dtype:
-        return "uint8" if self.unsigned else "int8"
-
-    @property
-    def low(self) -> int:
-        return bounds_of(self.dtype)[0]
-
-    @property
-    def high(self) -> int:
-        return bounds_of(self.dtype)[1]
-
-    def __str__(self) -> str:
-        centered = f"({self.dtype}{-self.zero:+d})" if self.zero else self.dtype
-        return f"{centered}*{self.scale:.7g}"
-
-    def values(self) -> npt.NDArray[np.int64]:
-        """All values of the type, in order."""
-        return np.arange(self.low, self.high + 1, dtype=np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,25 +70,6 @@ class Addition:
     offset: int
     zero: int
     differences: int
-
-
-Order = Literal["left", "right", "apart"]
-ORDERS: tuple[Order, ...] = get_args(Order)
-"""The order of float32 operations: two multiply-adds with the left or the right operand's one last, as in
-QLinearAdd, or ``apart`` with a rounding after each operation, as in DequantizeLinear, Add and
-QuantizeLinear."""
-
-
-def check_order(order: object) -> Order:
-    """Return ``order`` if it is one of :data:`ORDERS`.
-
-    Raises:
-        ShapeError: otherwise.
-    """
-    for one in ORDERS:
-        if order == one:
-            return one
-    raise ShapeError(f"the order is {order!r}; it must be one of {', '.join(ORDERS)}")
 
 
 def float_add(
@@ -290,15 +222,6 @@ class IntegerRequantized(Function):
 # --- addition ----------------------------------------------------------------------------------------
 
 
-def combination_from_data(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes of a :class:`Combination`. Raise a ShapeError for numbers out of range."""
-    left, right, out = (_quantization(data[name]) for name in ("left", "right", "out"))
-    low = check_integer("low", data["low"], least=out.low, most=out.high)
-    high = check_integer("high", data["high"], least=low, most=out.high)
-    order = check_order(data.get("order", ORDERS[0]))
-    return {"left": left, "right": right, "out": out, "low": low, "high": high, "order": order}
-
-
 def check_multiplier(number: object) -> int:
     """Return a multiplier of the store unit. Raise a ShapeError if it is out of range."""
     return check_integer("multiplier", number, least=0, most=(1 << ADD_MULTIPLIER_BITS) - 1)
@@ -312,12 +235,6 @@ def integers_from_data(found: Mapping[str, Any]) -> dict[str, int]:
         "zero": _check_nine_bits("zero", found["zero"]),
         "differences": check_integer("differences", found["differences"], least=0, most=_VALUE_PAIRS),
     }
-
-
-def _quantization(data: Mapping[str, Any]) -> Quantization:
-    found = Quantization(**data)
-    check_flag("unsigned", found.unsigned)
-    return replace(found, zero=check_integer("zero", found.zero, least=found.low, most=found.high))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -344,7 +261,9 @@ class QuantizedSum(Combination):
 
     def integers(self) -> dict[str, Any]:
         """Return the arguments of :func:`accel.core.requantize.add`."""
-        return {"multipliers": self.addition.multipliers, **self.common_integers(self.addition)}
+        found = self.addition
+        common = self.common_integers(found.shift, found.offset, found.zero)
+        return {"multipliers": found.multipliers, **common}
 
     def integer_values(self, left: Array, right: Array) -> Array:
         return add(left, right, **self.integers())

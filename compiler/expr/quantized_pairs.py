@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.arguments import check_integer
+from accel.compiler.expr.quantization import ORDERS, Order, Quantization, check_order, quantization_from_data
 from accel.compiler.expr.scalar_expressions import Expr, Function
-
-if TYPE_CHECKING:
-    from accel.compiler.expr.quantized_expressions import Addition, Order, Quantization
-    from accel.compiler.expr.quantized_products import Multiplication
 
 Array = npt.NDArray[Any]
 
@@ -61,16 +59,25 @@ class Combination(ABC):
         results: Array = self.float_table()[one, other]
         return results
 
-    def common_integers(self, found: Addition | Multiplication) -> dict[str, Any]:
-        """Return the integers that sums and products share."""
+    def common_integers(self, shift: int, offset: int, zero: int) -> dict[str, Any]:
+        """Return the arguments that sums and products share."""
         return {
-            "shift": found.shift,
-            "offset": found.offset,
+            "shift": shift,
+            "offset": offset,
             "zeros": (self.left.zero, self.right.zero),
-            "zero": found.zero,
+            "zero": zero,
             "low": self.low,
             "high": self.high,
         }
+
+
+def combination_from_data(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of a :class:`Combination`. Raise a ShapeError for numbers out of range."""
+    left, right, out = (quantization_from_data(data[name]) for name in ("left", "right", "out"))
+    low = check_integer("low", data["low"], least=out.low, most=out.high)
+    high = check_integer("high", data["high"], least=low, most=out.high)
+    order = check_order(data.get("order", ORDERS[0]))
+    return {"left": left, "right": right, "out": out, "low": low, "high": high, "order": order}
 
 
 @dataclass(frozen=True)

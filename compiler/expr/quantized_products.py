@@ -14,14 +14,15 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from accel.compiler.expr.quantized_expressions import (
-    Order,
-    Quantization,
-    check_multiplier,
+from accel.compiler.expr.quantization import Order, Quantization
+from accel.compiler.expr.quantized_expressions import check_multiplier, integers_from_data
+from accel.compiler.expr.quantized_pairs import (
+    Array,
+    Combination,
+    FloatPairFunction,
+    IntegerPairFunction,
     combination_from_data,
-    integers_from_data,
 )
-from accel.compiler.expr.quantized_pairs import Array, Combination, FloatPairFunction, IntegerPairFunction
 from accel.compiler.expr.scalar_expressions import Expr
 from accel.core.requantize import multiply
 
@@ -98,7 +99,8 @@ class QuantizedProduct(Combination):
     def integers(self) -> dict[str, Any]:
         """Return the arguments of :func:`accel.core.requantize.multiply`."""
         found = self.multiplication
-        return {"multiplier": found.multiplier, **self.common_integers(found)}
+        common = self.common_integers(found.shift, found.offset, found.zero)
+        return {"multiplier": found.multiplier, **common}
 
     def integer_values(self, left: Array, right: Array) -> Array:
         return multiply(left, right, **self.integers())

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.compiler.expr.applied_operations import Applied
-from accel.compiler.expr.quantized_expressions import Added, Requantized, bounds_of
+from accel.compiler.expr.quantization import bounds_of
+from accel.compiler.expr.quantized_expressions import Added, Requantized
 from accel.compiler.expr.quantized_products import Multiplied
 from accel.compiler.expr.scalar_expressions import (
     BYTES,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from accel.base.arguments import plain_integers
 from accel.base.errors import ShapeError
 from accel.base.json_types import shown
-from accel.compiler.expr.quantized_expressions import bounds_of
+from accel.compiler.expr.quantization import bounds_of
 from accel.compiler.expr.scalar_expressions import Expr, Function
 from accel.core.scratchpad_specs import TABLE_BYTES
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Any
 
-from accel.compiler.expr.quantized_expressions import bounds_of
+from accel.compiler.expr.quantization import bounds_of
 from accel.compiler.mappings.convolution_mappings import window_axes_of
 from accel.compiler.mappings.mapping import PLAIN, OperatorMapping, mapping_error, plain_mapping
 from accel.compiler.mappings.window_axes import AxisSplit

@@ -10,7 +10,7 @@ import numpy as np
 from accel.base.arguments import check_flag
 from accel.base.errors import ShapeError
 from accel.compiler.expr.linear_expressions import simplify
-from accel.compiler.expr.quantized_expressions import bounds_of
+from accel.compiler.expr.quantization import bounds_of
 from accel.compiler.expr.scalar_expressions import (
     INT32_MIN,
     Condition,

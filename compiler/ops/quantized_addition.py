@@ -15,21 +15,27 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.errors import ShapeError
-from accel.compiler.expr.quantized_expressions import Addition, Order, Quantization, float_add
-from accel.core.requantize import ADD_MULTIPLIER_BITS, ADD_OFFSET_BITS, MAX_ADD_SHIFT, add
+from accel.compiler.expr.quantization import Order, Quantization
+from accel.compiler.expr.quantized_expressions import Addition, float_add
+from accel.compiler.ops.offset_search import (
+    MAX_MULTIPLIER,
+    MAX_OFFSET,
+    Integers,
+    clamped_offset,
+    extreme_offsets,
+    most_frequent_offset,
+    shifts_to_try,
+    zero_points,
+)
+from accel.core.requantize import add
 
 __all__ = ["Addition", "Quantization", "find_addition", "float_add"]
 
-_MAX_SHIFTS = 4
-"""Number of shifts to try, from the largest one whose multipliers fit."""
 _MAX_DISTANCE = 1 << 20
 """Largest distance of a multiplier from the nearest one."""
 _MAX_CUTS = 60
 """Maximum number of cutting planes."""
-_MAX_MULTIPLIER = (1 << ADD_MULTIPLIER_BITS) - 1
-_MAX_OFFSET = (1 << (ADD_OFFSET_BITS - 1)) - 1
 
-_Integers = npt.NDArray[np.int64]
 _Floats = npt.NDArray[np.float64]
 
 
@@ -53,12 +59,10 @@ def find_addition(
     ratios = left.scale / out.scale, right.scale / out.scale
     shifts = _shifts(max(ratios))
     pairs = _Pairs(left, right, low, high, float_add(left, right, out, low, high, order))
-    # halves are rounded to even before this zero point is added, and in floating point after it is added
-    zeros = (out.zero, out.zero - 1) if out.zero & 1 else (out.zero,)
     nearest = [
         _Candidate((round(ratios[0] * 2**shift), round(ratios[1] * 2**shift)), shift, zero)
         for shift in shifts
-        for zero in zeros
+        for zero in zero_points(out.zero)
     ]
     for candidate in nearest:
         if pairs.offset_range(candidate).width >= 0:
@@ -104,7 +108,7 @@ class _Pairs:
     neighbours have smaller sums, and the largest only on pairs whose upper neighbours have larger sums.
     """
 
-    def __init__(self, left: Quantization, right: Quantization, low: int, high: int, sums: _Integers) -> None:
+    def __init__(self, left: Quantization, right: Quantization, low: int, high: int, sums: Integers) -> None:
         self._left, self._right, self._bounds, self._sums = left, right, (low, high), sums
         self._rows, self._columns = left.values() - left.zero, right.values() - right.zero
         rises = [np.diff(sums, axis=axis) != 0 for axis in (0, 1)]
@@ -118,37 +122,22 @@ class _Pairs:
         return _OffsetRange(floor, ceiling, (below[0] - above[0], below[1] - above[1]))
 
     def _extreme(
-        self, places: tuple[_Integers, ...], candidate: _Candidate, sign: int
+        self, places: tuple[Integers, ...], candidate: _Candidate, sign: int
     ) -> tuple[int, tuple[int, int]]:
         """Return the largest lower bound (``sign`` 1) or the smallest upper bound (-1), and the values that
         cause it."""
         if not len(places[0]):
-            return -sign * _MAX_OFFSET, (0, 0)
+            return -sign * MAX_OFFSET, (0, 0)
         rows, columns = self._rows[places[0]], self._columns[places[1]]
-        found = self._offsets(rows, columns, self._sums[places], candidate, sign)
+        products = _products(rows, columns, candidate)
+        found = extreme_offsets(self._sums[places], products, candidate.shift, candidate.zero, sign)
         at = int((sign * found).argmax())
         return int(found[at]), (int(rows[at]), int(columns[at]))
 
-    @staticmethod
-    def _offsets(
-        rows: _Integers, columns: _Integers, sums: _Integers, candidate: _Candidate, sign: int
-    ) -> _Integers:
-        """Return the smallest offsets that give these sums (``sign`` 1), or the largest (-1)."""
-        wanted = sums - candidate.zero
-        half = (1 << candidate.shift) >> 1
-        open_end = wanted & 1 if candidate.shift else np.zeros_like(wanted)  # half is rounded to even
-        products = rows * candidate.multipliers[0] + columns * candidate.multipliers[1]
-        found: _Integers = (wanted << candidate.shift) - products - sign * (half - open_end)
-        return found
-
     def addition(self, candidate: _Candidate) -> Addition:
         offset_range = self.offset_range(candidate)
-        offset = (
-            (offset_range.floor + offset_range.ceiling) // 2
-            if offset_range.width >= 0
-            else self._frequent(candidate)
-        )
-        offset = min(max(offset, -_MAX_OFFSET), _MAX_OFFSET)
+        middle = (offset_range.floor + offset_range.ceiling) // 2
+        offset = clamped_offset(middle if offset_range.width >= 0 else self._most_frequent_offset(candidate))
         low, high = self._bounds
         found = add(
             self._left.values()[:, None],
@@ -170,16 +159,17 @@ class _Pairs:
             differences=differences,
         )
 
-    def _frequent(self, candidate: _Candidate) -> int:
-        low, high = self._bounds
-        rows, columns = self._rows[:, None], self._columns[None, :]
-        least, most = (self._offsets(rows, columns, self._sums, candidate, sign) for sign in (1, -1))
-        begins = np.where(self._sums > low, least, -_MAX_OFFSET).ravel()
-        ends = np.where(self._sums < high, most, _MAX_OFFSET).ravel() + 1
-        places = np.concatenate([begins, ends])
-        steps = np.repeat([1, -1], len(begins))
-        order = np.lexsort((steps, places))
-        return int(places[order][steps[order].cumsum().argmax()])
+    def _most_frequent_offset(self, candidate: _Candidate) -> int:
+        products = _products(self._rows[:, None], self._columns[None, :], candidate)
+        least, most = (
+            extreme_offsets(self._sums, products, candidate.shift, candidate.zero, sign) for sign in (1, -1)
+        )
+        return most_frequent_offset(self._sums, least, most, self._bounds)
+
+
+def _products(rows: Integers, columns: Integers, candidate: _Candidate) -> Integers:
+    found: Integers = rows * candidate.multipliers[0] + columns * candidate.multipliers[1]
+    return found
 
 
 def _framed(rises: npt.NDArray[np.bool_], axis: int, side: int) -> npt.NDArray[np.bool_]:
@@ -199,7 +189,7 @@ def _cutting_plane_candidates(pairs: _Pairs, start: _Candidate) -> Iterator[_Can
     a, b = start.multipliers
     up, down = (
         [min(_MAX_DISTANCE, offset_range) for offset_range in distances]
-        for distances in ((_MAX_MULTIPLIER - a, _MAX_MULTIPLIER - b), (a, b))
+        for distances in ((MAX_MULTIPLIER - a, MAX_MULTIPLIER - b), (a, b))
     )
     planes = np.array([[1, 0, 0, up[0]], [-1, 0, 0, down[0]], [0, 1, 0, up[1]], [0, -1, 0, down[1]]], float)
     at, seen = (0, 0), set[tuple[int, int]]()
@@ -237,10 +227,10 @@ def _highest(planes: _Floats) -> _Floats | None:
 
 def _shifts(ratio: float) -> range:
     """Return the shifts to try for multipliers of at most ``2**shift * ratio``."""
-    largest = next((s for s in range(MAX_ADD_SHIFT, -1, -1) if round(ratio * 2**s) <= _MAX_MULTIPLIER), None)
-    if largest is None:
+    found = shifts_to_try(ratio)
+    if not found:
         raise ShapeError(
             f"an operand's scale is {ratio:.4g} times that of the sum; "
-            f"up to {_MAX_MULTIPLIER} times can be added"
+            f"up to {MAX_MULTIPLIER} times can be added"
         )
-    return range(largest, max(-1, largest - _MAX_SHIFTS), -1)
+    return found

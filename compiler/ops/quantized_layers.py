@@ -19,15 +19,8 @@ from accel.compiler.expr.epilogue_operators import (
     PostOp,
     Requantize,
 )
-from accel.compiler.expr.quantized_expressions import (
-    Addition,
-    Order,
-    Quantization,
-    QuantizedSum,
-    bounds_of,
-    check_order,
-    check_scales,
-)
+from accel.compiler.expr.quantization import Order, Quantization, bounds_of, check_order
+from accel.compiler.expr.quantized_expressions import Addition, QuantizedSum, check_scales
 from accel.compiler.expr.quantized_products import Multiplication, QuantizedProduct
 from accel.compiler.expr.scalar_expressions import Dtype, Expr, cast, check_dtype
 from accel.compiler.expr.table_expressions import check_entries
@@ -64,7 +57,7 @@ class QuantizedResidual:
         approximate: whether pairs of values may differ from float32.
         order: the order of float32 operations: the multiply-add of the layer's own result last
             (``left``), that of the residual last (``right``), or ``apart``, see
-            :data:`~accel.compiler.expr.quantized_expressions.ORDERS`. For products, ``left``
+            :data:`~accel.compiler.expr.quantization.ORDERS`. For products, ``left``
             and ``right`` are the same.
         operation: ``add`` or ``multiply``.
         per_channel: whether all pixels of a channel have the same residual.

@@ -17,21 +17,23 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 
 from accel.base.errors import ShapeError
-from accel.compiler.expr.quantized_expressions import Order, Quantization
+from accel.compiler.expr.quantization import Order, Quantization
 from accel.compiler.expr.quantized_products import Multiplication, float_multiply
-from accel.core.requantize import ADD_MULTIPLIER_BITS, ADD_OFFSET_BITS, MAX_ADD_SHIFT, multiply
+from accel.compiler.ops.offset_search import (
+    MAX_MULTIPLIER,
+    MAX_OFFSET,
+    Integers,
+    clamped_offset,
+    extreme_offsets,
+    most_frequent_offset,
+    shifts_to_try,
+    zero_points,
+)
+from accel.core.requantize import multiply
 
 __all__ = ["Multiplication", "find_multiplication", "float_multiply"]
-
-_MAX_SHIFTS = 4
-"""Number of shifts to try, from the largest one whose multiplier fits. Offsets may need a smaller one."""
-_MAX_MULTIPLIER = (1 << ADD_MULTIPLIER_BITS) - 1
-_MAX_OFFSET = (1 << (ADD_OFFSET_BITS - 1)) - 1
-
-_Integers = npt.NDArray[np.int64]
 
 
 def find_multiplication(
@@ -62,8 +64,7 @@ def find_multiplication(
     results = float_multiply(left, right, out, low, high, order)
     pairs = _Pairs(left, right, left_bounds or (left.low, left.high), (low, high), results)
     ratio = left.scale * right.scale / out.scale
-    # halves are rounded to even before this zero point is added, and in floating point after it is added
-    zeros = (out.zero, out.zero - 1) if out.zero & 1 else (out.zero,)
+    zeros = zero_points(out.zero)
     widest: list[_Candidate] = []
     for shift, zero in product(_shifts(ratio), zeros):
         candidate = _widest_candidate(pairs, shift, zero)
@@ -102,11 +103,11 @@ class _OffsetRange:
     @property
     def is_possible(self) -> bool:
         """Whether there is an offset that the machine has."""
-        return max(self.floor, -_MAX_OFFSET) <= min(self.ceiling, _MAX_OFFSET)
+        return max(self.floor, -MAX_OFFSET) <= min(self.ceiling, MAX_OFFSET)
 
     @property
     def middle(self) -> int:
-        return min(max((self.floor + self.ceiling) // 2, -_MAX_OFFSET), _MAX_OFFSET)
+        return clamped_offset((self.floor + self.ceiling) // 2)
 
 
 class _Pairs:
@@ -122,7 +123,7 @@ class _Pairs:
         right: Quantization,
         left_bounds: tuple[int, int],
         bounds: tuple[int, int],
-        results: _Integers,
+        results: Integers,
     ) -> None:
         first, last = left_bounds[0] - left.low, left_bounds[1] - left.low + 1
         self._rows, self._columns = left.values()[first:last], right.values()
@@ -144,13 +145,11 @@ class _Pairs:
         return _OffsetRange(floor, ceiling, smallest - largest)
 
     @staticmethod
-    def _extreme(
-        products: _Integers, results: _Integers, candidate: _Candidate, sign: int
-    ) -> tuple[int, int]:
+    def _extreme(products: Integers, results: Integers, candidate: _Candidate, sign: int) -> tuple[int, int]:
         """Return the largest lower bound (``sign`` 1) or the smallest upper bound (-1), and the product that
         causes it."""
         if not len(products):
-            return -sign * _MAX_OFFSET, 0
+            return -sign * MAX_OFFSET, 0
         found = _offsets(products, results, candidate, sign)
         at = int((sign * found).argmax())
         return int(found[at]), int(products[at])
@@ -179,27 +178,12 @@ class _Pairs:
         )
 
     def _most_frequent_offset(self, candidate: _Candidate) -> int:
-        """Return an offset that most pairs allow."""
-        low, high = self._bounds
         least, most = (_offsets(self._products, self._results, candidate, sign) for sign in (1, -1))
-        begins = np.where(self._results > low, least, -_MAX_OFFSET).ravel()
-        ends = np.where(self._results < high, most, _MAX_OFFSET).ravel() + 1
-        places = np.concatenate([begins, ends])
-        steps = np.repeat([1, -1], len(begins))
-        order = np.lexsort((steps, places))
-        found = int(places[order][steps[order].cumsum().argmax()])
-        return min(max(found, -_MAX_OFFSET), _MAX_OFFSET)
+        return most_frequent_offset(self._results, least, most, self._bounds)
 
 
-def _offsets(products: _Integers, results: _Integers, candidate: _Candidate, sign: int) -> _Integers:
-    """Return the smallest offsets that give these results (``sign`` 1), or the largest (-1)."""
-    wanted = results - candidate.zero
-    half = (1 << candidate.shift) >> 1
-    open_end = wanted & 1 if candidate.shift else np.zeros_like(wanted)  # half is rounded to even
-    found: _Integers = (
-        (wanted << candidate.shift) - products * candidate.multiplier - sign * (half - open_end)
-    )
-    return found
+def _offsets(products: Integers, results: Integers, candidate: _Candidate, sign: int) -> Integers:
+    return extreme_offsets(results, products * candidate.multiplier, candidate.shift, candidate.zero, sign)
 
 
 def _widest_candidate(pairs: _Pairs, shift: int, zero: int) -> _Candidate:
@@ -208,7 +192,7 @@ def _widest_candidate(pairs: _Pairs, shift: int, zero: int) -> _Candidate:
     The width of the offset range is concave, so its tangent at any multiplier bounds it everywhere: where the
     tangent is negative, no multiplier has an offset.
     """
-    first, last = 0, _MAX_MULTIPLIER
+    first, last = 0, MAX_MULTIPLIER
     candidate = _Candidate(0, shift, zero)
     while first <= last:
         candidate = _Candidate((first + last) // 2, shift, zero)
@@ -225,17 +209,10 @@ def _widest_candidate(pairs: _Pairs, shift: int, zero: int) -> _Candidate:
 
 def _shifts(ratio: float) -> range:
     """Return the shifts to try for a multiplier of about ``2**shift * ratio``."""
-    largest = next(
-        (
-            s
-            for s in range(MAX_ADD_SHIFT, -1, -1)
-            if ratio < 2.0**32 and round(ratio * 2**s) <= _MAX_MULTIPLIER
-        ),
-        None,
-    )
-    if largest is None:
+    found = shifts_to_try(ratio)
+    if not found:
         raise ShapeError(
             f"the scales of the operands multiply to {ratio:.4g} times that of the product; "
-            f"up to {_MAX_MULTIPLIER} times is possible"
+            f"up to {MAX_MULTIPLIER} times is possible"
         )
-    return range(largest, max(-1, largest - _MAX_SHIFTS), -1)
+    return found

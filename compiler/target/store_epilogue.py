@@ -31,7 +31,8 @@ from accel.compiler.expr.epilogue_operators import (
     StoreMultiply,
     StoreRequantize,
 )
-from accel.compiler.expr.quantized_expressions import bounds_of, scale_words
+from accel.compiler.expr.quantization import bounds_of
+from accel.compiler.expr.quantized_expressions import scale_words
 from accel.compiler.expr.scalar_expressions import INT32_MAX, INT32_MIN, Const, Expr, Read
 from accel.core.requantize import MULTIPLIER_BITS, RESULT_BITS
 from accel.image.packed_layout import Preparation

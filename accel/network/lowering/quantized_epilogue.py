@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from accel.compiler.expr.quantized_expressions import Order
+from accel.compiler.expr.quantization import Order
 from accel.compiler.ops.quantized_layers import Quantized, QuantizedResidual, QuantizedTable
 from accel.graph.byte_functions import by_byte, byte_function
 from accel.graph.elementwise_operators import Add, Mul, swaps_operands

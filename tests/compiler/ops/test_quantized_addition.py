@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from accel.base.errors import ShapeError
-from accel.compiler.expr.quantized_expressions import ORDERS, Order
+from accel.compiler.expr.quantization import ORDERS, Order
 from accel.compiler.ops import quantized_addition
 from accel.compiler.ops.quantized_addition import Addition, Quantization, find_addition, float_add
 from accel.core.requantize import add

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.base.errors import ShapeError
-from accel.compiler.expr.quantized_expressions import ORDERS, Quantization
+from accel.compiler.expr.quantization import ORDERS, Quantization
 from accel.compiler.ops.quantized_multiplication import find_multiplication, float_multiply
 from accel.core.requantize import ADD_OFFSET_BITS, multiply
 from accel.graph.elementwise_operators import Mul

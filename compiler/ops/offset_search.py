@@ -1,0 +1,66 @@
+"""Offsets that give results of a sum or a product in integers, see :mod:`accel.core.requantize`.
+
+The store unit adds an offset to a product or to a sum of products, shifts right with rounding half to even,
+and adds a zero point. Each pair of values with its result allows an interval of offsets.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.core.requantize import ADD_MULTIPLIER_BITS, ADD_OFFSET_BITS, MAX_ADD_SHIFT
+
+MAX_MULTIPLIER = (1 << ADD_MULTIPLIER_BITS) - 1
+MAX_OFFSET = (1 << (ADD_OFFSET_BITS - 1)) - 1
+_MAX_SHIFTS = 4
+"""Number of shifts to try, from the largest one whose multipliers fit. Offsets may need a smaller one."""
+
+Integers = npt.NDArray[np.int64]
+
+
+def zero_points(zero: int) -> tuple[int, ...]:
+    """Return the zero points to try for a result with zero point ``zero``.
+
+    Halves are rounded to even before the store unit adds a zero point, and in floating point after it is
+    added. So an odd zero point may need the even number below it.
+    """
+    return (zero, zero - 1) if zero & 1 else (zero,)
+
+
+def shifts_to_try(ratio: float) -> range:
+    """Return the shifts to try for multipliers of at most ``2**shift * ratio``, or none if none fits."""
+    largest = next((s for s in range(MAX_ADD_SHIFT, -1, -1) if ratio * 2**s < MAX_MULTIPLIER + 0.5), None)
+    return range(0) if largest is None else range(largest, max(-1, largest - _MAX_SHIFTS), -1)
+
+
+def extreme_offsets(results: Integers, products: Integers, shift: int, zero: int, sign: int) -> Integers:
+    """Return the smallest offsets that give these results (``sign`` 1), or the largest (-1).
+
+    Args:
+        products: the numbers to which the offset is added.
+        zero: the zero point that the store unit adds.
+    """
+    wanted = results - zero
+    half = (1 << shift) >> 1
+    open_end = wanted & 1 if shift else np.zeros_like(wanted)  # half is rounded to even
+    found: Integers = (wanted << shift) - products - sign * (half - open_end)
+    return found
+
+
+def most_frequent_offset(results: Integers, least: Integers, most: Integers, bounds: tuple[int, int]) -> int:
+    """Return an offset that most pairs of values allow.
+
+    Args:
+        least, most: the smallest and the largest offset of each pair, from :func:`extreme_offsets`.
+        bounds: the bounds of results. A result at a bound allows all offsets on that side.
+    """
+    begins = np.where(results > bounds[0], least, -MAX_OFFSET).ravel()
+    ends = np.where(results < bounds[1], most, MAX_OFFSET).ravel() + 1
+    places = np.concatenate([begins, ends])
+    steps = np.repeat([1, -1], len(begins))
+    order = np.lexsort((steps, places))
+    return clamped_offset(int(places[order][steps[order].cumsum().argmax()]))
+
+
+def clamped_offset(offset: int) -> int:
+    """Return the nearest offset that the machine has."""
+    return min(max(offset, -MAX_OFFSET), MAX_OFFSET)
