@@ -9,7 +9,7 @@ from dataclasses import replace
 from accel.base.errors import GraphError
 from accel.formats.onnx_runtime import run_optimized
 from accel.graph.elementwise_operators import Function
-from accel.graph.graph import Graph, Node, build_graph
+from accel.graph.graph import Graph, Node, build_graph, with_nodes
 from accel.graph.graph_tensor import QUANTIZED, Array, Tensor
 from accel.graph.qdq_tables import evaluate_table
 from accel.graph.quantize_values import all_values
@@ -20,19 +20,21 @@ def with_runtime_tables(graph: Graph) -> Graph:
     nodes = [_with_entries(graph, node) for node in graph.nodes]
     if nodes == list(graph.nodes):
         return graph
-    return build_graph(
-        graph.name, graph.tensors.values(), graph.constants, nodes, graph.inputs, graph.outputs
-    )
+    return with_nodes(graph, nodes)
 
 
 def runtime_table(graph: Graph, values: Array) -> Array:
     """Compute ``y`` of a graph from ``x`` in ONNX Runtime, or in numpy without it."""
-    from accel.formats.onnx_export import export_onnx  # noqa: PLC0415  # its writers are slow to import
-
     try:
-        return run_optimized(export_onnx(graph), {"x": values}, ["y"])[0]["y"]
+        return _run(graph, values)
     except GraphError:
         return evaluate_table(graph, values)
+
+
+def _run(graph: Graph, values: Array) -> Array:
+    from accel.formats.onnx_export import export_onnx  # noqa: PLC0415  # its writers are slow to import
+
+    return run_optimized(export_onnx(graph), {"x": values}, ["y"])[0]["y"]
 
 
 def _with_entries(graph: Graph, node: Node) -> Node:
@@ -48,11 +50,8 @@ def _with_entries(graph: Graph, node: Node) -> Node:
 
 
 def _entries(operator: Function, operand: Tensor, out: Tensor) -> tuple[int, ...]:
-    from accel.formats.onnx_export import export_onnx  # noqa: PLC0415  # its writers are slow to import
-
     x = replace(operand, name="x", shape=(256,))
     y = replace(out, name="y", shape=(256,))
     node = Node(name="table", operator=operator, inputs=("x",), output="y")
     alone = build_graph("table", [x, y], {}, [node], ["x"], ["y"])
-    found, _ = run_optimized(export_onnx(alone), {"x": all_values(operand.dtype)}, ["y"])
-    return tuple(found["y"].tolist())
+    return tuple(_run(alone, all_values(operand.dtype)).tolist())

@@ -8,7 +8,7 @@ An operand of several Concats is requantized for each of them, often to the same
 from dataclasses import replace
 
 from accel.graph.elementwise_operators import Quantize, Requantize
-from accel.graph.graph import Graph, Node, build_graph
+from accel.graph.graph import Graph, Node, with_nodes
 
 
 def merge_equal_quantizes(graph: Graph) -> Graph:
@@ -28,6 +28,4 @@ def merge_equal_quantizes(graph: Graph) -> Graph:
         nodes.append(replace(node, inputs=inputs))
     if not renamed:
         return graph
-    return build_graph(
-        graph.name, graph.tensors.values(), graph.constants, nodes, graph.inputs, graph.outputs
-    )
+    return with_nodes(graph, nodes)

@@ -128,10 +128,26 @@ def build_graph(
     return graph
 
 
-def with_nodes(graph: Graph, nodes: Iterable[Node]) -> Graph:
-    """Return a graph with other nodes between the same inputs and outputs, without unneeded ones."""
-    tensors = graph.tensors.values()
-    found = build_graph(graph.name, tensors, graph.constants, nodes, graph.inputs, graph.outputs)
+def with_nodes(
+    graph: Graph,
+    nodes: Iterable[Node],
+    *,
+    tensors: Iterable[Tensor] | None = None,
+    constants: Mapping[str, Array] | None = None,
+) -> Graph:
+    """Return a graph with other nodes between the same inputs and outputs, without unneeded ones.
+
+    Args:
+        tensors, constants: those of the new graph, or None for the old ones.
+    """
+    found = build_graph(
+        graph.name,
+        graph.tensors.values() if tensors is None else tensors,
+        graph.constants if constants is None else constants,
+        nodes,
+        graph.inputs,
+        graph.outputs,
+    )
     return replace(found, tail=graph.tail, states=graph.states)
 
 

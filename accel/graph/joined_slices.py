@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from accel.base.unique_names import Names
-from accel.graph.graph import Graph, Node, build_graph
+from accel.graph.graph import Graph, Node, with_nodes
 from accel.graph.movement_operators import Concat, Slice
 
 
@@ -31,8 +31,7 @@ def join_slices(graph: Graph) -> Graph:
             nodes.append(Node(name=name, operator=operator, inputs=(source,), output=name))
             inputs.append(name)
         nodes.append(replace(node, inputs=tuple(inputs)))
-    new = build_graph(graph.name, tensors.values(), graph.constants, nodes, graph.inputs, graph.outputs)
-    return replace(new, tail=graph.tail, states=graph.states)
+    return with_nodes(graph, nodes, tensors=tensors.values())
 
 
 _Operand = str | tuple[str, Slice]

@@ -6,7 +6,7 @@ Gemm, and Reshape back. As one product of (1, 64, 384), the next Add of a residu
 
 from dataclasses import replace
 
-from accel.graph.graph import Graph, Node, build_graph
+from accel.graph.graph import Graph, Node, with_nodes
 from accel.graph.graph_tensor import QUANTIZED
 from accel.graph.movement_operators import Reshape
 from accel.graph.product_operators import MatMul
@@ -31,9 +31,7 @@ def drop_row_reshapes(graph: Graph) -> Graph:
         return graph
     names = {node.name for node in products.values()}
     nodes = [products.get(node.output, node) for node in graph.nodes if node.name not in names]
-    return build_graph(
-        graph.name, graph.tensors.values(), graph.constants, nodes, graph.inputs, graph.outputs
-    )
+    return with_nodes(graph, nodes)
 
 
 def _rows_before(graph: Graph, node: Node) -> str | None:

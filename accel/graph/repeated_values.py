@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from accel.base.unique_names import Names
 from accel.graph.elementwise_operators import Clip, Function, Requantize, Table
-from accel.graph.graph import Graph, Node, build_graph
+from accel.graph.graph import Graph, Node, with_nodes
 from accel.graph.graph_tensor import QUANTIZED
 from accel.graph.movement_operators import Take
 
@@ -47,7 +47,4 @@ def compute_before_repeats(graph: Graph) -> Graph:
             changed = True
     if not changed:
         return graph
-    new = build_graph(
-        graph.name, tensors.values(), graph.constants, nodes.values(), graph.inputs, graph.outputs
-    )
-    return replace(new, tail=graph.tail, states=graph.states)
+    return with_nodes(graph, nodes.values(), tensors=tensors.values())

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from accel.base.unique_names import Names
 from accel.graph.elementwise_operators import Clip, Function, Mul, Requantize, Table
-from accel.graph.graph import Graph, Node, build_graph
+from accel.graph.graph import Graph, Node, with_nodes
 from accel.graph.graph_tensor import QUANTIZED, Tensor
 from accel.graph.movement_operators import Identity, Reshape, Transpose
 from accel.graph.product_operators import MatMul
@@ -50,7 +50,7 @@ def sink_moves(graph: Graph) -> Graph:
             producers[before.name] = node
     used = {*graph.inputs, *graph.constants, *producers}
     kept = [one for name, one in tensors.items() if name in used]
-    return build_graph(graph.name, kept, graph.constants, producers.values(), graph.inputs, graph.outputs)
+    return with_nodes(graph, producers.values(), tensors=kept)
 
 
 def _read_by_products(graph: Graph) -> Collection[str]:

@@ -18,7 +18,7 @@ from accel.base.errors import ScheduleError, ShapeError
 from accel.base.unique_names import Names
 from accel.core.config import Config
 from accel.graph.elementwise_operators import Add, ChannelTable, Function, Table
-from accel.graph.graph import Graph, Node, build_graph
+from accel.graph.graph import Graph, Node, with_nodes
 from accel.graph.graph_tensor import QUANTIZED, Array, Quantization, Tensor
 from accel.graph.quantize_values import all_values
 from accel.network.clamped_linear import fit_channels
@@ -201,8 +201,7 @@ class _Division:
             nodes += [node] if parts is None else self._sum(node, parts)
         used = {name for node in nodes for name in node.inputs} | {*graph.outputs}
         constants = {name: one for name, one in self._constants.items() if name in used}
-        made = build_graph(graph.name, self._tensors.values(), constants, nodes, graph.inputs, graph.outputs)
-        self.graph = replace(made, tail=graph.tail, states=graph.states)
+        self.graph = with_nodes(graph, nodes, tensors=self._tensors.values(), constants=constants)
 
     def _sum(self, node: Node, parts: _Parts) -> list[Node]:
         out = self._old.tensors[node.output]

@@ -88,8 +88,6 @@ class HostRegion:
     @cached_property
     def _runner(self) -> Runner | None:
         """The session, or None for regions that numpy computes."""
-        from accel.formats.onnx_export import export_onnx  # noqa: PLC0415  # its writers are slow to import
-
         if not self.needed or not any(_computes_floats(self.graph, node) for node in self.nodes):
             return None
         if not has_onnx_runtime():
@@ -104,6 +102,8 @@ class HostRegion:
             self.inputs,
             self.needed,
         )
+        from accel.formats.onnx_export import export_onnx  # noqa: PLC0415  # its writers are slow to import
+
         try:
             content = export_onnx(region, self.needed)
         except GraphError:  # nodes of several opsets, some of which cannot be converted
