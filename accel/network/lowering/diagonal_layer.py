@@ -1,16 +1,18 @@
 """Layers that multiply each channel by its own weight."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
-from accel.compiler.ops.quantized_layers import Quantized
+from accel.compiler.ops.quantized_layers import Quantized, QuantizedResidual, QuantizedTable
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import Shape, Tensor
 from accel.graph.movement_operators import Reshape
 from accel.graph.pooling_operators import GlobalAveragePool, MaxPool
 from accel.graph.product_operators import Conv, ConvTranspose, MatMul
 from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine, Operand
+from accel.network.lowering.quantized_epilogue import require_exact_residual, residual_shape
 from accel.network.lowering.window_parameters import with_two_axes
 
 _CONVOLUTION_CYCLES_PER_ROW = 140
@@ -44,6 +46,43 @@ def diagonal_layer(
         operands=tuple(operands),
         output="C" if is_product else "out",
     )
+
+
+def copied(data: Tensor, table: QuantizedTable | None = None) -> Quantized:
+    """Return the epilogue of a layer that copies a tensor, perhaps through a table."""
+    zero = 0 if data.quantization is None else int(data.scale_and_zero[1])
+    return Quantized(
+        scale=1.0,
+        input_zero=zero,
+        input_dtype=data.dtype,
+        output_zero=zero,
+        output_dtype=data.dtype,
+        table=table,
+    )
+
+
+def with_residual(
+    graph: Graph,
+    data: Tensor,
+    factors: tuple[Sequence[int], Sequence[int]],
+    quantized: Quantized,
+    residual: QuantizedResidual,
+    other: Tensor,
+    *,
+    approximate: bool,
+) -> LoweredLayer:
+    """Return a diagonal layer whose epilogue combines its result with another tensor.
+
+    Args:
+        factors: weights and biases, as in :func:`diagonal_layer`.
+    """
+    exact, differences = require_exact_residual(
+        replace(quantized, residual=residual), approximate=approximate
+    )
+    layer = diagonal_layer(graph, data, *factors, exact)
+    shape = residual_shape(residual, layer.operands[0].shape)
+    operand = Operand(name="residual", tensor=other.name, shape=shape)
+    return replace(layer, operands=(*layer.operands, operand), differences=differences)
 
 
 def _channel_sizes(graph: Graph, data: Tensor) -> tuple[Shape, bool]:

@@ -1,7 +1,5 @@
 """Functions of one quantized operand as scales and biases, or as a table."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from accel.compiler.ops.quantized_layers import Quantized
@@ -12,13 +10,11 @@ from accel.graph.graph_tensor import QUANTIZED, Array, Tensor
 from accel.graph.quantize_values import all_values
 from accel.network.clamped_linear import ClampedLinear, fit_channels
 from accel.network.fused_nodes import FusedNodes, bounds
-from accel.network.lowering.diagonal_layer import diagonal_layer, is_matrix
-from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine, Operand
+from accel.network.lowering.diagonal_layer import copied, diagonal_layer, is_matrix, with_residual
+from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine
 from accel.network.lowering.quantized_epilogue import (
+    fused_residual,
     lookup_table,
-    quantized_residual,
-    require_exact_residual,
-    residual_shape,
 )
 from accel.network.lowering.unsupported_reasons import unsupported_reason
 
@@ -56,17 +52,8 @@ def lower_elementwise(graph: Graph, fused: FusedNodes, approximate: bool) -> Low
     weights, biases = [one.weight for one in functions], [one.bias for one in functions]
     if fused.combination is None:
         return diagonal_layer(graph, data, weights, biases, quantized)
-    other = graph.tensors[fused.residual]
-    if other.name in graph.constants:
-        raise NotOnMachine("its residual is a constant")
-    before = graph.tensors[fused.result]
-    residual = quantized_residual(graph, fused.combination, before, other, fused.combination_clips)
-    quantized = replace(quantized, residual=residual)
-    quantized, differences = require_exact_residual(quantized, approximate=approximate)
-    layer = diagonal_layer(graph, data, weights, biases, quantized)
-    shape = residual_shape(residual, layer.operands[0].shape)
-    combined = Operand(name="residual", tensor=other.name, shape=shape)
-    return replace(layer, operands=(*layer.operands, combined), differences=differences)
+    residual, other = fused_residual(graph, fused)
+    return with_residual(graph, data, (weights, biases), quantized, residual, other, approximate=approximate)
 
 
 def _inexact_reason(fits: tuple[ClampedLinear | None, ...]) -> str:
@@ -79,16 +66,7 @@ def _table_layer(graph: Graph, fused: FusedNodes, data: Tensor, inexact_reason: 
     """Return a layer that copies the operand and looks each value up."""
     if byte_function(graph, fused.main) is None or len(fused.nodes) > 1:
         raise NotOnMachine(inexact_reason)
-    zero = 0 if data.quantization is None else int(data.scale_and_zero[1])
-    quantized = Quantized(
-        scale=1.0,
-        input_zero=zero,
-        input_dtype=data.dtype,
-        output_zero=zero,
-        output_dtype=data.dtype,
-        table=lookup_table(graph, fused.main),
-    )
-    return diagonal_layer(graph, data, [1], [0], quantized)
+    return diagonal_layer(graph, data, [1], [0], copied(data, lookup_table(graph, fused.main)))
 
 
 def table_of_results(graph: Graph, fused: FusedNodes) -> tuple[Tensor, Array]:

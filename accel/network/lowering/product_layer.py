@@ -10,8 +10,8 @@ from accel.graph.product_operators import Product
 from accel.network.fused_nodes import FusedNodes
 from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine, Operand, weights_without_zero
 from accel.network.lowering.quantized_epilogue import (
+    fused_residual,
     quantized_epilogue,
-    quantized_residual,
     require_exact_residual,
     residual_shape,
 )
@@ -43,11 +43,7 @@ def product_layer(
         operands.append(Operand(name="bias", tensor=bias.name, shape=bias.shape))
     residual = None
     if fused.combination is not None:
-        other = graph.tensors[fused.residual]
-        if other.name in graph.constants:
-            raise NotOnMachine("its residual is a constant")
-        before = graph.tensors[fused.result]
-        residual = quantized_residual(graph, fused.combination, before, other, fused.combination_clips)
+        residual, other = fused_residual(graph, fused)
         operands.append(Operand(name="residual", tensor=other.name, shape=residual_shape(residual, shape)))
     quantized = quantized_epilogue(graph, tensors[0], result, scales, fused, residual)
     quantized = replace(quantized, **_weight_bytes(graph, tensors[1]))

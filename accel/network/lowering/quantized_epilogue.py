@@ -85,6 +85,16 @@ def quantized_residual(
     )
 
 
+def fused_residual(graph: Graph, fused: FusedNodes) -> tuple[QuantizedResidual, Tensor]:
+    """Return the residual of fused nodes with a combination, and its tensor."""
+    assert fused.combination is not None
+    other = graph.tensors[fused.residual]
+    if other.name in graph.constants:
+        raise NotOnMachine("its residual is a constant")
+    before = graph.tensors[fused.result]
+    return quantized_residual(graph, fused.combination, before, other, fused.combination_clips), other
+
+
 def residual_shape(residual: QuantizedResidual, result: Shape) -> Shape:
     """Return the shape in which a layer with a result of this shape reads its residual."""
     return (*result[:2], *[1] * (len(result) - 2)) if residual.per_channel else result
