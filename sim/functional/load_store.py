@@ -169,8 +169,7 @@ def stored_bytes(instruction: Store, pads: Scratchpads, state: ControlState) -> 
         residuals = state.consume_residuals(-residual_change(instruction))
         right = pads.res[residuals]
         right = right.view(np.uint8) if state.out_setting.unsigned else right
-        is_product = isinstance(instruction, StoreMul)
-        values = _products(values, right, state) if is_product else _sums(values, right, state)
+        values = _combined(instruction, values, right, state)
     return values.astype(route.dtype).view(np.uint8).reshape(-1)
 
 
@@ -200,33 +199,19 @@ def _requantized(
     return np.take(table, result & (TABLE_BYTES - 1))
 
 
-def _sums(left: npt.NDArray[np.int32], right: npt.NDArray[Any], state: ControlState) -> npt.NDArray[np.int32]:
-    out, total = state.out_setting, state.sum_setting
-    return add(
-        left,
-        right,
-        multipliers=(total.left_multiplier, total.right_multiplier),
-        shift=out.shift,
-        offset=out.offset,
-        zeros=(out.left_zero, out.right_zero),
-        zero=total.zero,
-        low=total.low,
-        high=total.high,
-    )
-
-
-def _products(
-    left: npt.NDArray[np.int32], right: npt.NDArray[Any], state: ControlState
+def _combined(
+    instruction: StoreAdd, left: npt.NDArray[np.int32], right: npt.NDArray[Any], state: ControlState
 ) -> npt.NDArray[np.int32]:
+    """Add residuals to requantized values, or multiply both."""
     out, total = state.out_setting, state.sum_setting
-    return multiply(
-        left,
-        right,
-        multiplier=total.left_multiplier,
-        shift=out.shift,
-        offset=out.offset,
-        zeros=(out.left_zero, out.right_zero),
-        zero=total.zero,
-        low=total.low,
-        high=total.high,
-    )
+    settings: dict[str, Any] = {
+        "shift": out.shift,
+        "offset": out.offset,
+        "zeros": (out.left_zero, out.right_zero),
+        "zero": total.zero,
+        "low": total.low,
+        "high": total.high,
+    }
+    if isinstance(instruction, StoreMul):
+        return multiply(left, right, multiplier=total.left_multiplier, **settings)
+    return add(left, right, multipliers=(total.left_multiplier, total.right_multiplier), **settings)
