@@ -18,14 +18,9 @@ _SUM = "add"
 """ScatterND's attribute for places that several values go to."""
 
 
-def _operand(importer: TfliteImporter, place: int) -> tuple[str, Shape]:
-    name = importer.plain(place)
-    return name, importer.builder.tensors[name].shape
-
-
 @rule(2, "REVERSE_V2")
 def _reverse(importer: TfliteImporter, operator: FileOperator) -> None:
-    name, sizes = _operand(importer, operator.inputs[0])
+    name, sizes = importer.operand(operator.inputs[0])
     axes = {axis_of(axis, len(sizes)) for axis in integers(importer.constant(operator.inputs[1]))}
     starts = tuple(size - 1 if axis in axes else 0 for axis, size in enumerate(sizes))
     steps = tuple(-1 if axis in axes else 1 for axis in range(len(sizes)))
@@ -47,7 +42,7 @@ def _block(importer: TfliteImporter, operator: FileOperator, sizes: Shape) -> tu
 @rule(3, "SPACE_TO_BATCH_ND")
 def _space_to_batch(importer: TfliteImporter, operator: FileOperator) -> None:
     """Pad, and put the pixels with the same place in their blocks into one picture."""
-    name, sizes = _operand(importer, operator.inputs[0])
+    name, sizes = importer.operand(operator.inputs[0])
     block, pads = _block(importer, operator, sizes)
     emit, fresh = importer.builder.emit, importer.builder.fresh
     rest = sizes[1 + len(block) :]
@@ -71,7 +66,7 @@ def _space_to_batch(importer: TfliteImporter, operator: FileOperator) -> None:
 @rule(3, "BATCH_TO_SPACE_ND")
 def _batch_to_space(importer: TfliteImporter, operator: FileOperator) -> None:
     """Undo SPACE_TO_BATCH_ND: interleave pictures, and crop."""
-    name, sizes = _operand(importer, operator.inputs[0])
+    name, sizes = importer.operand(operator.inputs[0])
     block, crops = _block(importer, operator, sizes)
     if sizes[0] % int(np.prod(block)):
         raise GraphError(f"its batch is {sizes[0]}, which is no multiple of its blocks {block}")
@@ -158,7 +153,7 @@ def _embedding(importer: TfliteImporter, operator: FileOperator) -> None:
 def _one_hot(importer: TfliteImporter, operator: FileOperator) -> None:
     """An index outside of the depth makes no place hot."""
     (depth,) = integers(importer.constant(operator.inputs[1]))
-    _, sizes = _operand(importer, operator.inputs[0])
+    _, sizes = importer.operand(operator.inputs[0])
     rank = len(sizes) + 1
     axis = axis_of(operator.options["axis"], rank)
     places = np.arange(depth, dtype=importer.file.tensors[operator.inputs[0]].dtype)
@@ -177,7 +172,7 @@ def _largest(importer: TfliteImporter, operator: FileOperator) -> None:
     """The largest values of the last axis, and their indices."""
     if len(operator.outputs) != 2:
         raise GraphError(f"it has {len(operator.outputs)} outputs; it must have 2")
-    name, _ = _operand(importer, operator.inputs[0])
+    name, _ = importer.operand(operator.inputs[0])
     count = np.array(integers(importer.constant(operator.inputs[1])), np.int64)
     make, source = onnx().helper.make_node, importer.file.tensors[operator.inputs[0]]
     for place, title in zip(operator.outputs, ("values", "indices"), strict=True):
@@ -193,7 +188,7 @@ def _largest(importer: TfliteImporter, operator: FileOperator) -> None:
 
 @rule(2, "MIRROR_PAD")
 def _mirror_pad(importer: TfliteImporter, operator: FileOperator) -> None:
-    name, sizes = _operand(importer, operator.inputs[0])
+    name, sizes = importer.operand(operator.inputs[0])
     pads = importer.constant(operator.inputs[1])
     if pads.shape != (len(sizes), 2):
         raise GraphError(f"its pads are {pads.shape}; they must be two for each of {len(sizes)} axes")

@@ -285,7 +285,7 @@ def _normalize(importer: TfliteImporter, operator: FileOperator) -> None:
 
 @rule(2, "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")
 def _resize(importer: TfliteImporter, operator: FileOperator) -> None:
-    sizes = importer.builder.tensors[importer.plain(operator.inputs[0])].shape
+    sizes = importer.operand(operator.inputs[0])[1]
     wanted = integers(importer.constant(operator.inputs[1]))
     if len(sizes) != 4 or len(wanted) != 2:
         raise GraphError(f"its data is {sizes} and its sizes are {wanted}; it needs four axes and two sizes")

@@ -273,6 +273,11 @@ class TfliteImporter:
             name = self.file.tensors[place].name
             raise GraphError(f"tensor {name!r} comes from two places; each must have one")
 
+    def operand(self, place: int) -> tuple[str, Shape]:
+        """Return name and shape of a tensor in the file's layout."""
+        name = self.plain(place)
+        return name, self.builder.tensors[name].shape
+
     def plain(self, place: int) -> str:
         """Return the name of a tensor in the file's layout."""
         if place in self._plain:

@@ -11,21 +11,15 @@ from accel.formats.tflite_file import FileOperator
 from accel.formats.tflite_float_rules import Steps, emit_numbers
 from accel.formats.tflite_importer import TfliteImporter
 from accel.formats.tflite_registry import rule
-from accel.graph.graph_tensor import Shape
 from accel.graph.movement_operators import Concat, Reshape, Slice, Transpose
 
 _MAX_SLICES = 16
 """Largest number of constant indices of a Gather that becomes a Concat of slices."""
 
 
-def _sizes(importer: TfliteImporter, place: int) -> tuple[str, Shape]:
-    name = importer.plain(place)
-    return name, importer.builder.tensors[name].shape
-
-
 @rule(4, "STRIDED_SLICE")
 def _strided_slice(importer: TfliteImporter, operator: FileOperator) -> None:
-    name, sizes = _sizes(importer, operator.inputs[0])
+    name, sizes = importer.operand(operator.inputs[0])
     begins, ends, steps = (integers(importer.constant(place)) for place in operator.inputs[1:4])
     if not len(begins) == len(ends) == len(steps):
         raise GraphError(f"it has {len(begins)} begins, {len(ends)} ends and {len(steps)} steps; not as many")
@@ -84,7 +78,7 @@ def _sliced_axes(operator: FileOperator, count: int, rank: int) -> list[tuple[in
 
 @rule(3, "SLICE")
 def _slice(importer: TfliteImporter, operator: FileOperator) -> None:
-    name, sizes = _sizes(importer, operator.inputs[0])
+    name, sizes = importer.operand(operator.inputs[0])
     begins, counts = (integers(importer.constant(place)) for place in operator.inputs[1:3])
     if not len(begins) == len(counts) == len(sizes):
         raise GraphError(f"it has {len(begins)} begins and {len(counts)} sizes for {len(sizes)} axes")
@@ -95,7 +89,7 @@ def _slice(importer: TfliteImporter, operator: FileOperator) -> None:
 
 
 def _cut(importer: TfliteImporter, operator: FileOperator, place: int, axis: int, lengths: list[int]) -> None:
-    name, sizes = _sizes(importer, place)
+    name, sizes = importer.operand(place)
     axis = axis_of(axis, len(sizes))
     if len(lengths) != len(operator.outputs) or sum(lengths) != sizes[axis]:
         raise GraphError(f"it splits {sizes[axis]} values into {lengths} for {len(operator.outputs)} outputs")
@@ -111,7 +105,7 @@ def _cut(importer: TfliteImporter, operator: FileOperator, place: int, axis: int
 @rule(2, "SPLIT")
 def _split(importer: TfliteImporter, operator: FileOperator) -> None:
     (axis,) = integers(importer.constant(operator.inputs[0]))
-    _, sizes = _sizes(importer, operator.inputs[1])
+    _, sizes = importer.operand(operator.inputs[1])
     count = len(operator.outputs)
     length = sizes[axis_of(axis, len(sizes))] // max(1, count)
     _cut(importer, operator, operator.inputs[1], axis, [length] * count)
@@ -121,7 +115,7 @@ def _split(importer: TfliteImporter, operator: FileOperator) -> None:
 def _split_v(importer: TfliteImporter, operator: FileOperator) -> None:
     (axis,) = integers(importer.constant(operator.inputs[2]))
     lengths = integers(importer.constant(operator.inputs[1]))
-    _, sizes = _sizes(importer, operator.inputs[0])
+    _, sizes = importer.operand(operator.inputs[0])
     if -1 in lengths:
         rest = sizes[axis_of(axis, len(sizes))] - sum(one for one in lengths if one != -1)
         lengths = [rest if one == -1 else one for one in lengths]
@@ -130,7 +124,7 @@ def _split_v(importer: TfliteImporter, operator: FileOperator) -> None:
 
 @rule(1, "UNPACK")
 def _unpack(importer: TfliteImporter, operator: FileOperator) -> None:
-    name, sizes = _sizes(importer, operator.inputs[0])
+    name, sizes = importer.operand(operator.inputs[0])
     axis = axis_of(operator.options["axis"], len(sizes))
     if len(operator.outputs) != sizes[axis]:
         raise GraphError(f"it has {len(operator.outputs)} outputs for {sizes[axis]} values")
@@ -146,10 +140,10 @@ def _unpack(importer: TfliteImporter, operator: FileOperator) -> None:
 @rule(1, "PACK")
 def _pack(importer: TfliteImporter, operator: FileOperator) -> None:
     names = []
-    rank = len(_sizes(importer, operator.inputs[0])[1]) + 1
+    rank = len(importer.operand(operator.inputs[0])[1]) + 1
     axis = axis_of(operator.options["axis"], rank)
     for place in operator.inputs:
-        name, sizes = _sizes(importer, place)
+        name, sizes = importer.operand(place)
         shape = (*sizes[:axis], 1, *sizes[axis:])
         names.append(
             importer.builder.emit(Reshape(sizes=shape), [name], importer.builder.fresh(f"{name}/one"))
@@ -159,7 +153,7 @@ def _pack(importer: TfliteImporter, operator: FileOperator) -> None:
 
 @rule(1, "DEPTH_TO_SPACE", "SPACE_TO_DEPTH")
 def _depth_and_space(importer: TfliteImporter, operator: FileOperator) -> None:
-    name, sizes = _sizes(importer, operator.inputs[0])
+    name, sizes = importer.operand(operator.inputs[0])
     block = int(operator.options["block"])
     if len(sizes) != 4 or block < 1:
         raise GraphError(
@@ -210,14 +204,14 @@ def _batched_gather(axis: int, batch: int, indices: int, rank: int) -> Steps:
 @rule(2, "GATHER")
 def _gather(importer: TfliteImporter, operator: FileOperator) -> None:
     """A Gather by constant indices is a Concat of slices. Others run in ONNX Runtime."""
-    name, sizes = _sizes(importer, operator.inputs[0])
+    name, sizes = importer.operand(operator.inputs[0])
     axis = axis_of(int(operator.options["axis"]), len(sizes))
     indices = importer.known(operator.inputs[1])
     batch = int(operator.options["batch"])
     if batch or indices is None or not 0 < indices.size <= _MAX_SLICES:
         steps: Steps = [("Gather", ["x0", "x1"], {"axis": axis})]
         if batch:
-            steps = _batched_gather(axis, batch, len(_sizes(importer, operator.inputs[1])[1]), len(sizes))
+            steps = _batched_gather(axis, batch, len(importer.operand(operator.inputs[1])[1]), len(sizes))
         last = {"last": np.array([-1], np.int64)}
         emit_numbers(importer, operator, steps, operator.inputs[:2], last, is_move=True)
         return

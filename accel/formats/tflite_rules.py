@@ -110,9 +110,7 @@ def _fully_connected(importer: TfliteImporter, operator: FileOperator) -> None:
         raise GraphError(f"the format of its weights is {operator.options['format']}; it must be 0")
     tensor = importer.file.tensors[operator.inputs[1]]
     values = importer.known(operator.inputs[1])
-    shape = (
-        importer.builder.tensors[importer.plain(operator.inputs[1])].shape if values is None else values.shape
-    )
+    shape = importer.operand(operator.inputs[1])[1] if values is None else values.shape
     if len(shape) != 2:
         raise GraphError(f"its weights are {shape}; they must be a matrix")
     name = importer.builder.fresh(f"{tensor.name}/weights")

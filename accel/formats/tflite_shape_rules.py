@@ -12,7 +12,7 @@ from accel.graph.graph_tensor import Shape, check_shape
 
 
 def _shape(importer: TfliteImporter, place: int) -> Shape:
-    return importer.builder.tensors[importer.plain(place)].shape
+    return importer.operand(place)[1]
 
 
 @rule(1, "SHAPE", "RANK")

@@ -47,7 +47,7 @@ def _attributes(windows: Windows) -> dict[str, Any]:
 
 def emit_varying_convolution(importer: TfliteImporter, operator: FileOperator) -> None:
     """Add a convolution whose weights an input or another operator computes."""
-    data, weights = (importer.builder.tensors[importer.plain(place)].shape for place in operator.inputs[:2])
+    data, weights = (importer.operand(place)[1] for place in operator.inputs[:2])
     if len(data) != 4 or len(weights) != 4:
         raise GraphError(f"its data is {data} and its weights are {weights}; both need four axes")
     is_deep = operator.kind == "DEPTHWISE_CONV_2D"
@@ -69,7 +69,7 @@ def emit_varying_convolution(importer: TfliteImporter, operator: FileOperator) -
 
 @rule(2, "CONV_3D")
 def _conv_3d(importer: TfliteImporter, operator: FileOperator) -> None:
-    data, weights = (importer.builder.tensors[importer.plain(place)].shape for place in operator.inputs[:2])
+    data, weights = (importer.operand(place)[1] for place in operator.inputs[:2])
     if len(data) != 5 or len(weights) != 5:
         raise GraphError(f"its data is {data} and its weights are {weights}; both need five axes")
     windows = windows_of(operator, data[1:4], weights[:3])
@@ -87,7 +87,7 @@ def _conv_3d(importer: TfliteImporter, operator: FileOperator) -> None:
 @rule(1, "L2_POOL_2D")
 def _l2_pool(importer: TfliteImporter, operator: FileOperator) -> None:
     """The root of the mean of squares. Padding does not count."""
-    sizes = importer.builder.tensors[importer.plain(operator.inputs[0])].shape
+    sizes = importer.operand(operator.inputs[0])[1]
     if len(sizes) != 4:
         raise GraphError(f"its data is {sizes}; it needs four axes")
     attributes = _attributes(windows_of(operator, sizes[1:3], operator.options["kernel"]))
@@ -110,7 +110,7 @@ def _local_response(importer: TfliteImporter, operator: FileOperator) -> None:
     options, radius = operator.options, int(operator.options["radius"])
     if not 1 <= radius <= MAX_TAPS // 2:
         raise GraphError(f"its radius is {radius}; it must be from 1 to {MAX_TAPS // 2}")
-    sizes = importer.builder.tensors[importer.plain(operator.inputs[0])].shape
+    sizes = importer.operand(operator.inputs[0])[1]
     constants: dict[str, Array] = {
         "rows": np.array([-1, 1, sizes[-1]], np.int64),
         "sizes": np.array(sizes, np.int64),
