@@ -225,6 +225,22 @@ def of_look_up() -> Claims:
     return claims
 
 
+def _of_second_operand(name: str, *, multiplies: bool) -> tuple[Proof, Proof]:
+    """Return the proofs of what follows a residual's sum or product."""
+    return (
+        Proof(
+            name=f"{name}: shift of the sum",
+            statement="a shift by any amount yields integer part, half bit and sticky bit",
+            build=partial(of_total, multiplies),
+        ),
+        Proof(
+            name=f"{name}: result",
+            statement="the result is rounded half to even, with sign and zero point, within the bounds",
+            build=partial(of_parts, multiplies),
+        ),
+    )
+
+
 PROOFS = (
     Proof(
         name="lane: sum",
@@ -241,16 +257,7 @@ PROOFS = (
         statement="a shift by any amount yields integer part, half bit and sticky bit",
         build=of_single,
     ),
-    Proof(
-        name="lane: shift of the sum",
-        statement="a shift by any amount yields integer part, half bit and sticky bit",
-        build=partial(of_total, False),
-    ),
-    Proof(
-        name="lane: result",
-        statement="the result is rounded half to even, with sign and zero point, within the bounds",
-        build=partial(of_parts, False),
-    ),
+    *_of_second_operand("lane", multiplies=False),
     Proof(
         name="product lane: factors",
         statement="a product takes the differences' product as its factor, a sum each difference",
@@ -261,16 +268,7 @@ PROOFS = (
         statement="the products and the offset are added without loss",
         build=of_products,
     ),
-    Proof(
-        name="product lane: shift of the sum",
-        statement="a shift by any amount yields integer part, half bit and sticky bit",
-        build=partial(of_total, True),
-    ),
-    Proof(
-        name="product lane: result",
-        statement="the result is rounded half to even, with sign and zero point, within the bounds",
-        build=partial(of_parts, True),
-    ),
+    *_of_second_operand("product lane", multiplies=True),
     Proof(
         name="lane: table",
         statement="the byte of a result addresses the table, and its entry is the result one cycle later",

@@ -5,11 +5,14 @@ import numpy as np
 from accel.graph.elementwise_operators import Add, Clip, Function
 from accel.graph.graph import Graph
 from accel.graph.graph_builder import Builder
+from accel.graph.graph_evaluation import evaluate
 from accel.graph.graph_tensor import Quantization, Tensor
 from accel.graph.movement_operators import Reshape
 from accel.graph.pooling_operators import GlobalAveragePool, MaxPool
 from accel.graph.product_operators import Conv, MatMul
 from accel.graph.window_geometry import Windows
+from accel.network.network import Network
+from accel.network.network_program import NetworkProgram
 
 MACHINE = "vta-int8"
 
@@ -120,3 +123,16 @@ def residual_network(dtype: str = "int8") -> Graph:
     small.builder.emit(Reshape(sizes=(1, 24)), ["m"], "f")
     small.matmul("f", "y", 10)
     return small.graph("y")
+
+
+def assert_programs(graph: Graph, count: int, on: str = MACHINE) -> NetworkProgram:
+    """Check the number of a network's programs, and its outputs for random inputs."""
+    program = Network(graph=graph).build(on)
+    assert len(program.chains) == count
+    inputs = program.random_inputs()
+    result = program.run(inputs)
+    result.raise_if_wrong()
+    expected = evaluate(graph, inputs)
+    for name in graph.outputs:
+        assert np.array_equal(result.outputs[name], expected[name])
+    return program

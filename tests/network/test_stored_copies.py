@@ -7,29 +7,15 @@ from hypothesis import strategies as st
 
 from accel.core.isa import Store, StoreReq
 from accel.core.isa.opcodes import Finishing
-from accel.graph.graph import Graph
 from accel.graph.graph_evaluation import evaluate
 from accel.graph.graph_tensor import random_values
 from accel.graph.movement_operators import Concat, DepthToSpace, Slice, SpaceToDepth, Take, Transpose
 from accel.network.network import Network
-from accel.network.network_program import NetworkProgram
 from accel.network.relocated_transfers import scatter_store
 from tests.network.moving_networks import PIXELS, SUMS, moving_network
-from tests.network.networks import MACHINE, Small
+from tests.network.networks import MACHINE, Small, assert_programs
 
 MACHINES = (MACHINE, "gemm8x8-int8", "ecp5-int8", "tiny-int8")
-
-
-def assert_programs(graph: Graph, count: int, on: str = MACHINE) -> NetworkProgram:
-    program = Network(graph=graph).build(on)
-    assert len(program.chains) == count
-    inputs = program.random_inputs()
-    result = program.run(inputs)
-    result.raise_if_wrong()
-    expected = evaluate(graph, inputs)
-    for name in graph.outputs:
-        assert np.array_equal(result.outputs[name], expected[name])
-    return program
 
 
 def repeated(small: Small, source: str, output: str, factor: int) -> str:
