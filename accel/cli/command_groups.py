@@ -45,7 +45,7 @@ class Entry:
 
 
 def runs(place: str) -> Callable[[Callable[..., None]], Callable[..., Any]]:
-    """Return a decorator for a command's declaration, whose help needs no import of what it runs.
+    """Return a decorator for a command's declaration. Its help does not import the function that it runs.
 
     Args:
         place: the module and name of the function that gets the values of all options, for example

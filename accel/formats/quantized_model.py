@@ -77,7 +77,8 @@ class QuantizedModel(EditableModel):
     def separate(self, quantize: Any) -> None:
         """Give a quantized tensor parameters of its own if its operator has them from its operands.
 
-        A pooling operator or a move behind it that has them, too, gets the same ones.
+        If a pooling operator or a move reads the tensor and shares its parameters, its result gets the same
+        new ones.
         """
         parameters = self.parameters(quantize)
         producer = self.producers.get(quantize.input[0])

@@ -28,7 +28,7 @@ def _reverse(importer: TfliteImporter, operator: FileOperator) -> None:
 
 
 def _block(importer: TfliteImporter, operator: FileOperator, sizes: Shape) -> tuple[Shape, Array]:
-    """Return the sizes of blocks, and what is padded or cropped: (block axes, 2)."""
+    """Return the sizes of blocks, and the padded or cropped pixels: (block axes, 2)."""
     block = tuple(integers(importer.constant(operator.inputs[1])))
     around = importer.constant(operator.inputs[2])
     if len(block) >= len(sizes) or around.shape != (len(block), 2) or min(block, default=1) < 1:

@@ -22,7 +22,9 @@ def _strided_slice(importer: TfliteImporter, operator: FileOperator) -> None:
     name, sizes = importer.operand(operator.inputs[0])
     begins, ends, steps = (integers(importer.constant(place)) for place in operator.inputs[1:4])
     if not len(begins) == len(ends) == len(steps):
-        raise GraphError(f"it has {len(begins)} begins, {len(ends)} ends and {len(steps)} steps; not as many")
+        raise GraphError(
+            f"it has {len(begins)} begins, {len(ends)} ends and {len(steps)} steps; the numbers must be equal"
+        )
     starts, counts, strides = [0] * len(sizes), list(sizes), [1] * len(sizes)
     shape: list[int] = []
     for place, axis in _sliced_axes(operator, len(begins), len(sizes)):

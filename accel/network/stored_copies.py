@@ -20,7 +20,7 @@ from accel.network.moved_values import ElementSources, MovedValues
 
 _Integers = npt.NDArray[np.int64]
 MAX_COPIES = 64
-"""How often a layer stores an element at most. A Resize by 8 in both directions takes as many."""
+"""Most copies of an element that a layer stores. A Resize by 8 in both directions needs 64."""
 NOWHERE = -1
 """The position of an element that a copy does not contain."""
 

@@ -247,7 +247,7 @@ class StoreLookUp(LookUp):
 @dataclass(frozen=True)
 class StoreCombination(PostOp):
     """The store unit's function of a requantized value and a residual. Its fields are the residual, an int8
-    or uint8 value, and the settings of :attr:`FUNCTION`, in order."""
+    or uint8 value, and the settings of ``FUNCTION``, in order."""
 
     FUNCTION: ClassVar[type[IntegerPairFunction]]
 

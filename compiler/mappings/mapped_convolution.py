@@ -54,7 +54,7 @@ def is_product(workload: Workload, splits: Splits) -> bool:
 
 
 def _epilogue(workload: Workload, copies: int, *, is_matrix: bool) -> dict[str, Any]:
-    """Return the epilogue of what is left, for ``copies`` channels for each one of the convolution.
+    """Return the epilogue of the mapped layer, with ``copies`` channels for each one of the convolution.
 
     The pixels of a matrix are its rows, which have a residual each.
     """

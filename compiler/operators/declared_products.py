@@ -159,7 +159,7 @@ GEMM = Operator(
         Parameter(name="K", text="Columns of A, rows of B."),
         Parameter(
             name="batch",
-            text="Multiply as many pairs of matrices: A is (batch, M, K), B is (batch, K, N). With --scale.",
+            text="Number of pairs of matrices: A is (batch, M, K), B is (batch, K, N). With --scale.",
         ),
         Parameter(name="transpose_a", kind=ParameterKind.FLAG, text="A is stored as (K, M)."),
         Parameter(name="transpose_b", kind=ParameterKind.FLAG, text="B is stored as (N, K)."),

@@ -21,8 +21,8 @@ class GemmShape(SumShape):
     """A matrix product in blocks of the GEMM core: ``rows`` are its rows, ``channels`` its columns.
 
     Attributes:
-        has_two_zeros: whether both operands have zero points. Then all steps of a sum have as many blocks, so
-            that each block is provably whole.
+        has_two_zeros: whether both operands have zero points. Then all steps of a sum have the same number of
+            blocks, so that each block is provably whole.
     """
 
     has_two_zeros: bool

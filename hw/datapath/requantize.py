@@ -227,7 +227,7 @@ class RequantizeLane(wiring.Component):
         return SimpleNamespace(left=s.left_factor, right=s.right_factor, value=s.value)
 
     def _look_up(self, m: Module, clamped: Value, carried: dict[str, Value]) -> dict[str, Value]:
-        """Return the value, and what it carries, in the cycle in which the table's word arrives."""
+        """Return the value and its carried signals, in the cycle in which the table's word arrives."""
         value = Signal(signed(RESULT_BITS), name="clamped", reset_less=True)
         held = {
             name: Signal.like(one, name=f"clamped_{name}", reset_less=True) for name, one in carried.items()

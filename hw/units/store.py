@@ -257,19 +257,19 @@ class Store(wiring.Component):
         store = view(StoreInstruction, config, self.issue.entry.word)
         post = bool(config.post)
         m.submodules.beats = beats = BeatWalker(kinds, config, rows=post)
-        behind: dict[str, Any] = {"places": PlacesLayout(config)}
+        layout: dict[str, Any] = {"places": PlacesLayout(config)}
         if post:
-            behind["par"] = ParLayout()
+            layout["par"] = ParLayout()
         if TAB.exists(config):
-            behind["table"] = TABLE_FIELD_BITS
+            layout["table"] = TABLE_FIELD_BITS
         if config.res_mul:
-            behind["hold"] = 1
-        m.submodules.queue = queue = BypassQueue(data.StructLayout(behind), 2)
+            layout["hold"] = 1
+        m.submodules.queue = queue = BypassQueue(data.StructLayout(layout), 2)
         places = queue.data.places
         if post:
             fields = view(StoreAdd, config, self.issue.entry.word)
             m.d.comb += [getattr(queue.data.par, name).eq(getattr(fields, name)) for name, _ in ParLayout()]
-            others = [name for name in ("table", "hold") if name in behind]
+            others = [name for name in ("table", "hold") if name in layout]
             m.d.comb += [getattr(queue.data, name).eq(getattr(fields, name)) for name in others]
         m.d.comb += [
             beats.flush.eq(self.control.flush),

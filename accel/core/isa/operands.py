@@ -1,4 +1,4 @@
-"""The operands that instructions access besides their own scratchpad.
+"""The operands that instructions access in addition to their own scratchpad.
 
 GEMM, MAC and ALU access operands through micro-ops, STOREs by fields of their own.
 """

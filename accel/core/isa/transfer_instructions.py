@@ -290,7 +290,7 @@ class StoreAdd(StoreReq):
     - ``r`` is a uint8 with the flag ``unsigned`` of SET.OUT, otherwise an int8.
     - The byte of a table is a uint8 with the flag ``table_unsigned`` of SET.OUT, otherwise an int8.
     - With ``hold``, the STORE takes one element of RES and uses it for all of its elements. Otherwise it
-      takes as many as it stores.
+      takes one for each element that it stores.
     - In program order, RES must hold all elements that the STORE takes. The STORE waits until they are
       written.
     """
