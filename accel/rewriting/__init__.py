@@ -1,0 +1,1 @@
+"""Graph rewriting: rules as data, and searches over the graphs that they make."""

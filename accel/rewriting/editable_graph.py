@@ -1,0 +1,279 @@
+"""A graph in which rules are matched and applied one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from accel.base.unique_names import Names
+from accel.graph.graph import Graph, Node, with_nodes
+from accel.graph.graph_operator import Operator
+from accel.graph.graph_tensor import Array, Tensor
+from accel.graph.movement_operators import Identity
+from accel.rewriting.pattern import (
+    Match,
+    NewConstant,
+    NewNode,
+    OpPattern,
+    RestPattern,
+    TensorPattern,
+    Term,
+    Value,
+)
+from accel.rewriting.rule import Rule
+
+
+@dataclass
+class _Made:
+    """The tensors that an application of a rule has made.
+
+    Attributes:
+        names: by the identity of terms.
+        changed: results of nodes that are new or read something new.
+    """
+
+    rule: str
+    names: dict[int, str] = field(default_factory=dict)
+    changed: list[str] = field(default_factory=list)
+
+
+class EditableGraph:
+    """Nodes with their readers, kept up to date while subgraphs are replaced.
+
+    A match and its replacement cost time in proportion to the subgraph, not to the graph.
+    """
+
+    def __init__(self, graph: Graph, names: Names | None = None) -> None:
+        """
+        Args:
+            names: used names, for several graphs in which equal names must mean equal tensors.
+        """
+        self._old = graph
+        self._tensors: dict[str, Tensor] = dict(graph.tensors)
+        self._constants: dict[str, Array] = dict(graph.constants)
+        self._nodes: dict[str, Node] = {node.output: node for node in graph.nodes}
+        self._order: dict[str, int] = {node.output: place for place, node in enumerate(graph.nodes)}
+        """Positions of nodes, by which they are sorted."""
+        self._readers: dict[str, list[str]] = {name: [] for name in graph.tensors}
+        """For each tensor the results of its readers, once for each operand."""
+        for node in graph.nodes:
+            for name in node.inputs:
+                self._readers[name].append(node.output)
+        self._outputs = frozenset(graph.outputs)
+        self._names = names or Names()
+        self._names.reserve([*graph.tensors, *(node.name for node in graph.nodes)])
+
+    def graph(self) -> Graph:
+        """Return the graph as it is now."""
+        nodes = [self._nodes[name] for name in self.results()]
+        return with_nodes(self._old, nodes, tensors=self._tensors.values(), constants=self._constants)
+
+    def results(self) -> list[str]:
+        """Return the results of all nodes, each after its operands, else in their first order."""
+        done: dict[str, None] = {}
+        for first in sorted(self._nodes, key=self._order.__getitem__):
+            waiting = [first]
+            while waiting:
+                name = waiting[-1]
+                needed = [one for one in self._nodes[name].inputs if one in self._nodes and one not in done]
+                if needed:
+                    waiting += reversed(needed)
+                else:
+                    done[waiting.pop()] = None
+        return list(done)
+
+    def node(self, output: str) -> Node | None:
+        return self._nodes.get(output)
+
+    def readers(self, name: str) -> list[str]:
+        """Return the results of a tensor's readers, once for each operand."""
+        return self._readers[name]
+
+    def value(self, name: str) -> Value:
+        return Value(name, self._tensors[name], self._constants.get(name))
+
+    def definitions(self, key: str) -> Iterable[tuple[Operator, tuple[Value, ...]]]:
+        node = self._nodes.get(key)
+        if node is not None:
+            yield node.operator, tuple(map(self.value, node.inputs))
+
+    def has_one_reader(self, key: str) -> bool:
+        return len(self._readers[key]) == 1 and key not in self._outputs
+
+    def matches(self, rule: Rule, output: str) -> Iterator[Match]:
+        """Yield the matches whose first root is a node's result."""
+        first, *others = rule.roots
+        for match in self._match_op(first, output, Match(self)):
+            yield from self._match_roots(others, replace(match, roots=(self.value(output),)))
+
+    def _match_roots(self, patterns: list[OpPattern], match: Match) -> Iterator[Match]:
+        """Match further roots among the readers of tensors that are found already."""
+        if not patterns:
+            yield match
+            return
+        first, *others = patterns
+        shared = self._shared_tensor(first, match)
+        roots = {root.key for root in match.roots}
+        for output in dict.fromkeys(self._readers.get(shared, ())):
+            if output in roots:
+                continue
+            for one in self._match_op(first, output, match):
+                root = self.value(output)
+                yield from self._match_roots(others, replace(one, roots=(*one.roots, root)))
+
+    @staticmethod
+    def _shared_tensor(pattern: OpPattern, match: Match) -> str:
+        """Return a tensor of the match that the pattern's operator reads itself."""
+        for one in pattern.operands:
+            if isinstance(one, TensorPattern) and one.name in match.found:
+                return match.found[one.name].key
+            if isinstance(one, RestPattern) and match.lists.get(one.name):
+                return match.lists[one.name][0].key
+        raise AssertionError("the patterns of a rule have no operand in common")
+
+    def _match_op(self, pattern: OpPattern, output: str, match: Match) -> Iterator[Match]:
+        node = self._nodes.get(output)
+        if node is None or not isinstance(node.operator, pattern.kinds):
+            return
+        if pattern.name:
+            with_result = match.with_tensor(pattern.name, self.value(output))
+            if with_result is None:
+                return
+            match = replace(with_result, named={**match.named, pattern.name: node.operator})
+        yield from self._match_operands(pattern.operands, node.inputs, match)
+
+    def _match_operands(
+        self,
+        patterns: tuple[TensorPattern | RestPattern | OpPattern, ...],
+        inputs: tuple[str, ...],
+        match: Match,
+    ) -> Iterator[Match]:
+        if not patterns:
+            if not inputs:
+                yield match
+            return
+        first, others = patterns[0], patterns[1:]
+        if isinstance(first, RestPattern):
+            values = tuple(map(self.value, inputs))
+            is_new = first.name not in match.lists
+            if (is_new or match.lists[first.name] == values) and not (
+                first.is_constant and any(one.values is None for one in values)
+            ):
+                yield replace(match, lists={**match.lists, first.name: values})
+            return
+        if not inputs:
+            return
+        if isinstance(first, OpPattern):
+            for one in self._match_op(first, inputs[0], match):
+                yield from self._match_operands(others, inputs[1:], one)
+            return
+        value = self.value(inputs[0])
+        if first.is_constant and value.values is None:
+            return
+        found = match.with_tensor(first.name, value)
+        if found is not None:
+            yield from self._match_operands(others, inputs[1:], found)
+
+    def is_cyclic(self, match: Match, terms: Iterable[Term]) -> bool:
+        """Whether a term reads a tensor that depends on another root of the match."""
+        if len(match.roots) == 1:
+            return False
+        roots = {root.key for root in match.roots}
+        seen: set[str] = set()
+        waiting = [value.key for term in terms for value in _read_values(term)]
+        while waiting:
+            name = waiting.pop()
+            if name in roots:
+                return True
+            if name not in seen:
+                seen.add(name)
+                waiting += self._nodes[name].inputs if name in self._nodes else ()
+        return False
+
+    def replace(self, rule: Rule, match: Match, terms: Iterable[Term]) -> list[str]:
+        """Replace the roots of a match.
+
+        Returns:
+            The results of nodes that are new or read something new. There, rules can match again.
+        """
+        made = _Made(rule.name)
+        before = {name for root in match.roots for name in self._nodes[root.key].inputs}
+        for root, term in zip(match.roots, terms, strict=True):
+            old, place = self._nodes[root.key], self._order[root.key]
+            if isinstance(term, NewNode) and id(term) not in made.names:
+                inputs = tuple(self._emit(one, root.key, made) for one in term.operands)
+                made.names[id(term)] = root.key
+                self._remove_node(root.key)
+                self._add_node(replace(old, operator=term.operator, inputs=inputs), place)
+                made.changed += [root.key, *self._readers[root.key]]
+                continue
+            new = self._emit(term, root.key, made)
+            self._remove_node(root.key)
+            if root.key in self._outputs:
+                self._add_node(replace(old, operator=Identity(), inputs=(new,)), place)
+                made.changed.append(root.key)
+            else:
+                made.changed += self._redirect(root.key, new)
+        for name in before:
+            self._remove_unread(name)
+        return [name for name in dict.fromkeys(made.changed) if name in self._nodes]
+
+    def _emit(self, term: Term, root: str, made: _Made) -> str:
+        """Add the nodes of a term before a root, and return the tensor that is the term's value."""
+        if isinstance(term, Value):
+            return term.key
+        if id(term) in made.names:
+            return made.names[id(term)]
+        name = self._names.fresh(f"{root}/{made.rule}")
+        self._tensors[name] = replace(term.tensor, name=name)
+        self._readers[name] = []
+        made.names[id(term)] = name
+        if isinstance(term, NewConstant):
+            self._constants[name] = np.ascontiguousarray(term.values)
+            return name
+        inputs = tuple(self._emit(one, root, made) for one in term.operands)
+        self._add_node(Node(name=name, operator=term.operator, inputs=inputs, output=name), self._order[root])
+        made.changed.append(name)
+        return name
+
+    def _add_node(self, node: Node, place: int) -> None:
+        self._nodes[node.output] = node
+        self._order[node.output] = place
+        for name in node.inputs:
+            self._readers[name].append(node.output)
+
+    def _remove_node(self, output: str) -> None:
+        for name in self._nodes.pop(output).inputs:
+            self._readers[name].remove(output)
+
+    def _redirect(self, old: str, new: str) -> list[str]:
+        """Let all readers of one tensor read another one. Return their results."""
+        readers = self._readers.pop(old)
+        del self._tensors[old]
+        for output in dict.fromkeys(readers):
+            node = self._nodes[output]
+            inputs = tuple(new if name == old else name for name in node.inputs)
+            self._nodes[output] = replace(node, inputs=inputs)
+        self._readers[new] += readers
+        return readers
+
+    def _remove_unread(self, name: str) -> None:
+        """Remove the node of a tensor that nothing reads, and then its operands' nodes."""
+        waiting = [name]
+        while waiting:
+            one = waiting.pop()
+            node = self._nodes.get(one)
+            if node is not None and not self._readers[one] and one not in self._outputs:
+                self._remove_node(one)
+                waiting += node.inputs
+
+
+def _read_values(term: Term) -> Iterator[Value]:
+    """Yield the tensors of the graph that a term reads."""
+    if isinstance(term, Value):
+        yield term
+    elif isinstance(term, NewNode):
+        for one in term.operands:
+            yield from _read_values(one)

@@ -1,0 +1,241 @@
+"""Patterns of graph operators, the matches that they find, and the terms that replace them.
+
+A rule that removes a pair of Transposes has the pattern::
+
+    op(Transpose, op(Transpose, tensor("x"), name="first"), name="second")
+
+It matches wherever a Transpose reads the result of another one. Then ``match["x"]`` is the tensor before
+both, and ``match.operator("first", Transpose)`` the inner Transpose with its attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
+
+from accel.graph.graph_operator import Operator
+from accel.graph.graph_tensor import Array, Quantization, Shape, Tensor
+
+AnyOperator = TypeVar("AnyOperator", bound=Operator)
+
+
+@dataclass(frozen=True)
+class TensorPattern:
+    """Any tensor.
+
+    Attributes:
+        is_constant: whether its values must be known.
+    """
+
+    name: str
+    is_constant: bool = False
+
+
+@dataclass(frozen=True)
+class RestPattern:
+    """All further operands of an operator, perhaps none.
+
+    Attributes:
+        is_constant: whether the values of all must be known.
+    """
+
+    name: str
+    is_constant: bool = False
+
+
+@dataclass(frozen=True)
+class OpPattern:
+    """The result of an operator.
+
+    Attributes:
+        kinds: classes of operators.
+        operands: one for each operand. A RestPattern may be the last.
+        name: of the operator in the match, or empty.
+    """
+
+    kinds: tuple[type[Operator], ...]
+    operands: tuple[TensorPattern | RestPattern | OpPattern, ...]
+    name: str = ""
+
+    def operators(self) -> Iterable[OpPattern]:
+        """Yield this pattern and the operators in its operands, outermost first."""
+        yield self
+        for one in self.operands:
+            if isinstance(one, OpPattern):
+                yield from one.operators()
+
+
+def tensor(name: str) -> TensorPattern:
+    """Match any tensor. The same name twice in a pattern matches the same tensor."""
+    return TensorPattern(name)
+
+
+def constant(name: str) -> TensorPattern:
+    """Match a constant."""
+    return TensorPattern(name, is_constant=True)
+
+
+def rest(name: str) -> RestPattern:
+    """Match all further operands."""
+    return RestPattern(name)
+
+
+def constants(name: str) -> RestPattern:
+    """Match all further operands if they are constants."""
+    return RestPattern(name, is_constant=True)
+
+
+def op(
+    kind: type[Operator] | tuple[type[Operator], ...],
+    *operands: TensorPattern | RestPattern | OpPattern,
+    name: str = "",
+) -> OpPattern:
+    """Match the result of an operator of the class, or of one of the classes."""
+    return OpPattern(kind if isinstance(kind, tuple) else (kind,), operands, name)
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor of a graph in a match.
+
+    Attributes:
+        key: names the tensor within its graph.
+        tensor: its shape, dtype and quantization. The name in it has no meaning.
+        values: of a constant, or None.
+    """
+
+    key: str
+    tensor: Tensor = field(compare=False)
+    values: Array | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def shape(self) -> Shape:
+        return self.tensor.shape
+
+    @property
+    def dtype(self) -> str:
+        return self.tensor.dtype
+
+    @property
+    def quantization(self) -> Quantization | None:
+        return self.tensor.quantization
+
+
+@dataclass(frozen=True, eq=False)
+class NewConstant:
+    """A constant of a replacement."""
+
+    values: Array
+    quantization: Quantization | None = None
+
+    @property
+    def tensor(self) -> Tensor:
+        return Tensor(
+            name="constant",
+            shape=self.values.shape,
+            dtype=self.values.dtype.name,
+            quantization=self.quantization,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class NewNode:
+    """An operator of a replacement. A term that is used twice becomes one node."""
+
+    operator: Operator
+    operands: tuple[Term, ...]
+    tensor: Tensor
+
+
+Term = Value | NewConstant | NewNode
+
+
+def make(
+    operator: Operator,
+    *operands: Term,
+    dtype: str | None = None,
+    quantization: Quantization | None = None,
+    like: Value | None = None,
+) -> NewNode:
+    """Return a term that applies an operator.
+
+    Args:
+        dtype, quantization: of the result.
+        like: a tensor whose dtype and quantization the result has. Without any of the three, the result has
+            those of the first operand.
+
+    Raises:
+        GraphError: the operator does not take such operands.
+    """
+    tensors = [one.tensor for one in operands]
+    first = tensors[0]
+    if like is not None:
+        dtype, quantization = like.dtype, like.quantization
+    elif dtype is None:
+        dtype, quantization = first.dtype, quantization or first.quantization
+    out = Tensor(name="result", shape=operator.result_shape(tensors), dtype=dtype, quantization=quantization)
+    operator.check(tensors, out)
+    return NewNode(operator, operands, out)
+
+
+class View(Protocol):
+    """What conditions can ask about the graph around a match."""
+
+    def definitions(self, key: str) -> Iterable[tuple[Operator, tuple[Value, ...]]]:
+        """Yield the operators that compute a tensor: one in a graph, perhaps several in an e-graph."""
+
+    def has_one_reader(self, key: str) -> bool:
+        """Whether a single operand reads the tensor, which is no output. Always true in an e-graph."""
+
+
+@dataclass(frozen=True)
+class Match:
+    """A place where a pattern fits.
+
+    Attributes:
+        roots: the result of each pattern of the rule.
+        found: tensors by the names in the pattern. Results of named operators are there, too.
+        lists: operands of ``rest`` and ``constants``.
+        named: operators by name.
+    """
+
+    view: View
+    roots: tuple[Value, ...] = ()
+    found: dict[str, Value] = field(default_factory=dict)
+    lists: dict[str, tuple[Value, ...]] = field(default_factory=dict)
+    named: dict[str, Operator] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Value:
+        return self.found[name]
+
+    def rest(self, name: str) -> tuple[Value, ...]:
+        return self.lists[name]
+
+    def operator(self, name: str, kind: type[AnyOperator]) -> AnyOperator:
+        """Return a named operator, which is of the given class."""
+        found = self.named[name]
+        assert isinstance(found, kind)  # the pattern says so
+        return found
+
+    @property
+    def root(self) -> Value:
+        return self.roots[0]
+
+    def definitions(self, value: Value) -> Iterable[tuple[Operator, tuple[Value, ...]]]:
+        return self.view.definitions(value.key)
+
+    def has_one_reader(self, name: str) -> bool:
+        return self.view.has_one_reader(self.found[name].key)
+
+    def values(self, name: str) -> Array:
+        """Return the values of a constant."""
+        values = self.found[name].values
+        assert values is not None  # the pattern names a constant
+        return values
+
+    def with_tensor(self, name: str, value: Value) -> Match | None:
+        """Return the match with one more tensor, or None if the name has another tensor already."""
+        if name in self.found:
+            return self if self.found[name].key == value.key else None
+        return replace(self, found={**self.found, name: value})

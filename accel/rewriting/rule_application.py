@@ -1,0 +1,58 @@
+"""The application of rules wherever they match."""
+
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+
+from accel.graph.graph import Graph
+from accel.rewriting.editable_graph import EditableGraph
+from accel.rewriting.pattern import Match, Term
+from accel.rewriting.rule import Rule
+
+MAX_APPLICATIONS = 50
+"""Applications of rules at most, for each node of a graph. Only rules that undo one another reach it."""
+
+
+def applications(graph: EditableGraph, rule: Rule, output: str) -> Iterator[tuple[Match, tuple[Term, ...]]]:
+    """Yield the places where a rule can be applied at a node, with the terms that replace its roots."""
+    for match in graph.matches(rule, output):
+        terms = rule.terms(match)
+        if terms is not None and not graph.is_cyclic(match, terms):
+            yield match, terms
+
+
+def apply_everywhere(graph: EditableGraph, rules: Iterable[Rule], outputs: Iterable[str]) -> Counter[str]:
+    """Apply rules that simplify, at some nodes and then wherever the graph has changed, until none matches.
+
+    Returns:
+        The number of applications of each rule.
+    """
+    counts: Counter[str] = Counter()
+    ordered: Sequence[Rule] = tuple(rules)
+    waiting = deque(outputs)
+    is_waiting = set(waiting)
+    limit = MAX_APPLICATIONS * (1 + len(waiting))
+    while waiting and counts.total() < limit:
+        output = waiting.popleft()
+        is_waiting.discard(output)
+        for rule in ordered:
+            found = next(applications(graph, rule, output), None)
+            if found is None:
+                continue
+            counts[rule.name] += 1
+            for name in graph.replace(rule, *found):
+                if name not in is_waiting:
+                    waiting.append(name)
+                    is_waiting.add(name)
+            break
+    return counts
+
+
+def simplify(graph: Graph, rules: Iterable[Rule]) -> tuple[Graph, Counter[str]]:
+    """Apply rules that simplify until none matches.
+
+    Returns:
+        The graph, which is the same one if no rule matched, and the number of applications of each rule.
+    """
+    editable = EditableGraph(graph)
+    counts = apply_everywhere(editable, (rule for rule in rules if rule.simplifies), editable.results())
+    return (editable.graph() if counts else graph), counts

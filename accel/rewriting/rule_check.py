@@ -1,0 +1,89 @@
+"""The check of rules: both sides are computed on drawn graphs, and must be equal bit for bit."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from accel.base.errors import GraphError, MismatchError
+from accel.graph.graph import Graph
+from accel.graph.graph_evaluation import evaluate
+from accel.graph.graph_tensor import Array, random_values
+from accel.rewriting.editable_graph import EditableGraph
+from accel.rewriting.rule import Rule
+from accel.rewriting.rule_application import applications
+
+SUITE_INSTANCES = 20
+"""Instances of each rule in the suite, and of a user's rule before it is used."""
+LEAST_APPLIED = 0.2
+"""The share of instances in which a rule must apply at least. The others test the condition."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleCheck:
+    """What a check of a rule found.
+
+    Attributes:
+        instances: graphs drawn.
+        applied: those in which the rule applied.
+    """
+
+    rule: str
+    instances: int
+    applied: int
+
+
+def check_rule(rule: Rule, count: int = SUITE_INSTANCES, seed: int = 0) -> RuleCheck:
+    """Compare both sides of a rule on ``count`` drawn graphs.
+
+    Raises:
+        MismatchError: the two sides differ.
+        GraphError: the rule applies to less than a fifth of the graphs, or its replacement does not fit.
+    """
+    applied = 0
+    for number in range(count):
+        rng = np.random.default_rng([seed, number])
+        graph = rule.instance(rng)
+        inputs = {name: random_values(rng, graph.tensors[name]) for name in graph.inputs}
+        expected = evaluate(graph, inputs)
+        was_applied = False
+        for new in rewritten(rule, graph):
+            was_applied = True
+            found = evaluate(new, inputs)
+            for name in graph.outputs:
+                differing = _differing(found[name], expected[name])
+                if differing:
+                    raise MismatchError(
+                        f"rule {rule.name!r}: {differing} of {found[name].size} values of {name!r} differ in "
+                        f"instance {number} of seed {seed}; both sides must be equal bit for bit"
+                    )
+        applied += was_applied
+    if applied < LEAST_APPLIED * count:
+        raise GraphError(
+            f"rule {rule.name!r} applies to {applied} of {count} drawn graphs; its generator must draw "
+            f"graphs of which at least {LEAST_APPLIED:.0%} match"
+        )
+    return RuleCheck(rule=rule.name, instances=count, applied=applied)
+
+
+def rewritten(rule: Rule, graph: Graph) -> Iterator[Graph]:
+    """Yield the graphs that one application of a rule makes."""
+    for output in EditableGraph(graph).results():
+        editable = EditableGraph(graph)
+        places = len(list(applications(editable, rule, output)))
+        for place in range(places):
+            editable = EditableGraph(graph)
+            match, terms = list(applications(editable, rule, output))[place]
+            editable.replace(rule, match, terms)
+            yield editable.graph()
+
+
+def _differing(found: Array, expected: Array) -> int:
+    """Count values with different bits. All NaNs are equal."""
+    bits, expected_bits = (
+        np.ascontiguousarray(one).reshape(-1, 1).view(np.uint8) for one in (found, expected)
+    )
+    differs = (bits != expected_bits).any(axis=1).reshape(found.shape)
+    if found.dtype.kind == "f":
+        differs &= ~(np.isnan(found) & np.isnan(expected))
+    return int(differs.sum())
