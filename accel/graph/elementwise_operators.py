@@ -247,13 +247,13 @@ class Add(_Broadcasting):
 
     int8 and uint8: ``sat(rne(fma(a, ra, fma(b, rb, c))))`` with ``ra = sa / sy``, ``rb = sb / sy`` and ``c =
     zy - fma(ra, za, rb * zb)``, as ONNX Runtime's QLinearAdd. With several dtypes, ONNX Runtime dequantizes,
-    adds in float32 and quantizes.
+    adds in float32 and quantizes. int32: modulo 2^32.
     """
 
     in_float32: bool = False
 
     def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
-        if out.dtype == "float32":
+        if out.dtype in {"float32", "int32"}:
             require_same_dtype(self, [*operands, out])
         else:
             require_per_tensor(self, *operands, out)
@@ -262,7 +262,7 @@ class Add(_Broadcasting):
         return self.in_float32 or any(one.dtype != out.dtype for one in operands)
 
     def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
-        if out.dtype == "float32":
+        if out.dtype in {"float32", "int32"}:
             return np.asarray(arrays[0] + arrays[1])
         if self.adds_float32(operands, out):
             left, right = (dequantize(*pair) for pair in zip(arrays, operands, strict=True))

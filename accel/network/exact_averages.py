@@ -3,43 +3,25 @@
 import numpy as np
 
 from accel.core.requantize import Scale, requantize
+from accel.graph.average_rounding import rounded_means
 from accel.graph.graph_tensor import Tensor
-
-_RELATIVE_ERROR = 2.0**-24 * 1.01
-"""Bound of the relative error of one float32 operation, with a margin for products of errors."""
-_SAFE_SCALES = (1e-25, 1e25)
-"""Scales between these cause no overflow or underflow in float32."""
 
 
 def exact_average_scale(data: Tensor, out: Tensor, taps: int, count: int) -> np.float32 | None:
     """Return the scale that requantizes integer sums to the averages that float32 computes.
 
-    If no exact mean is within float32's error of a rounding threshold, integers round to the same results.
-
     Returns:
-        None if a mean is too close. For example, with 2x2 windows and equal scales, every other sum lies on a
-        threshold.
+        None if the results of float32 depend on the order of its operations
+        (:func:`~accel.graph.average_rounding.rounded_means`), or if integers round some mean differently.
     """
-    (scale, zero), (out_scale, out_zero) = data.scale_and_zero, out.scale_and_zero
-    if not all(_SAFE_SCALES[0] < float(one) < _SAFE_SCALES[1] for one in (scale, out_scale)):
+    means = rounded_means(data, out, taps, count)
+    if means is None:
         return None
-    values, results = np.iinfo(data.dtype), np.iinfo(out.dtype)
-    least, most = values.min - int(zero), values.max - int(zero)
-    sums = np.arange(taps * min(least, 0), taps * max(most, 0) + 1)
-    factor = float(scale) / (count * float(out_scale))
-    means = sums * factor
-    # the largest sum of magnitudes of values that add up to each sum
-    positive = np.minimum(taps * max(most, 0), sums - taps * min(least, 0))
-    magnitudes = 2 * positive - sums
-    error = _RELATIVE_ERROR * (
-        magnitudes * factor * taps + 2 * np.abs(means) + np.abs(means + float(out_zero))
-    )
-    thresholds = np.clip(np.floor(means) + 0.5, results.min - out_zero + 0.5, results.max - out_zero - 0.5)
-    if (np.abs(means - thresholds) <= error + 1e-9).any():
-        return None
-    rounded_factor = np.float32(factor)
-    word = Scale.of(float(rounded_factor))
-    bounds = {"zero": int(out_zero), "low": int(results.min), "high": int(results.max)}
-    integers = requantize(sums, 0, word.multiplier, word.exponent, **bounds)
-    expected = np.clip(np.rint(means) + int(out_zero), results.min, results.max)
-    return rounded_factor if np.array_equal(integers, expected) else None
+    sums, expected = means
+    (scale, _), (out_scale, out_zero) = data.scale_and_zero, out.scale_and_zero
+    factor = np.float32(float(scale) / (count * float(out_scale)))
+    word = Scale.of(float(factor))
+    bounds = np.iinfo(out.dtype)
+    limits = {"zero": int(out_zero), "low": int(bounds.min), "high": int(bounds.max)}
+    integers = requantize(sums, 0, word.multiplier, word.exponent, **limits)
+    return factor if np.array_equal(integers, expected) else None

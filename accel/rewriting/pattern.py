@@ -121,6 +121,12 @@ class Value:
     def quantization(self) -> Quantization | None:
         return self.tensor.quantization
 
+    @property
+    def array(self) -> Array:
+        """The values of a constant."""
+        assert self.values is not None  # the pattern says so
+        return self.values
+
 
 @dataclass(frozen=True, eq=False)
 class NewConstant:
@@ -230,9 +236,7 @@ class Match:
 
     def values(self, name: str) -> Array:
         """Return the values of a constant."""
-        values = self.found[name].values
-        assert values is not None  # the pattern names a constant
-        return values
+        return self.found[name].array
 
     def with_tensor(self, name: str, value: Value) -> Match | None:
         """Return the match with one more tensor, or None if the name has another tensor already."""

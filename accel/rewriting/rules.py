@@ -8,6 +8,7 @@ from __future__ import annotations
 from accel.graph.movement_operators import Transpose
 from accel.rewriting import rule_instances as instances
 from accel.rewriting.pattern import Match, Term, make, op, tensor
+from accel.rewriting.product_rules import PRODUCT_RULES
 from accel.rewriting.rule import Rule
 
 
@@ -28,4 +29,7 @@ TRANSPOSE_PAIR = Rule(
     simplifies=True,
 )
 
-RULES: tuple[Rule, ...] = (TRANSPOSE_PAIR,)
+RULES: tuple[Rule, ...] = (
+    TRANSPOSE_PAIR,
+    *PRODUCT_RULES,
+)

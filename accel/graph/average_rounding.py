@@ -1,0 +1,44 @@
+"""Averages of windows that round the same way in any order of float32 operations."""
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.graph.graph_tensor import Tensor
+
+_RELATIVE_ERROR = 2.0**-24 * 1.01
+"""Bound of the relative error of one float32 operation, with a margin for products of errors."""
+_SAFE_SCALES = (1e-25, 1e25)
+"""Scales between these cause no overflow or underflow in float32."""
+
+_Integers = npt.NDArray[np.int64]
+
+
+def rounded_means(data: Tensor, out: Tensor, taps: int, count: int) -> tuple[_Integers, _Integers] | None:
+    """Return all sums of ``taps`` values minus their zero points, and the integer that each mean becomes.
+
+    Args:
+        count: the divisor of a sum. It exceeds ``taps`` where padding counts.
+
+    Returns:
+        None if an exact mean is within float32's error of a rounding threshold. For example, with 2x2 windows
+        and equal scales, every other sum lies on a threshold.
+    """
+    (scale, zero), (out_scale, out_zero) = data.scale_and_zero, out.scale_and_zero
+    if not all(_SAFE_SCALES[0] < float(one) < _SAFE_SCALES[1] for one in (scale, out_scale)):
+        return None
+    values, results = np.iinfo(data.dtype), np.iinfo(out.dtype)
+    least, most = values.min - int(zero), values.max - int(zero)
+    sums = np.arange(taps * min(least, 0), taps * max(most, 0) + 1)
+    factor = float(scale) / (count * float(out_scale))
+    means = sums * factor
+    # the largest sum of magnitudes of values that add up to each sum
+    positive = np.minimum(taps * max(most, 0), sums - taps * min(least, 0))
+    magnitudes = 2 * positive - sums
+    error = _RELATIVE_ERROR * (
+        magnitudes * factor * taps + 2 * np.abs(means) + np.abs(means + float(out_zero))
+    )
+    thresholds = np.clip(np.floor(means) + 0.5, results.min - out_zero + 0.5, results.max - out_zero - 0.5)
+    if (np.abs(means - thresholds) <= error + 1e-9).any():
+        return None
+    expected = np.clip(np.rint(means) + int(out_zero), results.min, results.max)
+    return sums, expected.astype(np.int64)
