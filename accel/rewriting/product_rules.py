@@ -673,7 +673,7 @@ BIAS_INTO_PRODUCT = Rule(
 
 
 def _grid(values: Array) -> tuple[int, npt.NDArray[np.float64]] | None:
-    """Return the exponent of the largest power of two that divides all values, and quotients without signs."""
+    """Return the exponent of the largest power of two that divides all values, and the absolute quotients."""
     numbers = values.astype(np.float64)
     if not np.isfinite(numbers).all() or not numbers.any():
         return None
