@@ -97,7 +97,7 @@ def _matrix(net: Builder, rng: np.random.Generator, rows: int, columns: int) -> 
 
 
 def lstm(steps: int = 8, width: int = 64, seed: int = 0) -> Any:
-    """Return an LSTM unrolled over its steps, with one product for the input and one for the state of each gate."""
+    """Return an LSTM unrolled over its steps. Each gate has a product of the input and one of the state."""
     net, rng = Builder(seed), np.random.default_rng(seed)
     gates = [(_matrix(net, rng, width, width), _matrix(net, rng, width, width)) for _ in range(4)]
     axes = net.constant("axes", np.array([0], np.int64))
