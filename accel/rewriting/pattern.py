@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
+import numpy as np
+
 from accel.graph.graph_operator import Operator
 from accel.graph.graph_tensor import Array, Quantization, Shape, Tensor
 
@@ -57,6 +59,11 @@ class OpPattern:
     kinds: tuple[type[Operator], ...]
     operands: tuple[TensorPattern | RestPattern | OpPattern, ...]
     name: str = ""
+
+    @property
+    def depth(self) -> int:
+        """The number of operators on the longest path through the pattern."""
+        return 1 + max((one.depth for one in self.operands if isinstance(one, OpPattern)), default=0)
 
     def operators(self) -> Iterable[OpPattern]:
         """Yield this pattern and the operators in its operands, outermost first."""
@@ -134,6 +141,11 @@ class NewConstant:
 
     values: Array
     quantization: Quantization | None = None
+
+    @property
+    def contiguous(self) -> Array:
+        """The values in row-major order."""
+        return np.ascontiguousarray(self.values).reshape(self.values.shape)
 
     @property
     def tensor(self) -> Tensor:
