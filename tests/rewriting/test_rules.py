@@ -22,4 +22,5 @@ def test_rules_that_follow_one_another_change_no_result():
 
 
 def test_rewritten_graphs_run_on_machines():
-    assert any([walk(seed, 6, "vta-npu") for seed in range(6)])
+    walks = [walk(seed, 6, "vta-npu") for seed in range(6)]
+    assert sum(map(bool, walks)) > 3
