@@ -55,10 +55,11 @@ MAY_IMPORT = {
     "benchmarks": "base core compiler run",
     "studio": "base core image compiler run views network",
     "sweeps": "base core compiler hw run",
+    "tuning": "base core image compiler run sim sweeps",
     "cli": "base core formats image proof assembly compiler hw run debug views benchmarks studio sweeps "
-    "network deployment",
+    "network deployment tuning",
     "te": "compiler",
-    "": "base core image formats proof compiler hw run views sweeps cli te network deployment",
+    "": "base core image formats proof compiler hw run views sweeps cli te network deployment tuning",
 }
 """The folders that the modules of each folder may import, in addition to their own. Folders inside
 ``compiler``, ``sim`` and ``hw`` have their own lines. ``""`` stands for the modules in ``accel`` itself."""

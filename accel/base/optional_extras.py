@@ -21,6 +21,7 @@ Extra = Literal[
     "synthesis",
     "tables",
     "tflite",
+    "tune",
 ]
 """The extras that code may ask for; ``pyproject.toml`` lists what each installs."""
 
