@@ -19,10 +19,12 @@ def temporal_convolution() -> te.Tensor:
     sums = te.compute(
         (STEPS, OUTPUTS), lambda t, o: te.sum(x[t + DILATION * j, c] * w[o, c, j], axis=[c, j]), name="sums"
     )
-    return te.compute((STEPS, OUTPUTS), lambda t, o: te.clip(sums[t, o] >> 8, -128, 127), name="out", dtype="int8")
+    return te.compute(
+        (STEPS, OUTPUTS), lambda t, o: te.clip(sums[t, o] >> 8, -128, 127), name="out", dtype="int8"
+    )
 
 
-def temporal_template() -> Schedule:
+def temporal_template() -> Schedule:  # noqa: PLR0915  # one decision after the other
     """Return a schedule of the temporal convolution on ``vta``, with knobs."""
     machine = accel.machine("vta")
     tile_t = te.knob("tile_t", [4, 7, 8, 14, 28, 56])

@@ -23,8 +23,8 @@ _MIN_POINTS = 6
 _GRADES = 31
 """Relevance grades of LambdaRank, from 0 for the slowest points."""
 _MAX_GROUP = 2000
-"""Points of a group that the trees learn from: the fastest ones, and a sample of the others. LightGBM takes at
-most 10,000."""
+"""Points of a group that the trees learn from: the fastest ones, and a sample of the others. LightGBM takes
+at most 10,000."""
 _BEST_SHARE = 0.5
 """Share of the fastest points among them."""
 _PARAMETERS: dict[str, Any] = {
@@ -113,7 +113,8 @@ def _grades(cycles: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     more cycles, more of them among slow points."""
     slower = np.log2(cycles / cycles.min())
     grades = _GRADES - np.round(8 * np.log2(1 + 16 * slower))
-    return np.maximum(grades, 0).astype(np.int64)
+    found: npt.NDArray[np.int64] = np.maximum(grades, 0).astype(np.int64)
+    return found
 
 
 def _thinned(group: Group, rng: np.random.Generator) -> Group:

@@ -70,10 +70,9 @@ class Explorer(ABC):
     def random_points(self, count: int) -> list[Point]:
         """Return up to ``count`` random points that are not known."""
         valid = self.space.valid_points
-        if valid is not None:
-            if len(valid) - len(self.known) < 4 * count:  # few are left
-                rest = [point for point in valid if point not in self.known]
-                return [rest[n] for n in self.rng.permutation(len(rest))[:count].tolist()]
+        if valid is not None and len(valid) - len(self.known) < 4 * count:  # few are left
+            rest = [point for point in valid if point not in self.known]
+            return [rest[n] for n in self.rng.permutation(len(rest))[:count].tolist()]
         found: dict[Point, None] = {}
         rejected = 0
         while len(found) < count and rejected < _MAX_REJECTED:

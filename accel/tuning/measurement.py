@@ -213,9 +213,7 @@ class _time_limit:  # noqa: N801  # a context manager
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._is_used = (
-            hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
-        )
+        self._is_used = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
 
     def __enter__(self) -> None:
         if self._is_used:

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accel.compiler.codegen.block_addresses import buffer_elements
 from accel.compiler.codegen.dram_map import block_count, place_buffers
 from accel.compiler.expr.linear_expressions import variables
 from accel.compiler.expr.numpy_reference import values_at
 from accel.compiler.expr.scalar_expressions import Expr, IterVar
+from accel.compiler.nest.element_packing import buffer_elements
 from accel.compiler.nest.epilogue_lowering import lower_epilogue
 from accel.compiler.nest.nest import (
     AluCall,
@@ -135,9 +135,11 @@ def profile_schedule(schedule: Schedule, config: Config) -> NestProfile:
     """
     nest = run_passes(Compilation(schedule=schedule)).nest
     found = profile_nest(nest, config)
-    found.threads = max(loop.extent for stage in schedule.stages for loop in stage.threads) if any(
-        stage.threads for stage in schedule.stages
-    ) else 1
+    found.threads = (
+        max(loop.extent for stage in schedule.stages for loop in stage.threads)
+        if any(stage.threads for stage in schedule.stages)
+        else 1
+    )
     return found
 
 
@@ -302,7 +304,7 @@ def estimate_cycles(profile: NestProfile, config: Config) -> float:
         + profile.resets
         + _INSTRUCTION_CYCLES * (profile.products + profile.alu)
     )
-    steps = max(1.0, max(one.loads for one in profile.scopes.values()))
+    steps = max(1.0, *(one.loads for one in profile.scopes.values()))
     operands = [profile.scopes[name].sets for name in ("inp_buffer", "wgt_buffer")]
     if max(operands) > 1:
         return max(load, compute, store) + (load + compute + store) / steps + config.read_latency

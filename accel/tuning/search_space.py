@@ -140,11 +140,14 @@ class SearchSpace(ABC):
                 found = profile_features(profile, self.config)
                 predicted = self._planner_prediction(point) or estimate_cycles(profile, self.config)
                 knobs = {
-                    f"knob {one.name}": _knob_number(one, n)
-                    for one, n in zip(self.knobs, point, strict=True)
+                    f"knob {one.name}": _knob_number(one, n) for one, n in zip(self.knobs, point, strict=True)
                 }
                 self._features[point] = {**found, "predicted": float(np.log2(predicted)), **knobs}
         return self._features[point]
+
+    def provide_features(self, features: Mapping[Point, dict[str, float] | None]) -> None:
+        """Take features from records, instead of lowering the schedules again."""
+        self._features.update(features)
 
     def predicted(self, point: Point) -> float | None:
         """Return the logarithm, to base 2, of the cycles that the analytical model predicts, or None if the
@@ -173,7 +176,9 @@ class SearchSpace(ABC):
             point = tuple(int(rng.integers(len(one.values))) for one in self.knobs)
             if self.exclusion(point) is None:
                 return point
-        raise TuningError(f"the constraints of {self.name} exclude {_MAX_TRIES} of {_MAX_TRIES} random points")
+        raise TuningError(
+            f"the constraints of {self.name} exclude {_MAX_TRIES} of {_MAX_TRIES} random points"
+        )
 
     def neighbour(self, point: Point, rng: Generator) -> Point:
         """Return a random valid point that differs in one knob, or in a few if there is none."""
@@ -277,7 +282,9 @@ class TemplateSpace(SearchSpace):
             TuningError: the knobs change the computation.
         """
         if expression_to_data(schedule.outputs) != expression_to_data(self.outputs):
-            raise TuningError(f"the knobs of {self.name} change its computation; they must change its schedule")
+            raise TuningError(
+                f"the knobs of {self.name} change its computation; they must change its schedule"
+            )
 
 
 class PlanSpace(SearchSpace):
@@ -361,8 +368,8 @@ def make_space(
         return PlanSpace(target, machine, mapping)
     if not callable(target):
         raise TuningError(
-            f"the target is {type(target).__name__}; it must be a template, which is a function that returns a "
-            f"schedule, or a workload, as accel.gemm makes"
+            f"the target is {type(target).__name__}; it must be a template, which is a function that "
+            f"returns a schedule, or a workload, as accel.gemm makes"
         )
     return TemplateSpace(target, machine)
 

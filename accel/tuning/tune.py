@@ -147,8 +147,8 @@ def tune(
     "vta", trials=32).cycles`` is at most the number of cycles of the default schedule.
 
     Args:
-        target: a template, which is a function without arguments that declares knobs and returns a schedule, or
-            a workload. The points of a workload are the plans of its planner.
+        target: a template, which is a function without arguments that declares knobs and returns a schedule,
+            or a workload. The points of a workload are the plans of its planner.
         on: the machine, its configuration or the configuration's name.
         trials: points to measure at most.
         explorer: ``random``, ``exhaustive``, ``model``, ``annealing`` or ``evolution``.
@@ -319,7 +319,7 @@ def _verified(
     result.raise_if_wrong()
     if result.cycles != best.cycles:
         raise TuningError(
-            f"the fastest schedule takes {result.cycles:,} cycles; {best.cycles} were recorded, so the records "
-            f"are of another release or damaged"
+            f"the fastest schedule takes {result.cycles:,} cycles; {best.cycles} were recorded, so the "
+            f"records are of another release or damaged"
         )
     return program, result

@@ -8,7 +8,8 @@ A template is a function that returns a schedule. It calls :func:`knob` for each
         ...
         return schedule
 
-Called directly, a template takes the first value of each knob. :func:`run_template` runs it with other values.
+Called directly, a template takes the first value of each knob. :func:`run_template` runs it with other
+values.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
