@@ -214,7 +214,8 @@ def main() -> None:
         share = one["good"] / one["points"]
         default = "" if one["default"] is None else f", default {one['default']:,}"
         print(
-            f"{one['space']} on {one['machine']}: {one['points']:,} points, optimum {one['optimum']:,}{default}, "
+            f"{one['space']} on {one['machine']}: {one['points']:,} points, "
+            f"optimum {one['optimum']:,}{default}, "
             f"{one['good']} within 1 % ({share:.2%}), expected {one['expected']:.0f}, rank correlation of "
             f"the model {one['rank_correlation']:.2f}"
         )

@@ -49,6 +49,7 @@ def compile_onnx(
     no_fuse: bool,
     explain: bool,
     measure: int | None,
+    tuned: Path | None,
     annotate: Path | None,
     output: Path | None,
     as_json: bool,
@@ -58,7 +59,7 @@ def compile_onnx(
         output = Path(f"{model.stem}.accel")
     target = machine(config, **parse_settings(settings))
     targets = given({"-o": output, "--annotate": annotate})
-    check_targets(targets, {"MODEL.onnx": model} | config_file(config))
+    check_targets(targets, {"MODEL.onnx": model} | given({"--tuned": tuned}) | config_file(config))
     if annotate is not None and is_tflite(model):
         raise AccelError(
             f"--annotate is given, and {str(model)!r} is TensorFlow Lite's; it is for ONNX models"
@@ -68,7 +69,7 @@ def compile_onnx(
         if annotate is not None:
             check_annotation(model, annotate)
         program = network.build(
-            target, strict=strict, approximate=approximate, fusion=not no_fuse, measure=measure
+            target, strict=strict, approximate=approximate, fusion=not no_fuse, measure=measure, tuned=tuned
         )
         if annotate is not None:
             note("simulating")

@@ -32,6 +32,7 @@ from accel.network.partition import Partition, PartitionSummary, partition_parts
 from accel.network.placement import NetworkPart, check_strict, place
 from accel.network.tensor_aliases import find_aliases, may_alias
 from accel.run.measured_plans import simulated_cycles
+from accel.run.tuning_records import load_records
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -69,6 +70,7 @@ class Network:
         keep: bool = False,
         fusion: bool = True,
         measure: int | None = None,
+        tuned: str | os.PathLike[str] | None = None,
     ) -> NetworkProgram:
         """Compile the network for a machine with ``post=1``.
 
@@ -80,14 +82,18 @@ class Network:
             fusion: execute several nodes as one layer where that saves cycles.
             measure: simulate at most this many plans of each layer, and choose the fastest, unless the whole
                 network takes fewer cycles with predicted plans.
+            tuned: a file of records of :func:`accel.tune`. Layers take schedules from it that take fewer
+                cycles.
 
         Raises:
+            TuningError: the file of records cannot be read, or is damaged.
             ConfigError: there is no such machine.
             GraphError: the machine has ``post=0``, or ``strict`` finds multiplications on the host.
             ScheduleError: ``measure`` is not a positive integer.
         """
         target = machine(on)
         measured_plans = None if measure is None else check_integer("measure", measure, error=ScheduleError)
+        records = None if tuned is None else load_records(tuned)
         begin = time.perf_counter()
         graph = join_slices(recognize_shuffles(self.graph))
         if fusion and target.config.tab_bytes:
@@ -98,7 +104,9 @@ class Network:
         groups = fusion_groups(graph) if fusion else unfused_groups(graph)
 
         def compile_network(measure: int | None) -> NetworkProgram:
-            parts, choices = place(graph, groups, target, approximate=approximate, measure=measure)
+            parts, choices = place(
+                graph, groups, target, approximate=approximate, measure=measure, records=records
+            )
             parts = with_reasons(parts, divisions)
             if strict:
                 check_strict(graph, parts)

@@ -176,6 +176,14 @@ def load_records(path: str | os.PathLike[str], *, missing_ok: bool = False) -> R
     return Records(source, every)
 
 
+def faster_record(
+    records: Records, name: str, outputs: Sequence[Tensor], config: Config, cycles: int
+) -> Record | None:
+    """Return the fastest record of a computation if it takes fewer than ``cycles``, otherwise None."""
+    found = records.fastest(record_key(name, outputs, config))
+    return None if found is None or found.cycles is None or found.cycles >= cycles else found
+
+
 def append_records(path: str | os.PathLike[str], records: Sequence[Record]) -> None:
     """Append records to a file, which is created if it is missing.
 
