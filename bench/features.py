@@ -45,7 +45,7 @@ COLUMNS = ("programs", "host_nodes", "host_macs", "cycles", "wrong")
 def without_moves() -> Iterator[None]:
     """Compile without channel maps and without copies that layers store."""
     with (
-        patch("accel.network.network.assign_channel_maps", lambda graph, _: (graph, ())),
+        patch("accel.network.graph_preparation.assign_channel_maps", lambda graph, _: (graph, ())),
         patch("accel.network.tensor_aliases.find_copy", lambda *_, **__: None),
     ):
         yield

@@ -50,7 +50,7 @@ class QuantizedModel(EditableModel):
         return None if one is None else np.asarray(onnx().numpy_helper.to_array(one))
 
     def set_values(self, name: str, values: Array) -> None:
-        self._arrays[name] = onnx().numpy_helper.from_array(np.ascontiguousarray(values), name)
+        self._arrays[name] = onnx().numpy_helper.from_array(np.asarray(values, order="C"), name)
 
     def parameters(self, node: Any) -> Parameters | None:
         """Return the parameters of a QuantizeLinear or DequantizeLinear per tensor."""

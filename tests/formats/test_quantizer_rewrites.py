@@ -14,7 +14,7 @@ from accel.formats.decomposed_norms import normalization_nodes
 from accel.formats.elementwise_regions import join_elementwise_regions
 from accel.formats.float_rewrites import rewrite_float
 from accel.formats.onnx_import import import_model
-from accel.formats.onnx_runtime import run_onnx_runtime
+from accel.formats.onnx_runtime import run_onnx_runtime, run_optimized
 from accel.formats.quantize_onnx import QuantizedModel, quantize_onnx
 from tests.formats.runtime import Array
 
@@ -314,6 +314,25 @@ def test_operands_of_concats_share_a_scale_and_biases_follow(tmp_path: Path) -> 
     found = quantized(made, tmp_path, numbers(3, 8, 5, 5))
     assert imported_kinds(found) == {"Quantize": 1, "Conv": 4, "Concat": 2, "Dequantize": 1}
     assert found.errors[0].snr > 30
+
+
+def test_onnx_runtime_fuses_a_pool_behind_a_concat(tmp_path: Path) -> None:
+    """QLinearAveragePool takes scalars only, so shared scales stay scalars."""
+    nodes = [
+        node("Conv", "x w1", "a"),
+        node("Conv", "x w2", "b"),
+        node("Concat", "a b", "ab", axis=1),
+        node("Conv", "ab w3", "c"),
+        node("AveragePool", "c", "d", kernel_shape=[2, 2], strides=[2, 2]),
+        node("Concat", "d d", "dd", axis=1),
+        node("Conv", "dd w3", "y"),
+    ]
+    weights = {"w1": numbers(8, 8, 1, 1), "w2": 1.5 * numbers(8, 8, 1, 1), "w3": numbers(8, 16, 1, 1)}
+    data = numbers(3, 8, 6, 6)
+    found = quantized(model(nodes, (1, 8, 6, 6), "y", **weights), tmp_path, data)
+    outputs, operators = run_optimized(found.content, {"x": data[:1]}, ["y"])
+    assert "QLinearAveragePool" in operators.values()
+    assert outputs["y"].shape == (1, 8, 3, 3)
 
 
 def test_an_operand_that_would_lose_bits_keeps_its_scale(tmp_path: Path) -> None:
