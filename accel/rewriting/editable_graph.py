@@ -147,12 +147,12 @@ class EditableGraph:
         node = self._nodes.get(output)
         if node is None or not isinstance(node.operator, pattern.kinds):
             return
-        if pattern.name:
-            with_result = match.with_tensor(pattern.name, self.value(output))
-            if with_result is None:
-                return
-            match = replace(with_result, named={**match.named, pattern.name: node.operator})
-        yield from self._match_operands(pattern.operands, node.inputs, match)
+        for one in self._match_operands(pattern.operands, node.inputs, match):
+            found = (
+                one.with_operator(pattern.name, self.value(output), node.operator) if pattern.name else one
+            )
+            if found is not None:
+                yield found
 
     def _match_operands(
         self,

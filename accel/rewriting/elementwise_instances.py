@@ -142,23 +142,24 @@ def functions_of_repeats(rng: np.random.Generator) -> Graph:
     return _ends(draw, taken, draw.byte_function(taken) if draw.chance(0.5) else draw.function(taken))
 
 
-def _scaled_reshapes(rng: np.random.Generator, *, first: bool) -> Graph:
+def _scaled_moves(rng: np.random.Generator, *, first: bool) -> Graph:
     draw = InstanceBuilder(rng)
-    moved = draw.move(draw.any_input(draw.shape(3)), draw.choice((Reshape, Reshape, Identity)))
+    moves: tuple[type[Operator], ...] = (Reshape, Transpose, Identity)
+    moved = draw.move(draw.any_input(draw.shape(3)), draw.choice(moves))
     rank = len(draw.tensors[moved].shape)
     size = draw.tensors[moved].shape[-1] if draw.chance(0.2) else 1
     value = draw.constant_like(moved, ((1,) * rank + (size,))[draw.integer(0, rank + 1) :])
     return _ends(draw, moved, draw.binary(value, moved) if first else draw.binary(moved, value))
 
 
-def reshapes_with_scalars(rng: np.random.Generator) -> Graph:
-    """Draw a binary operator of a Reshape and a constant, usually of one value, of any rank."""
-    return _scaled_reshapes(rng, first=False)
+def moves_with_scalars(rng: np.random.Generator) -> Graph:
+    """Draw a binary operator of a moved tensor and a constant, usually of one value, of any rank."""
+    return _scaled_moves(rng, first=False)
 
 
-def reshapes_with_first_scalars(rng: np.random.Generator) -> Graph:
-    """Draw a binary operator of a constant, usually of one value, of any rank, and a Reshape."""
-    return _scaled_reshapes(rng, first=True)
+def moves_with_first_scalars(rng: np.random.Generator) -> Graph:
+    """Draw a binary operator of a constant, usually of one value, of any rank, and a moved tensor."""
+    return _scaled_moves(rng, first=True)
 
 
 def functions_of_concats(rng: np.random.Generator) -> Graph:
@@ -364,10 +365,8 @@ def first_gated_bytes(rng: np.random.Generator) -> Graph:
 def _extreme_input(draw: InstanceBuilder, shape: Shape) -> str:
     """Declare a float32 input, and return it times a number that makes results huge, tiny or zero."""
     x = draw.float_input(shape)
-    factor = draw.constant(
-        draw.fresh("c"), np.float32(draw.choice((1, 1e38, 1e-38, 1e-42, -0.0))).reshape(())
-    )
-    return draw.node(Mul(), x, factor)
+    factor = np.array(draw.choice((1, 1e38, 1e-38, 1e-42, -0.0)), np.float32)
+    return draw.node(Mul(), x, draw.constant(draw.fresh("c"), factor))
 
 
 def _sizes(draw: InstanceBuilder, shape: Shape) -> Shape:

@@ -60,6 +60,7 @@ UNARY = (Quantize, Dequantize, Requantize, Reinterpret, Cast, Clip, Function, Ta
 _MONOTONE = (Clip, Requantize)
 """Functions that never make a larger value the smaller one."""
 _RESHAPES = (Reshape, Identity)
+_LAYOUTS = (*_RESHAPES, Transpose)
 _PARTS = (Slice, Take, DepthToSpace, SpaceToDepth)
 
 
@@ -213,7 +214,7 @@ FUNCTION_BEFORE_REPEATS = Rule(
 )
 
 
-def _scalar_before_reshape(swapped: bool) -> Callable[[Match], Term | None]:
+def _scalar_before_move(swapped: bool) -> Callable[[Match], Term | None]:
     def replacement(match: Match) -> Term | None:
         x, value, out = match["x"], match["constant"], match.root
         if value.tensor.size != 1 or len(value.shape) > len(x.shape) or not is_per_tensor(x, out):
@@ -226,20 +227,20 @@ def _scalar_before_reshape(swapped: bool) -> Callable[[Match], Term | None]:
     return replacement
 
 
-SCALAR_BEFORE_RESHAPE = Rule(
-    name="scalar-before-reshape",
-    text="A binary operator of a Reshape and a single constant is computed before the Reshape.",
-    pattern=op(BINARY, op(_RESHAPES, tensor("x"), name="move"), constant("constant"), name="binary"),
-    replacement=_scalar_before_reshape(swapped=False),
-    instance=instances.reshapes_with_scalars,
+SCALAR_BEFORE_MOVE = Rule(
+    name="scalar-before-move",
+    text="A binary operator of a moved tensor and a single constant is computed before the move.",
+    pattern=op(BINARY, op(_LAYOUTS, tensor("x"), name="move"), constant("constant"), name="binary"),
+    replacement=_scalar_before_move(swapped=False),
+    instance=instances.moves_with_scalars,
 )
 
-FIRST_SCALAR_BEFORE_RESHAPE = Rule(
-    name="first-scalar-before-reshape",
-    text="A binary operator of a single constant and a Reshape is computed before the Reshape.",
-    pattern=op(BINARY, constant("constant"), op(_RESHAPES, tensor("x"), name="move"), name="binary"),
-    replacement=_scalar_before_reshape(swapped=True),
-    instance=instances.reshapes_with_first_scalars,
+FIRST_SCALAR_BEFORE_MOVE = Rule(
+    name="first-scalar-before-move",
+    text="A binary operator of a single constant and a moved tensor is computed before the move.",
+    pattern=op(BINARY, constant("constant"), op(_LAYOUTS, tensor("x"), name="move"), name="binary"),
+    replacement=_scalar_before_move(swapped=True),
+    instance=instances.moves_with_first_scalars,
 )
 
 
@@ -623,15 +624,16 @@ SUMMAND_PAIR = Rule(
     simplifies=True,
 )
 
-SINKING_RULES = tuple(
+SINKING_RULES: tuple[Rule, ...] = tuple(
     replace(one, simplifies=True)
     for one in (
         FUNCTION_BEFORE_TRANSPOSE,
         FUNCTION_BEFORE_RESHAPE,
-        SCALAR_BEFORE_RESHAPE,
-        FIRST_SCALAR_BEFORE_RESHAPE,
+        SCALAR_BEFORE_MOVE,
+        FIRST_SCALAR_BEFORE_MOVE,
     )
 )
+"""Rules that :mod:`accel.rewriting.sunk_moves` applies where a product reads the result."""
 
 ELEMENTWISE_RULES: tuple[Rule, ...] = (
     CONSTANT_FOLDING,
@@ -655,8 +657,8 @@ ELEMENTWISE_RULES: tuple[Rule, ...] = (
     FUNCTION_AFTER_RESHAPE,
     FUNCTION_BEFORE_PART,
     FUNCTION_AFTER_PART,
-    SCALAR_BEFORE_RESHAPE,
-    FIRST_SCALAR_BEFORE_RESHAPE,
+    SCALAR_BEFORE_MOVE,
+    FIRST_SCALAR_BEFORE_MOVE,
     FUNCTIONS_BEFORE_CONCAT,
     FUNCTION_AFTER_CONCAT,
     FUNCTION_BEFORE_MAXIMUM,

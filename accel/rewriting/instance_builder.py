@@ -73,9 +73,14 @@ class InstanceBuilder(Builder):
         return tuple(map(int, self.rng.permutation(rank)))
 
     def quantization(self, dtype: str = "int8", *, zero: int | None = None) -> Quantization:
-        """Draw a scale around 0.05, and a zero point unless it is given."""
+        """Draw a scale around 0.05, and a zero point unless it is given.
+
+        Some scales are multiples of 0.01. Sums then often lie halfway between two integers, where the order
+        of float32 operations matters.
+        """
         bounds = np.iinfo(dtype)
-        scale = np.float32(0.05 * 2 ** self.rng.uniform(-2, 2))
+        multiple = 0.01 * self.integer(1, 20)
+        scale = np.float32(multiple if self.chance(0.7) else 0.05 * 2 ** self.rng.uniform(-2, 2))
         drawn = self.integer(bounds.min, bounds.max) if zero is None else zero
         return Quantization(scale=(float(scale),), zero=(drawn,))
 
@@ -170,8 +175,13 @@ class InstanceBuilder(Builder):
             return self.node(Requantize(), x, dtype=other, quantization=self.quantization(other))
         return self.node(Reinterpret(), x, dtype=dtype, quantization=self.quantization(dtype))
 
-    def binary(self, left: str, right: str) -> str:
-        """Add an operator of two tensors of one dtype."""
+    def binary(self, left: str, right: str, *, sums: float = 0) -> str:
+        """Add an operator of two tensors of one dtype.
+
+        Args:
+            sums: the least share of quantized Adds among operators of bytes. The result of such an Add
+                depends on the order of its operands, but rarely.
+        """
         dtype = self.tensors[left].dtype
         if dtype == "float32":
             functions = tuple(Binary(function=name) for name in ("Sub", "Div", "Min", "Max", "PRelu"))
@@ -185,9 +195,8 @@ class InstanceBuilder(Builder):
             Binary(function="Min"),
             Binary(function="Max"),
         )
-        return self.node(
-            self.choice(operators), left, right, dtype=dtype, quantization=self.quantization(dtype)
-        )
+        operator = Add() if self.chance(sums) else self.choice(operators)
+        return self.node(operator, left, right, dtype=dtype, quantization=self.quantization(dtype))
 
     def move(self, x: str, kind: type[Operator]) -> str:
         """Add a move of all values, or of a part of them.

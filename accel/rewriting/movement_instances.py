@@ -77,22 +77,24 @@ def binary_of_transposes(rng: np.random.Generator) -> Graph:
     """Draw a binary operator of two transposed tensors, which often broadcast. Permutations may differ."""
     draw = InstanceBuilder(rng)
     first, second = _transposes(draw, 0.8)
-    shape = draw.shape(3)
+    shape = draw.shape(3, most=8)
     x = draw.any_input(_before(shape, first))
     y = draw.like_input(x, _before(_sometimes_ones(draw, shape), second))
-    operands = [draw.node(first, x), draw.node(second, y)]
-    result = draw.binary(*(operands if draw.chance(0.5) else operands[::-1]))
+    operands = draw.node(first, x), draw.node(second, y)
+    result = draw.binary(*(operands if draw.chance(0.5) else operands[::-1]), sums=0.5)
     return _ends(draw, operands[0], result)
 
 
 def _with_constant(rng: np.random.Generator, *, first: bool) -> Graph:
     draw = InstanceBuilder(rng)
-    shape = draw.shape(3)
-    moved = draw.move(draw.any_input(shape), Transpose)
-    sizes = draw.tensors[moved].shape
+    shape = draw.shape(3, most=8)
+    x = draw.any_input(_sometimes_ones(draw, shape) if draw.chance(0.5) else shape)
+    moved = draw.move(x, Transpose)
+    sizes = tuple(draw.choice((1, 4)) if size == 1 else size for size in draw.tensors[moved].shape)
     sizes = sizes if draw.chance(0.3) else _sometimes_ones(draw, sizes)
     value = draw.constant_like(moved, sizes[draw.integer(0, 3) :])
-    return draw.done(draw.binary(value, moved) if first else draw.binary(moved, value))
+    operands = (value, moved) if first else (moved, value)
+    return draw.done(draw.binary(*operands, sums=0.5))
 
 
 def transposes_with_constants(rng: np.random.Generator) -> Graph:
@@ -108,11 +110,11 @@ def transposes_with_first_constants(rng: np.random.Generator) -> Graph:
 def transposed_binary(rng: np.random.Generator) -> Graph:
     """Draw the Transpose of a binary operator, whose second operand may broadcast or be constant."""
     draw = InstanceBuilder(rng)
-    shape = draw.shape(3)
+    shape = draw.shape(3, most=8)
     x = draw.any_input(shape)
     sizes = _sometimes_ones(draw, shape)[draw.choice((0, 0, 1)) :]
     y = draw.constant_like(x, sizes) if draw.chance(0.4) else draw.like_input(x, sizes)
-    result = draw.binary(*((x, y) if draw.chance(0.5) else (y, x)))
+    result = draw.binary(*((x, y) if draw.chance(0.5) else (y, x)), sums=0.5)
     return _ends(draw, result, draw.move(result, Transpose))
 
 

@@ -250,6 +250,12 @@ class Match:
         """Return the values of a constant."""
         return self.found[name].array
 
+    def with_operator(self, name: str, result: Value, operator: Operator) -> Match | None:
+        """Return the match with a named operator, or None if the name has another tensor already."""
+        if name in self.found and self.found[name].key != result.key:
+            return None
+        return replace(self, found={**self.found, name: result}, named={**self.named, name: operator})
+
     def with_tensor(self, name: str, value: Value) -> Match | None:
         """Return the match with one more tensor, or None if the name has another tensor already."""
         if name in self.found:
