@@ -41,7 +41,8 @@ def inception_v3(size: int = 35, seed: int = 0) -> Any:
         three = _relu(net, data, (channels, 64), 1)
         for shape in ((64, 96), (96, 96)):
             three = _relu(net, three, shape, 3)
-        average = net.add("AveragePool", [data], kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+        window = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "count_include_pad": 1}
+        average = net.add("AveragePool", [data], **window)
         branches = [
             _relu(net, data, (channels, 64), 1),
             five,
