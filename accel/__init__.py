@@ -20,7 +20,7 @@ machines    machines, machine, Machine, Config; Operation and register add ALU
 programs    build, Program (run, save, show), Result; check, TokenReport;
             Session and SessionTensor run several calls
 networks    load_onnx, load_tflite, Network, NetworkProgram, NetworkResult,
-            NetworkSession, quantize, verify, package, save_network,
+            NetworkSession, quantize, rewrite, verify, package, save_network,
             load_network
 questions   advise, diff, lockstep, sweep; Event, EventKind, UnitCycles
 errors      AccelError, and below it: ConfigError, GraphError, ProgramError,
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from accel.core.alu_operations import Operation, register
     from accel.core.config import Config
     from accel.core.events import Event, EventKind, UnitCycles
-    from accel.network.network import Network, load_onnx, load_tflite
+    from accel.network.network import Network, load_onnx, load_tflite, rewrite
     from accel.network.network_file import load_network, save_network
     from accel.network.network_program import NetworkProgram
     from accel.network.network_result import NetworkResult
@@ -143,6 +143,7 @@ __all__ = [
     "package",
     "quantize",
     "register",
+    "rewrite",
     "save_network",
     "sweep",
     "te",
@@ -179,7 +180,7 @@ _NAMES = {
     "accel.core.config": ("Config",),
     "accel.core.events": ("Event", "EventKind", "UnitCycles"),
     "accel.network.network_file": ("load_network", "save_network"),
-    "accel.network.network": ("Network", "load_onnx", "load_tflite"),
+    "accel.network.network": ("Network", "load_onnx", "load_tflite", "rewrite"),
     "accel.network.network_program": ("NetworkProgram",),
     "accel.network.network_result": ("NetworkResult",),
     "accel.network.network_session": ("NetworkSession",),

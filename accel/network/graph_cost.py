@@ -13,7 +13,7 @@ from accel.graph.graph import Graph, Node
 from accel.graph.movement_operators import Concat, Slice
 from accel.network.fused_nodes import FusedNodes
 from accel.network.fusion_candidates import FusionGroup
-from accel.network.fusion_choice import FusionChooser
+from accel.network.fusion_choice import FusionChooser, Where
 from accel.network.graph_preparation import prepare_graph
 from accel.network.host_inputs import is_packed_by_host
 from accel.network.lowering.diagonal_layer import is_matrix
@@ -89,7 +89,7 @@ class GraphCosts:
                 fused = _fused(inside)
                 if placed.cost is not None:
                     total += placed.cost
-                where = "host" if placed.cost is None else "machine"
+                where: Where = "host" if placed.cost is None else "machine"
                 parts[inside[-1].output] = NetworkPart(fused=fused, where=where)
         ordered = [parts[node.output] for node in graph.nodes if node.output in parts]
         return total + self._host_cost(graph, ordered)

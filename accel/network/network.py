@@ -8,19 +8,19 @@ from dataclasses import dataclass, replace
 from typing import TypedDict
 
 from accel.base.arguments import check_integer
-from accel.base.errors import ScheduleError
+from accel.base.errors import GraphError, ScheduleError
 from accel.base.html_summary import Bar, html_summary
+from accel.base.rewrite_choices import RELAXATION, SEARCHES_BY_COST, Search
 from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
 from accel.formats import onnx_import, tflite_import
-from accel.graph.byte_functions import fold_byte_functions
 from accel.graph.graph import Graph
 from accel.network.chain_builder import build_chain
 from accel.network.chain_grouping import split_into_chains
 from accel.network.chained_program import Chain
-from accel.network.channel_assignment import assign_channel_maps
-from accel.network.function_parts import divide_functions, with_reasons
-from accel.network.fusion_candidates import fusion_groups, unfused_groups
+from accel.network.function_parts import with_reasons
+from accel.network.graph_preparation import prepare_graph
+from accel.network.graph_rewriting import check_search, rewrite_graph
 from accel.network.layout_assignment import assign_layouts
 from accel.network.layout_choice import LayoutChoice
 from accel.network.model_files import DEFAULT_MACHINE, is_tflite
@@ -28,9 +28,10 @@ from accel.network.network_program import NetworkProgram
 from accel.network.partition import Partition, PartitionSummary, partition_parts
 from accel.network.placement import NetworkPart, check_strict, place
 from accel.network.tensor_aliases import find_aliases, may_alias
-from accel.rewriting.elementwise_rules import FUNCTION_BEFORE_REPEATS
-from accel.rewriting.movement_rules import CONCAT_OF_SLICES, SHUFFLE_RULES
-from accel.rewriting.rule_application import simplify
+from accel.rewriting.rule import Rule
+from accel.rewriting.rules import RULES
+from accel.rewriting.rules_file import checked_rules
+from accel.rewriting.search_result import SearchLimits, SearchResult
 from accel.run.measured_plans import simulated_cycles
 
 
@@ -40,9 +41,11 @@ class Network:
 
     Attributes:
         graph: the graph that it computes.
+        rewriting: how :func:`rewrite` found the graph, or None.
     """
 
     graph: Graph
+    rewriting: SearchResult | None = None
 
     def __repr__(self) -> str:
         graph = self.graph
@@ -69,6 +72,10 @@ class Network:
         keep: bool = False,
         fusion: bool = True,
         measure: int | None = None,
+        rewrite: Search = "greedy",
+        rules: Sequence[Rule] = (),
+        relaxation: float = RELAXATION,
+        limits: SearchLimits | None = None,
     ) -> NetworkProgram:
         """Compile the network for a machine with ``post=1``.
 
@@ -80,31 +87,55 @@ class Network:
             fusion: execute several nodes as one layer where that saves cycles.
             measure: simulate at most this many plans of each layer, and choose the fastest, unless the whole
                 network takes fewer cycles with predicted plans.
+            rewrite: how rules are applied. ``greedy`` applies those that help on every machine, ``none``
+                none, and ``backtrack`` and ``saturate`` search for the graph with the fewest predicted
+                cycles, see :func:`rewrite`.
+            rules: further rules, for example from :func:`accel.rewriting.rules_file.load_rules`.
+            relaxation: of ``backtrack``.
+            limits: of ``backtrack`` and ``saturate``.
 
         Raises:
             ConfigError: there is no such machine.
-            GraphError: the machine has ``post=0``, or ``strict`` finds multiplications on the host.
+            GraphError: the machine has ``post=0``, ``strict`` finds multiplications on the host, or the
+                search is unknown.
+            MismatchError: the rewritten graph computes other values.
             ScheduleError: ``measure`` is not a positive integer.
         """
         target = machine(on)
         measured_plans = None if measure is None else check_integer("measure", measure, error=ScheduleError)
         begin = time.perf_counter()
-        graph, _ = simplify(self.graph, [*SHUFFLE_RULES, CONCAT_OF_SLICES])
-        if fusion and target.config.tab_bytes:
-            graph = fold_byte_functions(graph)
-        graph, _ = simplify(graph, [FUNCTION_BEFORE_REPEATS])
-        graph, divisions = divide_functions(graph, target.config)
-        graph, moves = assign_channel_maps(graph, target.config)
-        groups = fusion_groups(graph) if fusion else unfused_groups(graph)
+        check_search(rewrite)
+        graph, rewriting = self.graph, self.rewriting
+        if rules and rewrite == "none":
+            raise GraphError("rules are given and rewrite is 'none'; another search must apply them")
+        if rules or rewrite in SEARCHES_BY_COST:
+            rewriting = rewrite_graph(
+                graph,
+                target.config,
+                search=rewrite,
+                rules=rules if rewrite == "greedy" else (*rules, *RULES),
+                approximate=approximate,
+                fusion=fusion,
+                relaxation=relaxation,
+                limits=limits,
+            )
+            graph = rewriting.graph
+        prepared = prepare_graph(graph, target.config, fusion=fusion, rewrites=rewrite != "none")
+        graph, divisions = prepared.graph, prepared.divisions
 
         def compile_network(measure: int | None) -> NetworkProgram:
-            parts, choices = place(graph, groups, target, approximate=approximate, measure=measure)
+            parts, choices = place(graph, prepared.groups, target, approximate=approximate, measure=measure)
             parts = with_reasons(parts, divisions)
             if strict:
                 check_strict(graph, parts)
             built = build_steps(graph, parts, target.config, keep=keep)
             return NetworkProgram(
-                graph=graph, config=target.config, choices=(*divisions, *choices), moves=moves, **built
+                graph=graph,
+                config=target.config,
+                choices=(*divisions, *choices),
+                moves=prepared.moves,
+                rewriting=rewriting,
+                **built,
             )
 
         program = compile_network(measured_plans)
@@ -185,6 +216,51 @@ def _needed_outside(
 
 def _as_alias(part: NetworkPart) -> NetworkPart:
     return replace(part, reason="layers write and take its values where they are")
+
+
+def rewrite(
+    network: Network,
+    on: Machine | Config | str = DEFAULT_MACHINE,
+    *,
+    search: Search = "backtrack",
+    rules: Sequence[Rule] = (),
+    relaxation: float = RELAXATION,
+    limits: SearchLimits | None = None,
+) -> Network:
+    """Search for an equal graph with fewer predicted cycles on a machine.
+
+    For example::
+
+        faster = accel.rewrite(network, "gemm8x8-int8")
+        print(faster.rewriting.describe())
+
+    Args:
+        on: the machine, its configuration or the configuration's name.
+        search: ``greedy`` applies the rules that simplify, ``backtrack`` searches in the order of cost, and
+            ``saturate`` applies all rules at once and chooses afterwards.
+        rules: further rules, in addition to those that come with accel. Each is checked on 20 drawn graphs.
+        relaxation: graphs that cost at most this multiple of the best are searched further, with
+            ``backtrack``. At least 1.
+        limits: limits of the search.
+
+    Returns:
+        The network with the new graph, and the report ``rewriting``. The outputs keep their names.
+
+    Raises:
+        ConfigError: there is no such machine.
+        GraphError: the search is unknown, the relaxation is too small, or a rule cannot be used.
+        MismatchError: the two sides of a rule differ, or the rewritten graph computes other values.
+        AccelError: ``saturate`` needs packages that are not installed.
+    """
+    found = rewrite_graph(
+        network.graph,
+        machine(on).config,
+        search=search,
+        rules=(*checked_rules(rules), *RULES),
+        relaxation=relaxation,
+        limits=limits,
+    )
+    return Network(graph=found.graph, rewriting=found)
 
 
 def load_onnx(

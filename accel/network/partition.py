@@ -144,7 +144,7 @@ class PartitionProblem:
         impossible = frozenset(self._members) - set(undecided)
         whole = self._evaluate(frozenset(undecided), impossible, None)
         if whole is not None and programs_of(whole) == bound:  # nothing can be better
-            best = _Solution(whole, frozenset(undecided), impossible)
+            best: _Solution | None = _Solution(whole, frozenset(undecided), impossible)
         else:
             self._left = MAX_EVALUATIONS - 1
             best = self._search(undecided, frozenset(), impossible, None)

@@ -1,10 +1,9 @@
 """Backtracking over rewritten graphs, in the order of their cost.
 
 The search takes the graph with the least cost that it has not expanded yet, and applies each rule at each
-place where it matches. So a rule that costs cycles can be the first step of a sequence that saves some. For
-example, a convolution becomes slower with its small kernel padded, and two convolutions with one kernel become
-one. The relaxation bounds the detours: with 1.05, graphs that cost up to 5 % more than the best are expanded.
-This is the search of MetaFlow (Jia et al., MLSys 2019).
+place where it matches. So a rule that costs cycles can be the first step of a sequence that saves some. The
+relaxation bounds the detours: with 1.05, graphs that cost up to 5 % more than the best are expanded. This is
+the search of MetaFlow (Jia et al., MLSys 2019).
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from accel.base.rewrite_choices import RELAXATION
 from accel.base.unique_names import Names
 from accel.graph.graph import Graph
 from accel.rewriting.content_numbers import ContentNumbers
@@ -22,9 +22,6 @@ from accel.rewriting.editable_graph import EditableGraph
 from accel.rewriting.rule import Rule
 from accel.rewriting.rule_application import applications, apply_everywhere, simplify
 from accel.rewriting.search_result import Ending, SearchLimits, SearchResult
-
-RELAXATION = 1.05
-"""Graphs that cost at most this multiple of the best are expanded."""
 
 
 @dataclass(frozen=True)
@@ -102,9 +99,7 @@ def backtrack(
     )
 
 
-def _neighbours(
-    graph: Graph, rules: Sequence[Rule], names: Names
-) -> Iterator[tuple[Graph, Counter[str]]]:
+def _neighbours(graph: Graph, rules: Sequence[Rule], names: Names) -> Iterator[tuple[Graph, Counter[str]]]:
     """Yield the graphs that one application of a rule makes, each simplified."""
     simplifying = [rule for rule in rules if rule.simplifies]
     base = EditableGraph(graph, names)

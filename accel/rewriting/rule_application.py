@@ -57,9 +57,7 @@ def apply_everywhere(graph: EditableGraph, rules: Iterable[Rule], outputs: Itera
     return counts
 
 
-def simplify(
-    graph: Graph, rules: Iterable[Rule], names: Names | None = None
-) -> tuple[Graph, Counter[str]]:
+def simplify(graph: Graph, rules: Iterable[Rule], names: Names | None = None) -> tuple[Graph, Counter[str]]:
     """Apply rules that simplify until none matches.
 
     Args:

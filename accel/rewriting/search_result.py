@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from accel.base.rewrite_choices import SECONDS
 from accel.graph.graph import Graph
 
 Ending = Literal["complete", "graphs", "nodes", "iterations", "seconds"]
@@ -24,7 +25,7 @@ class SearchLimits:
         joined_iterations: the first iterations, in which rules with several roots are matched, too.
     """
 
-    seconds: float = 10.0
+    seconds: float = SECONDS
     graphs: int = 2000
     nodes: int = 5000
     iterations: int = 8
