@@ -15,9 +15,6 @@ from accel.core.config import Config
 from accel.formats import onnx_import, tflite_import
 from accel.graph.byte_functions import fold_byte_functions
 from accel.graph.graph import Graph
-from accel.graph.joined_slices import join_slices
-from accel.graph.repeated_values import compute_before_repeats
-from accel.graph.shuffle_recognition import recognize_shuffles
 from accel.network.chain_builder import build_chain
 from accel.network.chain_grouping import split_into_chains
 from accel.network.chained_program import Chain
@@ -31,6 +28,9 @@ from accel.network.network_program import NetworkProgram
 from accel.network.partition import Partition, PartitionSummary, partition_parts
 from accel.network.placement import NetworkPart, check_strict, place
 from accel.network.tensor_aliases import find_aliases, may_alias
+from accel.rewriting.elementwise_rules import FUNCTION_BEFORE_REPEATS
+from accel.rewriting.movement_rules import CONCAT_OF_SLICES, SHUFFLE_RULES
+from accel.rewriting.rule_application import simplify
 from accel.run.measured_plans import simulated_cycles
 
 
@@ -89,10 +89,10 @@ class Network:
         target = machine(on)
         measured_plans = None if measure is None else check_integer("measure", measure, error=ScheduleError)
         begin = time.perf_counter()
-        graph = join_slices(recognize_shuffles(self.graph))
+        graph, _ = simplify(self.graph, [*SHUFFLE_RULES, CONCAT_OF_SLICES])
         if fusion and target.config.tab_bytes:
             graph = fold_byte_functions(graph)
-        graph = compute_before_repeats(graph)
+        graph, _ = simplify(graph, [FUNCTION_BEFORE_REPEATS])
         graph, divisions = divide_functions(graph, target.config)
         graph, moves = assign_channel_maps(graph, target.config)
         groups = fusion_groups(graph) if fusion else unfused_groups(graph)
