@@ -71,10 +71,11 @@ if TYPE_CHECKING:
     from accel.core.alu_operations import Operation, register
     from accel.core.config import Config
     from accel.core.events import Event, EventKind, UnitCycles
-    from accel.network.network import Network, load_onnx, load_tflite, rewrite
+    from accel.network.network import Network, load_onnx, load_tflite
     from accel.network.network_file import load_network, save_network
     from accel.network.network_program import NetworkProgram
     from accel.network.network_result import NetworkResult
+    from accel.network.network_rewriting import rewrite
     from accel.network.network_session import NetworkSession
     from accel.proof.token_check import TokenReport
     from accel.run.build_program import build
@@ -180,9 +181,10 @@ _NAMES = {
     "accel.core.config": ("Config",),
     "accel.core.events": ("Event", "EventKind", "UnitCycles"),
     "accel.network.network_file": ("load_network", "save_network"),
-    "accel.network.network": ("Network", "load_onnx", "load_tflite", "rewrite"),
+    "accel.network.network": ("Network", "load_onnx", "load_tflite"),
     "accel.network.network_program": ("NetworkProgram",),
     "accel.network.network_result": ("NetworkResult",),
+    "accel.network.network_rewriting": ("rewrite",),
     "accel.network.network_session": ("NetworkSession",),
     "accel.proof.token_check": ("TokenReport",),
     "accel.run.build_program": ("build",),

@@ -8,7 +8,7 @@ import click
 
 from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError, nearest
-from accel.base.rewrite_choices import Search
+from accel.base.rewrite_choices import SEARCHES_BY_COST, Search
 from accel.cli.shared_options import (
     busy,
     config_file,
@@ -27,6 +27,7 @@ from accel.network.fusion_choice import total_savings
 from accel.network.model_files import is_tflite
 from accel.network.network import read_network
 from accel.network.network_annotations import annotated_model
+from accel.network.network_cache import build_or_read
 from accel.network.network_cuts import network_cuts
 from accel.network.network_file import load_network, save_network
 from accel.network.network_program import NetworkProgram
@@ -74,17 +75,28 @@ def compile_onnx(
         network = read_network(model, batch=batch, shapes=parse_shapes(shapes))
         if annotate is not None:
             check_annotation(model, annotate)
-        program = network.build(
-            target,
-            strict=strict,
-            approximate=approximate,
-            fusion=not no_fuse,
-            measure=measure,
-            rewrite=rewrite,
-            rules=() if rules is None else load_rules(rules),
-            relaxation=relaxation,
-            limits=SearchLimits(seconds=rewrite_seconds),
-        )
+        if rules is None and rewrite not in SEARCHES_BY_COST:
+            program = build_or_read(
+                network,
+                target,
+                strict=strict,
+                approximate=approximate,
+                fusion=not no_fuse,
+                measure=measure,
+                rewrite=rewrite,
+            )
+        else:  # the report of a search is not in a network's file
+            program = network.build(
+                target,
+                strict=strict,
+                approximate=approximate,
+                fusion=not no_fuse,
+                measure=measure,
+                rewrite=rewrite,
+                rules=() if rules is None else load_rules(rules),
+                relaxation=relaxation,
+                limits=SearchLimits(seconds=rewrite_seconds),
+            )
         if annotate is not None:
             note("simulating")
             result = program.run(check=False)

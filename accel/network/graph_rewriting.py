@@ -6,8 +6,8 @@ import math
 import time
 from collections.abc import Sequence
 
-from accel.base.errors import GraphError, nearest
-from accel.base.rewrite_choices import RELAXATION, SEARCHES, Search
+from accel.base.errors import GraphError
+from accel.base.rewrite_choices import RELAXATION, Search, check_search
 from accel.core.config import Config
 from accel.graph.graph import Graph
 from accel.network.graph_cost import GraphCosts
@@ -55,12 +55,6 @@ def rewrite_graph(
     if found.graph is not graph:
         compare_graphs(graph, found.graph)
     return found
-
-
-def check_search(search: object) -> None:
-    """Raise a GraphError for an unknown search."""
-    if search not in SEARCHES:
-        raise GraphError(f"the search {search!r} does not exist; {nearest(search, SEARCHES)}")
 
 
 def _simplified(graph: Graph, rules: Sequence[Rule], costs: GraphCosts) -> SearchResult:

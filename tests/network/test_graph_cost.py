@@ -13,7 +13,8 @@ from accel.graph.product_operators import Conv
 from accel.graph.window_geometry import Windows
 from accel.network.graph_cost import GraphCosts
 from accel.network.graph_rewriting import rewrite_graph
-from accel.network.network import Network, rewrite
+from accel.network.network import Network
+from accel.network.network_rewriting import rewrite
 from accel.rewriting.instance_builder import InstanceBuilder
 
 CONFIG = machine("vta-int8").config
@@ -132,4 +133,3 @@ def test_a_rewritten_network_keeps_its_outputs_and_runs():
     assert new.rewriting is not None
     assert new.build(CONFIG).rewriting == new.rewriting
     assert new.build(CONFIG).run(seed=2).wrong == 0
-
