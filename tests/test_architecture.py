@@ -56,8 +56,8 @@ MAY_IMPORT = {
     "benchmarks": "base core compiler run energy",
     "studio": "base core image compiler run views network",
     "sweeps": "base core compiler hw run",
-    "cli": "base core formats image proof assembly compiler hw run debug views benchmarks studio sweeps "
-    "network deployment energy",
+    "cli": "base core rewriting formats image proof assembly compiler hw run debug views benchmarks studio "
+    "sweeps network deployment energy",
     "te": "compiler",
     "": "base core image formats proof compiler hw run views sweeps cli te network deployment",
 }
