@@ -1,0 +1,69 @@
+"""The primitives that Yosys maps the memories of a machine to on an ECP5."""
+
+from dataclasses import dataclass
+
+from accel.core.config import Config
+from accel.core.isa import MicroOp, class_slots
+from accel.core.memory_banks import memory_banks
+from accel.core.scratchpad_specs import UOP
+
+_BLOCK_RAM_WORDS = {1: 16384, 2: 8192, 4: 4096, 9: 2048, 18: 1024, 36: 512}
+"""Words of a block RAM of 18 Kbit by their width in bits."""
+_ENABLED_BITS = 9
+"""Bits with a common write enable in a block RAM whose words have 9 bits or more."""
+_BLOCK_RAM_COST, _DISTRIBUTED_COST = 128, 4
+"""Costs by which Yosys chooses between a block RAM and distributed RAMs of 16x4 bits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Primitives:
+    """Block RAMs of 18 Kbit, and distributed RAMs of 16x4 bits."""
+
+    block_ram: int = 0
+    distributed: int = 0
+
+    def __add__(self, other: "Primitives") -> "Primitives":
+        return Primitives(
+            block_ram=self.block_ram + other.block_ram, distributed=self.distributed + other.distributed
+        )
+
+    def __mul__(self, count: int) -> "Primitives":
+        return Primitives(block_ram=count * self.block_ram, distributed=count * self.distributed)
+
+
+def mapped(bits: int, depth: int, lane_bits: int) -> Primitives:
+    """Return the primitives of a memory with one write port and one clocked read port.
+
+    Args:
+        bits: bits of a word.
+        depth: words.
+        lane_bits: bits of a word with a common write enable.
+
+    For example, 512 words of 64 bits take two block RAMs of 512x36, and 16 words of 32 bits take eight
+    distributed RAMs.
+    """
+    lanes = bits // lane_bits
+    blocks = min(
+        -(-depth // words) * _block_rams(width, lane_bits, lanes) for width, words in _BLOCK_RAM_WORDS.items()
+    )
+    distributed = -(-depth // 16) * lanes * -(-lane_bits // 4)
+    if _DISTRIBUTED_COST * distributed < _BLOCK_RAM_COST * blocks:
+        return Primitives(distributed=distributed)
+    return Primitives(block_ram=blocks)
+
+
+def _block_rams(width: int, lane_bits: int, lanes: int) -> int:
+    """Return the block RAMs next to each other for a word of several lanes."""
+    unit = min(width, _ENABLED_BITS)
+    return -(-lanes * -(-lane_bits // unit) // (width // unit))
+
+
+def scratchpad_primitives(config: Config) -> Primitives:
+    """Return the primitives of all scratchpads of a machine, and of the mirror of the accumulators."""
+    found = Primitives()
+    for name, memory in memory_banks(config).items():
+        bits, lane_bits = memory.word_bits, memory.lane_bits
+        if name == UOP.name:  # synthesis drops the bits of a micro-op that no field uses
+            bits = lane_bits = sum(slot.width for slot in class_slots(MicroOp, config))
+        found += mapped(bits, memory.bank_depth, lane_bits) * (memory.banks * memory.copies)
+    return found
