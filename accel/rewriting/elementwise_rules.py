@@ -39,7 +39,17 @@ from accel.graph.movement_operators import (
 from accel.graph.pooling_operators import MaxPool
 from accel.graph.quantize_values import all_values
 from accel.rewriting import elementwise_instances as instances
-from accel.rewriting.movement_rules import BINARY, definition, is_per_tensor
+from accel.rewriting.movement_rules import (
+    BINARY,
+    BINARY_BEFORE_TRANSPOSE,
+    CHANNEL_TABLE_BEFORE_TRANSPOSE,
+    CONCAT_BEFORE_TRANSPOSE,
+    CONSTANT_BEFORE_TRANSPOSE,
+    FIRST_CONSTANT_BEFORE_TRANSPOSE,
+    PAD_BEFORE_TRANSPOSE,
+    definition,
+    is_per_tensor,
+)
 from accel.rewriting.pattern import (
     Match,
     NewConstant,
@@ -162,7 +172,7 @@ def _before(moves: tuple[type[Operator], ...], name: str, text: str) -> Rule:
         name=name,
         text=text,
         pattern=op(UNARY, op(moves, tensor("x"), name="move"), name="function"),
-        condition=lambda match: match.has_one_reader("move") and _has_one_scale(match),
+        condition=_has_one_scale,
         replacement=_function_before_move,
         instance=instances.functions_of(moves),
     )
@@ -219,7 +229,7 @@ def _scalar_before_move(swapped: bool) -> Callable[[Match], Term | None]:
         x, value, out = match["x"], match["constant"], match.root
         if value.tensor.size != 1 or len(value.shape) > len(x.shape) or not is_per_tensor(x, out):
             return None
-        if out.shape != match["move"].shape or not match.has_one_reader("move"):
+        if out.shape != match["move"].shape:
             return None
         operands = (value, x) if swapped else (x, value)
         return make(match.named["move"], make(match.named["binary"], *operands, like=out))
@@ -624,16 +634,34 @@ SUMMAND_PAIR = Rule(
     simplifies=True,
 )
 
-SINKING_RULES: tuple[Rule, ...] = tuple(
-    replace(one, simplifies=True)
-    for one in (
-        FUNCTION_BEFORE_TRANSPOSE,
-        FUNCTION_BEFORE_RESHAPE,
-        SCALAR_BEFORE_MOVE,
-        FIRST_SCALAR_BEFORE_MOVE,
+
+def _sinking(rule: Rule) -> Rule:
+    """Return a rule that moves an operator before a move if nothing else reads the move's result."""
+    return replace(
+        rule,
+        condition=lambda match: match.has_one_reader("move") and rule.condition(match),
+        simplifies=True,
     )
+
+
+SINKING_RULES: tuple[Rule, ...] = (
+    _sinking(FUNCTION_BEFORE_TRANSPOSE),
+    _sinking(FUNCTION_BEFORE_RESHAPE),
+    _sinking(SCALAR_BEFORE_MOVE),
+    _sinking(FIRST_SCALAR_BEFORE_MOVE),
 )
 """Rules that :mod:`accel.rewriting.sunk_moves` applies where a product reads the result."""
+
+TRANSPOSING_RULES: tuple[Rule, ...] = (
+    FUNCTION_BEFORE_TRANSPOSE,
+    BINARY_BEFORE_TRANSPOSE,
+    CONSTANT_BEFORE_TRANSPOSE,
+    FIRST_CONSTANT_BEFORE_TRANSPOSE,
+    CONCAT_BEFORE_TRANSPOSE,
+    PAD_BEFORE_TRANSPOSE,
+    CHANNEL_TABLE_BEFORE_TRANSPOSE,
+)
+"""Rules that :mod:`accel.rewriting.transpose_cancellation` applies in regions between Transposes."""
 
 ELEMENTWISE_RULES: tuple[Rule, ...] = (
     CONSTANT_FOLDING,
