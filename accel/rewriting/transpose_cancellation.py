@@ -10,15 +10,35 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from accel.graph.elementwise_operators import Add, Binary, ChannelTable, Mul, swaps_operands
+from accel.graph.elementwise_operators import Add, ChannelTable, swaps_operands
 from accel.graph.graph import Graph, Node
 from accel.graph.movement_operators import Concat, Pad, Transpose
 from accel.rewriting.editable_graph import EditableGraph
-from accel.rewriting.elementwise_rules import TRANSPOSING_RULES, UNARY
+from accel.rewriting.elementwise_rules import FUNCTION_BEFORE_TRANSPOSE
 from accel.rewriting.movement_rules import TRANSPOSE_PAIR
+from accel.rewriting.operator_classes import BINARY, UNARY
+from accel.rewriting.rule import Rule
 from accel.rewriting.rule_application import applications
+from accel.rewriting.transpose_rules import (
+    BINARY_BEFORE_TRANSPOSE,
+    CHANNEL_TABLE_BEFORE_TRANSPOSE,
+    CONCAT_BEFORE_TRANSPOSE,
+    CONSTANT_BEFORE_TRANSPOSE,
+    FIRST_CONSTANT_BEFORE_TRANSPOSE,
+    PAD_BEFORE_TRANSPOSE,
+)
 
 _Permutation = tuple[int, ...]
+
+_RULES: tuple[Rule, ...] = (
+    FUNCTION_BEFORE_TRANSPOSE,
+    BINARY_BEFORE_TRANSPOSE,
+    CONSTANT_BEFORE_TRANSPOSE,
+    FIRST_CONSTANT_BEFORE_TRANSPOSE,
+    CONCAT_BEFORE_TRANSPOSE,
+    PAD_BEFORE_TRANSPOSE,
+    CHANNEL_TABLE_BEFORE_TRANSPOSE,
+)
 
 
 def cancel_transposes(graph: Graph) -> Graph:
@@ -87,7 +107,7 @@ def _can_move(graph: Graph, node: Node, region: _Region) -> bool:
     if isinstance(operator, Add) and out.dtype != "float32":
         moved = [replace(one, shape=_moved_shape(one.shape, region)) for one in tensors]
         return swaps_operands(tensors[:-1], out) == swaps_operands(moved[:-1], moved[-1])
-    if isinstance(operator, Add | Mul | Binary):
+    if isinstance(operator, BINARY):
         return all(graph.tensors[name].shape == out.shape for name in varying)
     return isinstance(operator, (*UNARY, Pad, ChannelTable))
 
@@ -134,7 +154,7 @@ def _moved_shape(shape: Sequence[int], region: _Region) -> tuple[int, ...]:
 def _rewrite(graph: Graph, region: _Region) -> Graph:
     """Compute the members of a region before their Transposes, and remove the Transposes back."""
     editable = EditableGraph(graph)
-    places = [(name, TRANSPOSING_RULES) for name in region.members]
+    places = [(name, _RULES) for name in region.members]
     places += [(name, (TRANSPOSE_PAIR,)) for name in region.sinks]
     for name, rules in places:
         found = ((rule, one) for rule in rules for one in applications(editable, rule, name))
