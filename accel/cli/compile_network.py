@@ -26,6 +26,7 @@ from accel.network.fusion_choice import total_savings
 from accel.network.model_files import is_tflite
 from accel.network.network import read_network
 from accel.network.network_annotations import annotated_model
+from accel.network.network_cache import build_or_read
 from accel.network.network_cuts import network_cuts
 from accel.network.network_file import load_network, save_network
 from accel.network.network_program import NetworkProgram
@@ -67,8 +68,8 @@ def compile_onnx(
         network = read_network(model, batch=batch, shapes=parse_shapes(shapes))
         if annotate is not None:
             check_annotation(model, annotate)
-        program = network.build(
-            target, strict=strict, approximate=approximate, fusion=not no_fuse, measure=measure
+        program = build_or_read(
+            network, target, strict=strict, approximate=approximate, fusion=not no_fuse, measure=measure
         )
         if annotate is not None:
             note("simulating")
