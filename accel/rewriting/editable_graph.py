@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 from accel.base.unique_names import Names
@@ -69,6 +70,28 @@ class EditableGraph:
         """Return the graph as it is now."""
         nodes = [self._nodes[name] for name in self.results()]
         return with_nodes(self._old, nodes, tensors=self._tensors.values(), constants=self._constants)
+
+    def unchecked_graph(self) -> Graph:
+        """Return the graph as it is now, without the checks of :meth:`graph`: terms are checked already."""
+        nodes = tuple(self._nodes[name] for name in self.results())
+        used = dict.fromkeys(self._old.inputs)
+        for node in nodes:
+            used |= dict.fromkeys((*node.inputs, node.output))
+        used |= dict.fromkeys(self._old.outputs)
+        return replace(
+            self._old,
+            nodes=nodes,
+            tensors={name: self._tensors[name] for name in used},
+            constants={name: self._constants[name] for name in used if name in self._constants},
+        )
+
+    def copy(self) -> EditableGraph:
+        """Return a graph that can be changed independently. New names differ from those of this one."""
+        other = copy(self)
+        other._tensors, other._constants = dict(self._tensors), dict(self._constants)
+        other._nodes, other._order = dict(self._nodes), dict(self._order)
+        other._readers = {name: list(found) for name, found in self._readers.items()}
+        return other
 
     def results(self) -> list[str]:
         """Return the results of all nodes, each after its operands, else in their first order."""
