@@ -13,19 +13,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from accel.base.arguments import check_integer
-from accel.base.errors import ScheduleError
+from accel.base.errors import GraphError, ScheduleError
 from accel.base.html_summary import Bar, html_summary
-from accel.graph.byte_functions import fold_byte_functions
+from accel.base.rewrite_choices import RELAXATION, SEARCHES_BY_COST, Search, check_search
 from accel.graph.graph import Graph
-from accel.graph.joined_slices import join_slices
-from accel.graph.repeated_values import compute_before_repeats
-from accel.graph.shuffle_recognition import recognize_shuffles
 from accel.network.model_files import DEFAULT_MACHINE, is_tflite
 
 if TYPE_CHECKING:
     from accel.compiler.target.machine import Machine
     from accel.core.config import Config
     from accel.network.network_program import NetworkProgram
+    from accel.rewriting.rule import Rule
+    from accel.rewriting.search_result import SearchLimits, SearchResult
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -34,9 +33,11 @@ class Network:
 
     Attributes:
         graph: the graph that it computes.
+        rewriting: how :func:`~accel.network.network_rewriting.rewrite` found the graph, or None.
     """
 
     graph: Graph
+    rewriting: SearchResult | None = None
 
     def __repr__(self) -> str:
         graph = self.graph
@@ -63,6 +64,10 @@ class Network:
         keep: bool = False,
         fusion: bool = True,
         measure: int | None = None,
+        rewrite: Search = "greedy",
+        rules: Sequence[Rule] = (),
+        relaxation: float = RELAXATION,
+        limits: SearchLimits | None = None,
     ) -> NetworkProgram:
         """Compile the network for a machine with ``post=1``.
 
@@ -74,17 +79,24 @@ class Network:
             fusion: execute several nodes as one layer where that saves cycles.
             measure: simulate at most this many plans of each layer, and choose the fastest, unless the whole
                 network takes fewer cycles with predicted plans.
+            rewrite: how rules are applied. ``greedy`` applies those that help on every machine, ``none``
+                none, and ``backtrack`` and ``saturate`` search for the graph with the fewest predicted
+                cycles, see :func:`~accel.network.network_rewriting.rewrite`.
+            rules: further rules, for example from :func:`accel.rewriting.rules_file.load_rules`.
+            relaxation: of ``backtrack``.
+            limits: of ``backtrack`` and ``saturate``.
 
         Raises:
             ConfigError: there is no such machine.
-            GraphError: the machine has ``post=0``, or ``strict`` finds multiplications on the host.
+            GraphError: the machine has ``post=0``, ``strict`` finds multiplications on the host, or the
+                search is unknown.
+            MismatchError: the rewritten graph computes other values.
             ScheduleError: ``measure`` is not a positive integer.
         """
         # the compiler: loading a model needs none of it
         from accel.compiler.target.machine import machine  # noqa: PLC0415
-        from accel.network.channel_assignment import assign_channel_maps  # noqa: PLC0415
-        from accel.network.function_parts import divide_functions, with_reasons  # noqa: PLC0415
-        from accel.network.fusion_candidates import fusion_groups, unfused_groups  # noqa: PLC0415
+        from accel.network.function_parts import with_reasons  # noqa: PLC0415
+        from accel.network.graph_preparation import prepare_graph  # noqa: PLC0415
         from accel.network.network_program import NetworkProgram  # noqa: PLC0415
         from accel.network.network_steps import build_steps  # noqa: PLC0415
         from accel.network.placement import check_strict, place  # noqa: PLC0415
@@ -92,22 +104,41 @@ class Network:
         target = machine(on)
         measured_plans = None if measure is None else check_integer("measure", measure, error=ScheduleError)
         begin = time.perf_counter()
-        graph = join_slices(recognize_shuffles(self.graph))
-        if fusion and target.config.tab_bytes:
-            graph = fold_byte_functions(graph)
-        graph = compute_before_repeats(graph)
-        graph, divisions = divide_functions(graph, target.config)
-        graph, moves = assign_channel_maps(graph, target.config)
-        groups = fusion_groups(graph) if fusion else unfused_groups(graph)
+        check_search(rewrite)
+        graph, rewriting = self.graph, self.rewriting
+        if rules and rewrite == "none":
+            raise GraphError("rules are given and rewrite is 'none'; another search must apply them")
+        if rules or rewrite in SEARCHES_BY_COST:
+            from accel.network.graph_rewriting import rewrite_graph  # noqa: PLC0415
+            from accel.rewriting.rules import RULES  # noqa: PLC0415
+
+            rewriting = rewrite_graph(
+                graph,
+                target.config,
+                search=rewrite,
+                rules=rules if rewrite == "greedy" else (*rules, *RULES),
+                approximate=approximate,
+                fusion=fusion,
+                relaxation=relaxation,
+                limits=limits,
+            )
+            graph = rewriting.graph
+        prepared = prepare_graph(graph, target.config, fusion=fusion, rewrites=rewrite != "none")
+        graph, divisions = prepared.graph, prepared.divisions
 
         def compile_network(measure: int | None) -> NetworkProgram:
-            parts, choices = place(graph, groups, target, approximate=approximate, measure=measure)
+            parts, choices = place(graph, prepared.groups, target, approximate=approximate, measure=measure)
             parts = with_reasons(parts, divisions)
             if strict:
                 check_strict(graph, parts)
             built = build_steps(graph, parts, target.config, keep=keep)
             return NetworkProgram(
-                graph=graph, config=target.config, choices=(*divisions, *choices), moves=moves, **built
+                graph=graph,
+                config=target.config,
+                choices=(*divisions, *choices),
+                moves=prepared.moves,
+                rewriting=rewriting,
+                **built,
             )
 
         program = compile_network(measured_plans)
