@@ -250,6 +250,14 @@ def test_using_accel_pulls_in_nothing_heavy() -> None:
     assert loaded & heavy == set()
 
 
+def test_a_compiled_network_is_read_without_the_compiler() -> None:
+    """Only expressions, which the reference in numpy evaluates."""
+    loaded = set(fresh("import sys, accel.network.network_cache\nprint(*sys.modules)").split())
+    parts = {one.split(".")[2] for one in loaded if one.startswith("accel.compiler.")}
+    assert parts == {"expr"}
+    assert len([one for one in loaded if within(one, "accel")]) < 220, "it was 330 with the compiler"
+
+
 def test_running_a_program_compiles_nothing(tmp_path: Path) -> None:
     """Nor does it import what else is not needed and takes long."""
     accel.build(accel.gemm(8, 8, 8), "tiny").save(tmp_path / "gemm.accel")
