@@ -57,8 +57,9 @@ MAY_IMPORT = {
     "benchmarks": "base core compiler run energy",
     "studio": "base core image compiler run views network",
     "sweeps": "base core compiler hw run",
+    "explore": "base core image compiler hw run network views benchmarks sweeps",
     "cli": "base core rewriting formats image proof assembly compiler hw run debug views benchmarks studio "
-    "sweeps network deployment energy area",
+    "sweeps explore network deployment energy area",
     "te": "compiler",
     "": "base core image formats proof compiler hw run views sweeps cli te network deployment area",
 }
@@ -248,6 +249,14 @@ def test_using_accel_pulls_in_nothing_heavy() -> None:
         "pytest",
     }
     assert loaded & heavy == set()
+
+
+def test_a_compiled_network_is_read_without_the_compiler() -> None:
+    """Only expressions, which the reference in numpy evaluates."""
+    loaded = set(fresh("import sys, accel.network.network_cache\nprint(*sys.modules)").split())
+    parts = {one.split(".")[2] for one in loaded if one.startswith("accel.compiler.")}
+    assert parts == {"expr"}
+    assert len([one for one in loaded if within(one, "accel")]) < 220, "it was 330 with the compiler"
 
 
 def test_running_a_program_compiles_nothing(tmp_path: Path) -> None:

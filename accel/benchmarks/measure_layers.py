@@ -11,6 +11,7 @@ from typing import Any
 from accel.base.errors import AccelError, ProgramFault
 from accel.benchmarks.benchmark_networks import Epilogue, Layer
 from accel.compiler.mappings.mapping import AUTO, PLAIN
+from accel.compiler.mappings.mapping_choice import MappingChoice, choose_mapping
 from accel.compiler.target.machine import Machine
 from accel.core.config import Config
 from accel.energy import AccessCounts, EnergyReport, energy_of
@@ -51,14 +52,26 @@ class Task:
     mapping: str | None = None
 
     def build(self, vthreads: int | None = None, mapping: str | None = None) -> Program:
-        own_mapping = self.mapping or (AUTO if self.layer.entry else PLAIN)
         return build(
             self.layer.workload(),
             Machine(self.config),
             vthreads=vthreads,
-            mapping=mapping or own_mapping,
+            mapping=mapping or self._default_mapping,
             keep_results=self.mapping is None,
         )
+
+    def choice(self) -> MappingChoice:
+        """Return the mapping and plans that :meth:`build` compiles."""
+        return choose_mapping(
+            self.layer.workload(),
+            self.config,
+            mapping=self._default_mapping,
+            keep_results=self.mapping is None,
+        )
+
+    @property
+    def _default_mapping(self) -> str:
+        return self.mapping or (AUTO if self.layer.entry else PLAIN)
 
 
 def measure(task: Task) -> Row:

@@ -21,7 +21,7 @@ from accel.energy.access_counts import count_parts
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import Array
 from accel.network.chained_program import Chain
-from accel.network.placement import NetworkPart
+from accel.network.network_part import NetworkPart
 from accel.run.critical_path import Segment, Share, join_paths, shares, split_path
 from accel.run.layer_record import Layer, layer_at
 from accel.run.result import Result, bytes_moved
