@@ -1,6 +1,7 @@
 """Synthesize machines for the area model, and report its errors.
 
     python bench/area.py                      # the errors of the model on held-out machines
+    python bench/area.py --fit 17             # also those of a fit to the first 17 machines, on the others
     python bench/area.py --count 5            # synthesize 5 more machines
     python bench/area.py --machines ecp5-npu  # synthesize named machines or files
     python bench/area.py --again 3            # synthesize the third machine of the file again, and compare
@@ -24,6 +25,7 @@ import numpy as np
 from accel.area.area_features import FLIP_FLOP_FEATURES, LUT_FEATURES, features
 from accel.area.area_model import (
     DATA,
+    FOLDS,
     Synthesized,
     block_rams,
     fit_area,
@@ -177,6 +179,15 @@ def errors(machines: Sequence[Synthesized]) -> dict[str, Any]:
     return found | {"exact": sum(exact)}
 
 
+def later_errors(machines: Sequence[Synthesized], count: int) -> dict[str, list[float]]:
+    """Return the relative errors on the machines after the first ``count``, by a fit to these."""
+    model = fit_area(machines[:count])
+    return {
+        name: [fitted.predict(features(one.config)) / getattr(one, name) - 1 for one in machines[count:]]
+        for name, fitted in (("lut_slots", model.lut), ("flip_flops", model.flip_flop))
+    }
+
+
 def report(found: dict[str, Any]) -> None:
     """Print the errors, and the weight of each feature."""
     total = found["machines"]
@@ -186,6 +197,8 @@ def report(found: dict[str, Any]) -> None:
         print(f"\n{name}: held-out error {one['median']:.1%} in the median, {one['largest']:.1%} at most")
         for feature, weight in one["weights"].items():
             print(f"  {feature:28} {weight:10.2f}")
+    for name, one in found.get("later", {}).items():
+        print(f"\n{name}: error on {len(one)} later machines {max(map(abs, one)):.1%} at most")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -196,9 +209,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--again", type=int, metavar="N", help="synthesize the Nth machine again, and compare"
     )
+    parser.add_argument(
+        "--fit", type=int, metavar="N", help="fit the first N machines, and predict the others"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     chosen = parser.parse_args(arguments)
     known = read()
+    if chosen.fit is not None and not FOLDS <= chosen.fit < len(known):
+        parser.error(f"--fit is {chosen.fit}; it must be in {FOLDS}..{len(known) - 1}")
     if chosen.again is not None and not 1 <= chosen.again <= len(known):
         parser.error(f"--again is {chosen.again}; the file has {len(known)} machines")
     try:
@@ -211,6 +229,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         synthesize_more(iter(named), len(named))
         synthesize_more(drawn(chosen.seed), chosen.count)
         found = errors(read())
+        if chosen.fit is not None:
+            found["later"] = later_errors(read(), chosen.fit)
     except AccelError as error:
         print(f"area: {error}", file=sys.stderr)
         return error.exit_code

@@ -135,6 +135,11 @@ def test_the_script_reports_the_errors(script: ModuleType, capsys: pytest.Captur
     assert len(found["lut_slots"]["errors"]) == len(MACHINES)
     assert script.main([]) == 0
     assert "held-out error" in capsys.readouterr().out
+    assert script.main(["--fit", "17", "--json"]) == 0
+    later = json.loads(capsys.readouterr().out)["later"]
+    assert [len(one) for one in later.values()] == [len(MACHINES) - 17] * 2
+    with pytest.raises(SystemExit):
+        script.main(["--fit", "1000"])
 
 
 def test_drawn_machines_are_valid_and_differ(script: ModuleType) -> None:
