@@ -55,8 +55,8 @@ MAY_IMPORT = {
     "benchmarks": "base core compiler run",
     "studio": "base core image compiler run views network",
     "sweeps": "base core compiler hw run",
-    "explore": "base core image compiler hw run network views benchmarks sweeps",
-    "cli": "base core formats image proof assembly compiler hw run debug views benchmarks studio sweeps "
+    "explore": "base core image compiler hw run network benchmarks sweeps views",
+    "cli": "base core rewriting formats image proof assembly compiler hw run debug views benchmarks studio sweeps "
     "explore network deployment",
     "te": "compiler",
     "": "base core image formats proof compiler hw run views sweeps cli te network deployment",

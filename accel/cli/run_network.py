@@ -31,6 +31,7 @@ from accel.network.digits import digits_network
 from accel.network.model_files import DEFAULT_MACHINE
 from accel.network.network import read_network
 from accel.network.network_advice import advise_network
+from accel.network.network_cache import build_or_read
 from accel.network.network_file import load_network
 from accel.network.network_headline import network_headline
 from accel.network.network_program import NetworkProgram
@@ -131,7 +132,7 @@ def _network_program(request: RunRequest) -> NetworkProgram:
     with busy("compiling"):
         shapes = parse_shapes(request.shapes)
         network = digits_network() if request.is_digits else read_network(request.file, shapes=shapes)
-        return network.build(machine(request.config or DEFAULT_MACHINE, **request.overrides))
+        return build_or_read(network, machine(request.config or DEFAULT_MACHINE, **request.overrides))
 
 
 def _pictures(request: RunRequest, program: NetworkProgram) -> list[Pictures]:

@@ -60,8 +60,8 @@ class HostSteps:
 
 
 def moves_nothing(node: Node) -> bool:
-    """Whether only name or shape change."""
-    return isinstance(node.operator, movement_operators.Identity | movement_operators.Reshape)
+    """Whether only name, shape or quantization change."""
+    return isinstance(node.operator, elementwise_operators.SAME_BYTES)
 
 
 def lacks(graph: Graph, node: Node) -> str | None:

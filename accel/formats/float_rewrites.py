@@ -4,6 +4,7 @@
 |---|---|
 | Add of a number per channel, or BatchNormalization, after ConvTranspose | part of its weights and bias |
 | any other BatchNormalization of pictures | a depthwise 1x1 Conv |
+| a Gemm whose third operand is no constant, as in a cell of an LSTM | a Gemm and an Add |
 | Add of a vector after a MatMul with constant weights | a Gemm, between two Reshapes |
 | Mul or Div by a number after a product and moves, as in attention | part of the product's weights |
 | Max or Min with a constant number | a Clip |
@@ -32,7 +33,7 @@ def rewrite_float(model: Any) -> int:
         model: a float ONNX model with folded constants, of opset 13 or later. It is changed in place.
     """
     work = EditableModel(model)
-    count = _bounds(work) + _into_transposed_convolutions(work)
+    count = _bounds(work) + _varying_biases(work) + _into_transposed_convolutions(work)
     count += _batch_norms(work, work.shapes())
     count += _biased_products(work, work.shapes())
     count += _factors(work)
@@ -148,6 +149,29 @@ def _batch_norms(work: EditableModel, shapes: dict[str, Sizes]) -> int:
 
 
 # --- products ------------------------------------------------------------------------------------
+
+
+def _varying_biases(work: EditableModel) -> int:
+    """Replace a Gemm that adds a tensor by a Gemm and an Add, so that both results get a scale.
+
+    ONNX Runtime makes such a Gemm of MatMul and Add.
+    """
+    count = 0
+    for gemm in work.of_kind("Gemm"):
+        bias, options = [*gemm.input[2:], ""][0], attributes(gemm)
+        if not bias or work.constant(bias) is not None or options.pop("beta", 1.0) != 1:
+            continue
+        output = gemm.output[0]
+        product = work.fresh(f"{output}/product")
+        work.replace(
+            [gemm],
+            [
+                work.node("Gemm", gemm.input[:2], product, gemm.name or product, **options),
+                work.node("Add", [product, bias], output, f"{gemm.name or output}/sum"),
+            ],
+        )
+        count += 1
+    return count
 
 
 def _biased_products(work: EditableModel, shapes: dict[str, Sizes]) -> int:

@@ -10,7 +10,7 @@ from accel.formats.onnx_exporter import BYTE_OFFSET, Exporter, window_attributes
 from accel.formats.onnx_file import MICROSOFT
 from accel.graph.graph import Node
 from accel.graph.graph_tensor import QUANTIZED, Tensor
-from accel.graph.product_operators import Conv, ConvTranspose, MatMul
+from accel.graph.product_operators import Conv, ConvTranspose, MatMul, Product
 
 
 def _weights_type(weights: Tensor, data: str) -> str:
@@ -18,10 +18,19 @@ def _weights_type(weights: Tensor, data: str) -> str:
     return "int8" if data == "int8" else weights.dtype
 
 
+def _require_scales(node: Node, operator: Product) -> None:
+    """Raise a GraphError for a product with scales of its own, which ONNX's products do not have."""
+    if operator.sum_scales:
+        raise GraphError(
+            f"node {node.name!r} has scales of sums; ONNX's products have scales of their tensors only"
+        )
+
+
 @writer(Conv)
 def _conv(exporter: Exporter, node: Node) -> None:
     operator, out = node.operator, exporter.tensor(node.output)
     assert isinstance(operator, Conv)
+    _require_scales(node, operator)
     attributes: dict[str, Any] = {**window_attributes(operator.windows), "group": operator.groups}
     if out.dtype == "float32":
         exporter.write("Conv", node.inputs, node.output, **attributes)
@@ -57,6 +66,7 @@ def _conv_transpose(exporter: Exporter, node: Node) -> None:
     has no integer ConvTranspose."""
     operator, out = node.operator, exporter.tensor(node.output)
     assert isinstance(operator, ConvTranspose)
+    _require_scales(node, operator)
     windows, rank = operator.windows, operator.windows.rank
     if out.dtype == "float32":
         attributes = {**window_attributes(windows), "group": operator.groups}
@@ -174,6 +184,7 @@ def _channel_by_channel(exporter: Exporter, node: Node, left: Sequence[str], dty
 def _matmul(exporter: Exporter, node: Node) -> None:
     operator, out = node.operator, exporter.tensor(node.output)
     assert isinstance(operator, MatMul)
+    _require_scales(node, operator)
     if out.dtype == "float32":
         total = exporter.write("MatMul", node.inputs[:2])
         scaled = exporter.write("Mul", [total, exporter.constant(operator.alpha, "float32")])

@@ -19,6 +19,7 @@ from accel.graph.graph_operator import (
     saturate,
 )
 from accel.graph.graph_tensor import QUANTIZED, Array, Shape, Tensor
+from accel.graph.movement_operators import Identity, Reshape
 from accel.graph.quantize_values import all_values, dequantize, look_up, quantize
 
 
@@ -72,6 +73,10 @@ class Reinterpret(_Unary):
 
     def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
         return arrays[0]
+
+
+SAME_BYTES = Identity | Reshape | Reinterpret
+"""Operators whose result has the bytes of the operand, in the same order."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -313,7 +318,8 @@ class Mul(_Broadcasting):
 
     def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
         if out.dtype == "float32":
-            return np.asarray(arrays[0] * arrays[1])
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                return np.asarray(arrays[0] * arrays[1])
         if self.in_float32:
             left, right = (dequantize(*pair) for pair in zip(arrays, operands, strict=True))
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):

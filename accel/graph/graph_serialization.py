@@ -43,7 +43,12 @@ OPERATORS: Mapping[str, type[Operator]] = {
 """Operators by the names of their classes, which files contain."""
 
 
-LATER_ATTRIBUTES: Sequence[tuple[str, Any]] = (("in_float32", False), ("entries", []), ("multiplications", 0))
+LATER_ATTRIBUTES: Sequence[tuple[str, Any]] = (
+    ("in_float32", False),
+    ("entries", []),
+    ("multiplications", 0),
+    ("sum_scales", []),
+)
 """Attributes that older releases do not know, with the values for which they are omitted from files."""
 
 

@@ -1,10 +1,10 @@
 """Convolutions and matrix products."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -31,9 +31,16 @@ class Product(Operator):
       ``(data - its zero point) * (weights - their zero point)`` and the int32 bias;
     - int32: acc itself;
     - float32: the product of float32 operands.
+
+    Attributes:
+        sum_scales: float32 scales of acc, one for each output channel. Empty for ``(sx * sw) / sy``, from the
+            scales of data, weights and result. A product that computes the channels of two others has the
+            scales of both, which its own result's scale does not always give.
     """
 
     COUNT: ClassVar[tuple[int, int]] = (2, 3)
+
+    sum_scales: tuple[float, ...] = ()
 
     def channel_axis(self, weights: Tensor) -> int:
         """Return the axis of the weights along which scales go."""
@@ -62,6 +69,13 @@ class Product(Operator):
             require_dtype(self, one, *(QUANTIZED if integers else ("float32",)))
         for bias in operands[2:]:
             require_dtype(self, bias, "int32" if integers else "float32")
+        channels = self.channels(weights)
+        if self.sum_scales and (out.dtype not in QUANTIZED or len(self.sum_scales) != channels):
+            raise operator_error(
+                self,
+                f"it has {len(self.sum_scales)} scales of sums for {channels} output channels; there must be "
+                "one for each, and an int8 or uint8 result",
+            )
         if not integers:
             return
         data.scale_and_zero  # noqa: B018  (raises)
@@ -83,10 +97,18 @@ class Product(Operator):
                 )
 
     def scales(self, operands: Sequence[Tensor], out: Tensor) -> npt.NDArray[np.float32]:
-        """Return ``(sx * sw) / sy``: float32 (1,) or (output channels,)."""
+        """Return the scales of sums: float32 (1,) or (output channels,)."""
+        if self.sum_scales:
+            return np.array(self.sum_scales, dtype=np.float32)
         data = operands[0].scale_and_zero[0]
         with np.errstate(over="ignore", under="ignore"):
             return ((self.factor() * data) * self.weight_scales(operands[1])) / out.scale_and_zero[0]
+
+    def with_channels(self, channels: Sequence[int]) -> Self:
+        """Return the operator for other output channels, given by their old numbers."""
+        if not self.sum_scales:
+            return self
+        return replace(self, sum_scales=tuple(self.sum_scales[channel] for channel in channels))
 
     def sums(self, data: npt.NDArray[Any], weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Multiply floating-point arrays."""

@@ -21,7 +21,7 @@ from accel.graph.graph_builder import Builder
 from accel.graph.graph_operator import Operator
 from accel.graph.graph_tensor import Quantization, Tensor
 from accel.graph.movement_operators import Concat, DepthToSpace, Pad, Reshape, Slice, SpaceToDepth, Take
-from accel.graph.product_operators import Conv, ConvTranspose, MatMul
+from accel.graph.product_operators import Conv, ConvTranspose, MatMul, Product
 from accel.network.channel_costs import POINT, MoveChoice
 from accel.network.channel_groups import (
     CHANNEL_AXIS,
@@ -129,7 +129,7 @@ class _Rewriting:
     def _rewrite_convolution(self, node: Node) -> None:
         """Permute the weights of a convolution for its data, and for its result."""
         data, weights, *bias = node.inputs
-        out = self._old.tensors[node.output]
+        operator, out = node.operator, self._old.tensors[node.output]
         maps: dict[int, ChannelMap] = {}
         if self._groups.is_active(data):
             source = self._lanes(data)
@@ -142,10 +142,12 @@ class _Rewriting:
             output = self._new_name(node.output, zeros)
             self._in_lanes[node.output] = _LaneTensor(name=output, map=zeros)
             bias = [self._constants.permuted(one, {0: zeros}) for one in bias]
+            if isinstance(operator, Product):
+                operator = operator.with_channels([max(lane, 0) for lane in zeros.lanes])
         else:
             self._plain.add(output)
         weights = self._constants.permuted(weights, maps)
-        self._emit(node, node.operator, [data, weights, *bias], output, out)
+        self._emit(node, operator, [data, weights, *bias], output, out)
 
     def _is_channel_matrix(self, node: Node) -> bool:
         """Whether a node reshapes channels of one pixel to a matrix that only matrix products read."""
@@ -185,6 +187,7 @@ class _Rewriting:
         found = common([one.map for one in varying])
         if isinstance(operator, Conv):
             operator = replace(operator, groups=len(found.lanes))
+            operator = operator.with_channels([max(lane, 0) for lane in found.lanes])
             found = ChannelMap(tuple(max(lane, ZERO) for lane in found.lanes))
         elif isinstance(operator, Slice):
             operator = replace(operator, sizes=_with_channels(operator.sizes, len(found.lanes)))

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accel.graph.elementwise_operators import Clip
+from accel.graph.elementwise_operators import SAME_BYTES, Clip
 from accel.graph.graph import Graph, Node
-from accel.graph.movement_operators import Identity, Reshape
 
 Bounds = tuple[int, int]
 
@@ -78,8 +77,8 @@ class FusedNodes:
 
     @property
     def moves_nothing(self) -> bool:
-        """Whether only the name or the shape changes, not the bytes."""
-        return isinstance(self.main.operator, Identity | Reshape)
+        """Whether only name, shape or quantization change, not the bytes."""
+        return isinstance(self.main.operator, SAME_BYTES)
 
     def operators(self) -> str:
         """For example ``Conv + Clip + Add``."""

@@ -192,6 +192,10 @@ class FusionChooser:
         )
         return tuple(_with_reason(option, best.options, refusals) for option in best.options), choice
 
+    def cost(self, fused: FusedNodes) -> Cost:
+        """Return the cost of fused nodes on the machine."""
+        return self._placements(fused).cost
+
     def refuse(self, option: PlacementOption, reason: str) -> None:
         """Record that an option does not compile."""
         fused = option.fused

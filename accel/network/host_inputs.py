@@ -3,8 +3,9 @@
 from accel.compiler.mappings.mapping import AUTO, PLAIN
 from accel.compiler.mappings.mapping_choice import MappingChoice, choose_mapping
 from accel.core.config import Config
+from accel.graph.elementwise_operators import SAME_BYTES
 from accel.graph.graph import Graph
-from accel.graph.movement_operators import Identity, Reshape, Transpose
+from accel.graph.movement_operators import Transpose
 from accel.network.lowering.lowered_layer import LoweredLayer
 
 _DATA = "data"
@@ -20,15 +21,21 @@ def choose_layer_mapping(graph: Graph, layer: LoweredLayer, config: Config) -> M
 def host_packs_data(graph: Graph, layer: LoweredLayer) -> bool:
     """Whether a layer's data comes from the host.
 
-    This holds for inputs of the graph and for results of float32 operators, also after Identity, Reshape and
-    Transpose.
+    This holds for inputs of the graph and for results of float32 operators, also after operators that
+    keep bytes, and after Transpose.
     """
     name = next((operand.tensor for operand in layer.operands if operand.name == _DATA), None)
+    return name is not None and is_packed_by_host(graph, name)
+
+
+def is_packed_by_host(graph: Graph, tensor: str) -> bool:
+    """Whether a layer reads a tensor as the host has packed it, see :func:`host_packs_data`."""
+    name: str | None = tensor
     while name is not None and name not in graph.inputs:
         node = graph.producers.get(name)
         if node is None:
             return False
         if any(one.dtype == "float32" for one in graph.operands(node)):
             return True
-        name = node.inputs[0] if isinstance(node.operator, Identity | Reshape | Transpose) else None
+        name = node.inputs[0] if isinstance(node.operator, SAME_BYTES | Transpose) else None
     return name is not None

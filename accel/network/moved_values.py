@@ -9,13 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from accel.graph.elementwise_operators import SAME_BYTES
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import QUANTIZED
 from accel.graph.movement_operators import (
     Concat,
     DepthToSpace,
-    Identity,
-    Reshape,
     Slice,
     SpaceToDepth,
     Take,
@@ -62,7 +61,7 @@ class MovedValues:
         """Add a part after those that it reads."""
         if part.on_machine:
             self._layers[part.fused.output] = part
-        elif isinstance(part.fused.main.operator, MOVES | Identity | Reshape):
+        elif isinstance(part.fused.main.operator, MOVES | SAME_BYTES):
             self._moves[part.fused.output] = part
 
     def _addresses_of_layer(self, name: str) -> _Integers | None:

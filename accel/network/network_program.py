@@ -33,6 +33,7 @@ from accel.network.network_result import (
 )
 from accel.network.partition import PartitionSummary
 from accel.network.placement import NetworkPart
+from accel.rewriting.search_result import SearchResult
 from accel.run.result import Result
 from accel.run.session import Session, SessionTensor
 
@@ -51,6 +52,7 @@ class NetworkProgram:
         arrangements: compared alternatives of layouts.
         partition: the lower bound of the number of programs, or None if unknown.
         moves: compared forms of moves between channels.
+        rewriting: how a search found the graph, or None without a search and from a file.
         compile_seconds: processor time of the compilation, or None if unknown.
     """
 
@@ -61,6 +63,7 @@ class NetworkProgram:
     arrangements: tuple[LayoutChoice, ...] = ()
     partition: PartitionSummary | None = None
     moves: tuple[MoveChoice, ...] = ()
+    rewriting: SearchResult | None = field(default=None, compare=False)
     compile_seconds: float | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:

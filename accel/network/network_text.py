@@ -72,6 +72,8 @@ def choices_text(program: NetworkProgram) -> str:
 
 
 def _choices(program: NetworkProgram) -> Iterator[str]:
+    if program.rewriting is not None:
+        yield f"rewritten by {program.rewriting.search}: {program.rewriting.describe()}"
     for choice in program.choices:
         savings = f"; fusion saves {choice.saved}" if choice.saved.cycles else ""
         yield f"{choice.name!r}: predicted cycles of each alternative{savings}"

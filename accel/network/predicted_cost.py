@@ -91,9 +91,15 @@ def host_cost(graph: Graph, fused: FusedNodes, config: Config, *, switches: bool
     read = [graph.tensors[name] for name in fused.inputs if name not in graph.constants]
     nbytes = sum(map(_nbytes, [*read, graph.tensors[fused.output]]))
     cycles = HOST_CYCLES_PER_BYTE * nbytes + HOST_CYCLES_PER_MAC * fused.macs(graph)
-    if switches:  # the last write, and the next program's instructions, micro-ops and data
-        cycles += HOST_SWITCH_CYCLES + config.write_latency + 3 * config.read_latency
+    if switches:
+        cycles += switch_cycles(config)
     return Cost(cycles=cycles, host_cycles=cycles, nbytes=nbytes)
+
+
+def switch_cycles(config: Config) -> int:
+    """Return the cycles from the end of a program until the host computes, and back."""
+    # the last write, and the next program's instructions, micro-ops and data
+    return HOST_SWITCH_CYCLES + config.write_latency + 3 * config.read_latency
 
 
 def _nbytes(tensor: Tensor) -> int:

@@ -30,12 +30,36 @@ def _picture(draw: InstanceBuilder, channels: int, rank: int = 2) -> str:
     return draw.byte_input((draw.integer(1, 2), channels, *(draw.integer(6, 8) for _ in range(rank))))
 
 
-def _weights(draw: InstanceBuilder, shape: Shape, axis: int = 0) -> str:
-    return draw.weights(shape, axis, zero=draw.choice((0, 0, 3)))
-
-
 def _bias(draw: InstanceBuilder, channels: int) -> list[str]:
     return [draw.bias(channels)] if draw.chance(0.5) else []
+
+
+def _product(
+    draw: InstanceBuilder,
+    operator: Conv | MatMul,
+    x: str,
+    channels: int,
+    dtype: str = "int8",
+    quantization: Quantization | None = None,
+) -> str:
+    """Add an integer product with random weights, often with a bias, and sometimes with scales of sums.
+
+    Args:
+        quantization: of an int8 or uint8 result, or None to draw it.
+    """
+    sizes = draw.tensors[x].shape
+    shape: Shape = (sizes[-1], channels)
+    axis = 1
+    if isinstance(operator, Conv):
+        shape, axis = (channels, sizes[1] // operator.groups, *operator.windows.kernel), 0
+    weights = draw.weights(shape, axis, zero=draw.choice((0, 0, 3)))
+    if dtype in QUANTIZED:
+        quantization = quantization or draw.quantization(dtype)
+        if draw.chance(0.3):
+            scales = (0.01 * 2 ** draw.rng.uniform(-2, 2, channels)).astype(np.float32)
+            operator = replace(operator, sum_scales=tuple(scales.tolist()))
+    bias = _bias(draw, channels)
+    return draw.node(operator, x, weights, *bias, dtype=dtype, quantization=quantization)
 
 
 def padded_convolutions(rng: np.random.Generator) -> Graph:
@@ -45,17 +69,10 @@ def padded_convolutions(rng: np.random.Generator) -> Graph:
     x = _picture(draw, channels)
     zero = draw.tensors[x].required_quantization.zero[0]
     around = [(0, int(draw.chance(0.1)), draw.integer(0, 2), draw.integer(0, 2)) for _ in range(2)]
-    value = zero if draw.chance(0.8) else (zero + 1 if zero < 0 else zero - 1)
+    value = zero if draw.chance(0.8) else (zero + 1 if zero < 1 else zero - 1)
     padded = draw.node(Pad(begin=around[0], end=around[1], value=value), x)
-    inputs = draw.tensors[padded].shape[1]
-    windows = _windows(draw)
-    weights = _weights(draw, (3, inputs, *windows.kernel))
-    bias = _bias(draw, 3)
-    dtype = draw.tensors[x].dtype
-    y = draw.node(
-        Conv(windows=windows), padded, weights, *bias, dtype=dtype, quantization=draw.quantization(dtype)
-    )
-    return draw.done(y)
+    conv = Conv(windows=_windows(draw))
+    return draw.done(_product(draw, conv, padded, 3, draw.tensors[x].dtype))
 
 
 def _second_quantization(draw: InstanceBuilder, first: Quantization, dtype: str) -> Quantization:
@@ -87,20 +104,10 @@ def convolutions_of_one_tensor(rng: np.random.Generator) -> Graph:
     dtype = draw.choice((*QUANTIZED, "int32"))
     first = None if dtype == "int32" else draw.quantization(dtype)
     second = None if first is None else _second_quantization(draw, first, dtype)
-    results = []
-    for own, quantization in ((windows, first), (other, second)):
-        outputs = draw.integer(1, 4)
-        weights = _weights(draw, (outputs, channels, *own.kernel))
-        results.append(
-            draw.node(
-                Conv(windows=own),
-                x,
-                weights,
-                *_bias(draw, outputs),
-                dtype=dtype,
-                quantization=quantization,
-            )
-        )
+    results = [
+        _product(draw, Conv(windows=own), x, draw.integer(1, 4), dtype, quantization)
+        for own, quantization in ((windows, first), (other, second))
+    ]
     return draw.done(*results)
 
 
@@ -108,17 +115,13 @@ def products_of_one_matrix(rng: np.random.Generator) -> Graph:
     """Draw two products of one matrix with constants."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input(draw.shape(draw.integer(2, 3)))
-    depth = draw.tensors[x].shape[-1]
     dtype = draw.choice((*QUANTIZED, "int32"))
     first = None if dtype == "int32" else draw.quantization(dtype)
     second = None if first is None else _second_quantization(draw, first, dtype)
-    results = []
-    for quantization in (first, second):
-        columns = draw.integer(1, 4)
-        weights = _weights(draw, (depth, columns), 1)
-        results.append(
-            draw.node(MatMul(), x, weights, *_bias(draw, columns), dtype=dtype, quantization=quantization)
-        )
+    results = [
+        _product(draw, MatMul(), x, draw.integer(1, 4), dtype, quantization)
+        for quantization in (first, second)
+    ]
     return draw.done(*results)
 
 
@@ -127,7 +130,7 @@ def products_with_the_same_weights(rng: np.random.Generator) -> Graph:
     draw = InstanceBuilder(rng)
     lead, depth = draw.shape(draw.integer(0, 1)), draw.integer(1, 5)
     columns = depth if draw.chance(0.3) else draw.integer(1, 4)
-    weights, bias = _weights(draw, (depth, columns), 1), _bias(draw, columns)
+    weights, bias = draw.weights((depth, columns), 1), _bias(draw, columns)
     one = draw.byte_input((*lead, draw.integer(1, 4), depth), "int8")
     quantization = draw.tensors[one].quantization
     other = draw.byte_input((*lead, draw.integer(1, 4), depth), "int8")
@@ -144,17 +147,8 @@ def grouped_convolutions(rng: np.random.Generator) -> Graph:
     draw = InstanceBuilder(rng)
     groups, inputs, outputs = draw.choice((1, 2, 3, 4, 6)), draw.integer(1, 3), draw.integer(1, 3)
     x = _picture(draw, groups * inputs)
-    windows = _windows(draw)
-    weights = _weights(draw, (groups * outputs, inputs, *windows.kernel))
-    y = draw.node(
-        Conv(windows=windows, groups=groups),
-        x,
-        weights,
-        *_bias(draw, groups * outputs),
-        dtype="int8",
-        quantization=draw.quantization(),
-    )
-    return draw.done(y)
+    conv = Conv(windows=_windows(draw), groups=groups)
+    return draw.done(_product(draw, conv, x, groups * outputs))
 
 
 def block_diagonal_convolutions(rng: np.random.Generator) -> Graph:
@@ -162,8 +156,8 @@ def block_diagonal_convolutions(rng: np.random.Generator) -> Graph:
     draw = InstanceBuilder(rng)
     outputs, inputs, groups = 2 * draw.integer(1, 3), 2 * draw.integer(1, 3), draw.integer(1, 2)
     x = _picture(draw, groups * inputs)
-    windows = _windows(draw)
-    weights = _weights(draw, (groups * outputs, inputs, *windows.kernel))
+    y = _product(draw, Conv(windows=_windows(draw), groups=groups), x, groups * outputs, "uint8")
+    weights = draw.nodes[y].inputs[1]
     values = draw.constants[weights]
     zero = draw.tensors[weights].required_quantization.zero[0]
     for row in range(len(values)):
@@ -171,13 +165,6 @@ def block_diagonal_convolutions(rng: np.random.Generator) -> Graph:
         values[row, slice(0, inputs // 2) if is_second else slice(inputs // 2, None)] = zero
     if draw.chance(0.3):
         values[0, -1] = zero + 1
-    y = draw.node(
-        Conv(windows=windows, groups=groups),
-        x,
-        weights,
-        dtype="uint8",
-        quantization=draw.quantization("uint8"),
-    )
     return draw.done(y)
 
 
@@ -193,28 +180,15 @@ def point_convolutions(rng: np.random.Generator) -> Graph:
         begin=(draw.choice((0, 0, 1)),) * rank,
         end=(0,) * rank,
     )
-    weights = _weights(draw, (outputs, inputs, *windows.kernel))
-    y = draw.node(
-        Conv(windows=windows),
-        x,
-        weights,
-        *_bias(draw, outputs),
-        dtype="int8",
-        quantization=draw.quantization(),
-    )
-    return draw.done(y)
+    return draw.done(_product(draw, Conv(windows=windows), x, outputs))
 
 
 def products_with_constant_weights(rng: np.random.Generator) -> Graph:
     """Draw a product with a constant of 2 axes."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input(draw.shape(draw.integer(2, 4)))
-    columns = draw.integer(1, 4)
-    weights = _weights(draw, (draw.tensors[x].shape[-1], columns), 1)
     dtype = draw.choice((*QUANTIZED, "int32"))
-    quantization = None if dtype == "int32" else draw.quantization(dtype)
-    y = draw.node(MatMul(), x, weights, *_bias(draw, columns), dtype=dtype, quantization=quantization)
-    return draw.done(y)
+    return draw.done(_product(draw, MatMul(), x, draw.integer(1, 4), dtype))
 
 
 def average_pools(rng: np.random.Generator) -> Graph:

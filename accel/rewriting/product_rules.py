@@ -41,8 +41,6 @@ from accel.rewriting.rule import Rule
 _Scales = npt.NDArray[np.float32]
 _INTEGERS = (*QUANTIZED, "int32")
 """Dtypes of results whose sums are integers."""
-_NEAREST_SCALES = 8
-"""Neighbouring float32 numbers that are tried as a scale, in each direction."""
 _MOST_PARTS = 8
 """Groups of a convolution that become convolutions of their own, at most."""
 _EXACT_FLOAT32 = 1 << 24
@@ -76,24 +74,6 @@ PAD_INTO_CONVOLUTION = Rule(
 
 
 # ---- Products of one tensor, and products with the same weights
-
-
-def _scales(wanted: _Scales, factor: np.float32, out_scale: np.float32) -> _Scales | None:
-    """Return weight scales with which sums are multiplied by ``wanted`` in float32, or None.
-
-    Args:
-        factor: the product of the data's scale and the operator's factor.
-    """
-    with np.errstate(all="ignore"):
-        nearest = (wanted.astype(np.float64) * float(out_scale) / float(factor)).astype(np.float32)
-        found = np.zeros_like(nearest)
-        for direction in (np.float32(np.inf), np.float32(0)):
-            candidate = nearest
-            for _ in range(_NEAREST_SCALES):
-                is_equal = (factor * candidate) / out_scale == wanted
-                found = np.where((found == 0) & is_equal, candidate, found)
-                candidate = np.nextafter(candidate, direction)
-    return found if (np.isfinite(found) & (found > 0)).all() else None
 
 
 def _channel_scales(operator: Product, weights: Value) -> tuple[_Scales, npt.NDArray[np.int32]] | None:
@@ -131,17 +111,12 @@ def _merged(
     if pairs[0] is None or pairs[1] is None or values[0].dtype != values[1].dtype:
         return None
     (first_scales, first_zeros), (second_scales, second_zeros) = pairs[0], pairs[1]
-    if first.quantization != second.quantization:
+    operator = operators[0]
+    if first.quantization != second.quantization or operators[0].sum_scales or operators[1].sum_scales:
         old, new = second.quantization, first.quantization
         if old is None or new is None or old.zero != new.zero or first.dtype not in QUANTIZED:
             return None
-        factor = operators[1].factor() * match["x"].tensor.scale_and_zero[0]
-        with np.errstate(all="ignore"):
-            wanted = (factor * second_scales) / np.float32(old.scale[0])
-        found = _scales(wanted, factor, np.float32(new.scale[0]))
-        if found is None:
-            return None
-        second_scales = found
+        operator = replace(operator, sum_scales=_sum_scales(match, operators, values))
     joined = NewConstant(
         np.concatenate(weights, axis=axis),
         Quantization.of(
@@ -152,14 +127,23 @@ def _merged(
     )
     counts = [one.shape[axis] for one in weights]
     bias = _biases([match.rest("first_bias"), match.rest("second_bias")], counts)
-    both = make(operators[0], match["x"], joined, *bias, like=first)
-    channel_axis = operators[0].result_axis(len(first.shape))
+    both = make(operator, match["x"], joined, *bias, like=first)
+    channel_axis = operator.result_axis(len(first.shape))
     parts: list[Term] = []
     for root, start in zip(match.roots, (0, counts[0]), strict=True):
         part = make(_slice_along(both.tensor.shape, channel_axis, start, root.shape[channel_axis]), both)
         is_same = root.quantization == first.quantization
         parts.append(part if is_same else make(Reinterpret(), part, like=root))
     return parts[0], parts[1]
+
+
+def _sum_scales(match: Match, operators: Sequence[Product], weights: Sequence[Value]) -> tuple[float, ...]:
+    """Return the scales of sums of all channels of several products of one tensor."""
+    found: list[float] = []
+    for operator, value, root in zip(operators, weights, match.roots, strict=True):
+        scales = operator.scales([match["x"].tensor, value.tensor], root.tensor)
+        found += np.broadcast_to(scales, operator.channels(value.tensor)).tolist()
+    return tuple(found)
 
 
 def _slice_along(shape: Shape, axis: int, start: int, count: int) -> Slice:
@@ -208,18 +192,20 @@ def _merge_convolutions(match: Match) -> tuple[Term, Term] | None:
     windows = _common_windows(first.windows, second.windows, x.shape[2:], roots[0].shape[2:])
     if windows is None:
         return None
-    operator = replace(first, windows=windows)
+    operators = replace(first, windows=windows), replace(second, windows=windows)
     weights: list[Array] = []
     for old, name in ((first, "first_weights"), (second, "second_weights")):
         pair = _channel_scales(old, match[name])
         if pair is None:
             return None
         weights.append(_embedded(match.values(name), old.windows, windows, pair[1]))
-    return _merged(match, (operator, operator), (weights[0], weights[1]), 0)
+    return _merged(match, operators, (weights[0], weights[1]), 0)
 
 
 def _are_integers(match: Match) -> bool:
-    return len({root.dtype for root in match.roots}) == 1 and match.root.dtype in _INTEGERS
+    """Whether all roots have one integer dtype, each with one scale at most."""
+    has_one_scale = all(root.quantization is None or root.quantization.is_per_tensor for root in match.roots)
+    return has_one_scale and len({root.dtype for root in match.roots}) == 1 and match.root.dtype in _INTEGERS
 
 
 MERGE_CONVOLUTIONS = Rule(
@@ -238,7 +224,9 @@ MERGE_CONVOLUTIONS = Rule(
 def _merge_products(match: Match) -> tuple[Term, Term] | None:
     first, second = match.operator("first", MatMul), match.operator("second", MatMul)
     weights = match.values("first_weights"), match.values("second_weights")
-    if first != second or weights[0].ndim != 2 or weights[1].ndim != 2:
+    if weights[0].ndim != 2 or weights[1].ndim != 2:
+        return None
+    if first.alpha != second.alpha:
         return None
     return _merged(match, (first, second), weights, -1)
 
@@ -473,7 +461,8 @@ def _split_groups(match: Match) -> Term | None:
         bias = [NewConstant(one.array[rows]) for one in match.rest("bias")]
         part = make(_slice_along(x.shape, 1, group * inputs, inputs), x)
         own = _group_weights(weights, match.values("weights"), rows)
-        parts.append(make(replace(conv, groups=1), part, own, *bias, like=match.root))
+        single = replace(conv, groups=1).with_channels(range(rows.start, rows.stop))
+        parts.append(make(single, part, own, *bias, like=match.root))
     return make(Concat(axis=1), *parts)
 
 
@@ -504,7 +493,7 @@ def _convolution_as_product(match: Match) -> Term | None:
         quantization = replace(quantization, axis=1)
     matrix = match.values("weights").reshape(-1, channels).T
     product = make(
-        MatMul(),
+        MatMul(sum_scales=conv.sum_scales),
         make(Reshape(sizes=(batch, prod(x.shape[2:]), channels)), rows),
         NewConstant(np.ascontiguousarray(matrix), quantization),
         *match.rest("bias"),
@@ -539,7 +528,7 @@ def _product_as_convolution(match: Match) -> Term | None:
     kernel = match.values("weights").T.reshape(-1, columns, 1, 1)
     ones = Windows(kernel=(1, 1), strides=(1, 1), dilations=(1, 1), begin=(0, 0), end=(0, 0))
     points = make(
-        Conv(windows=ones),
+        Conv(windows=ones, sum_scales=operator.sum_scales),
         picture,
         NewConstant(np.ascontiguousarray(kernel), quantization),
         *match.rest("bias"),
@@ -562,13 +551,14 @@ PRODUCT_AS_CONVOLUTION = Rule(
 # ---- Averages
 
 
-def _ones(x: Value, taps: Shape, out: Value, wanted: np.float32) -> NewConstant | None:
-    """Return weights of ones, (C, 1, taps), with which sums are multiplied by ``wanted``, or None."""
-    (scale, _), (out_scale, _) = x.tensor.scale_and_zero, out.tensor.scale_and_zero
-    found = _scales(np.array([wanted], np.float32), np.float32(scale), np.float32(out_scale))
-    if found is None:
-        return None
-    return NewConstant(np.ones((x.shape[1], 1, *taps), np.int8), Quantization.of(found))
+def _sum_of_windows(x: Value, windows: Windows, out: Value, scale: np.float32) -> Term:
+    """Return a depthwise convolution with ones, whose sums are multiplied by ``scale``."""
+    channels = x.shape[1]
+    weights = NewConstant(
+        np.ones((channels, 1, *windows.kernel), np.int8), Quantization(scale=(1.0,), zero=(0,))
+    )
+    conv = Conv(windows=windows, groups=channels, sum_scales=(float(scale),) * channels)
+    return make(conv, x, weights, like=out)
 
 
 def _average_as_convolution(match: Match) -> Term | None:
@@ -578,16 +568,14 @@ def _average_as_convolution(match: Match) -> Term | None:
     if x.dtype not in QUANTIZED or counts.size > 1:
         return None
     means = rounded_means(x.tensor, out.tensor, taps, int(counts[0]))
+    if means is None:
+        return None
     (scale, _), (out_scale, zero) = x.tensor.scale_and_zero, out.tensor.scale_and_zero
-    weights = _ones(x, windows.kernel, out, np.float32(float(scale) / (float(counts[0]) * float(out_scale))))
-    if means is None or weights is None:
-        return None
     sums, expected = means
-    conv = Conv(windows=windows, groups=x.shape[1])
-    factors = conv.scales([x.tensor, weights.tensor], out.tensor)
-    if not np.array_equal(saturate(sums.astype(np.float32) * factors[0], zero, out.dtype), expected):
+    factor = np.float32(float(scale) / (float(counts[0]) * float(out_scale)))
+    if not np.array_equal(saturate(sums.astype(np.float32) * factor, zero, out.dtype), expected):
         return None
-    return make(conv, x, weights, like=out)
+    return _sum_of_windows(x, windows, out, factor)
 
 
 AVERAGE_AS_CONVOLUTION = Rule(
@@ -604,12 +592,10 @@ def _global_average_as_convolution(match: Match) -> Term | None:
     if x.dtype not in QUANTIZED:
         return None
     sizes = x.shape[2:]
-    weights = _ones(x, sizes, out, match.operator("average", GlobalAveragePool).scale([x.tensor], out.tensor))
-    if weights is None:
-        return None
     ones, zeros = (1,) * len(sizes), (0,) * len(sizes)
     windows = Windows(kernel=sizes, strides=ones, dilations=ones, begin=zeros, end=zeros)
-    return make(Conv(windows=windows, groups=x.shape[1]), x, weights, like=out)
+    scale = match.operator("average", GlobalAveragePool).scale([x.tensor], out.tensor)
+    return _sum_of_windows(x, windows, out, scale)
 
 
 GLOBAL_AVERAGE_AS_CONVOLUTION = Rule(

@@ -51,7 +51,7 @@ def check_rule(rule: Rule, count: int = SUITE_INSTANCES, seed: int = 0) -> RuleC
             was_applied = True
             found = evaluate(new, inputs)
             for name in graph.outputs:
-                differing = _differing(found[name], expected[name])
+                differing = differing_values(found[name], expected[name])
                 if differing:
                     raise MismatchError(
                         f"rule {rule.name!r}: {differing} of {found[name].size} values of {name!r} differ in "
@@ -78,7 +78,7 @@ def rewritten(rule: Rule, graph: Graph) -> Iterator[Graph]:
             yield editable.graph()
 
 
-def _differing(found: Array, expected: Array) -> int:
+def differing_values(found: Array, expected: Array) -> int:
     """Count values with different bits. All NaNs are equal."""
     bits, expected_bits = (
         np.ascontiguousarray(one).reshape(-1, 1).view(np.uint8) for one in (found, expected)

@@ -85,6 +85,13 @@ def imported_kinds(found: QuantizedModel) -> Counter[str]:
             id="batch normalization",
         ),
         pytest.param(
+            [node("MatMul", "x v", "a"), node("Gemm", "x w a", "y", transB=1)],
+            (1, 4),
+            {"v": numbers(4, 6), "w": numbers(6, 4)},
+            ["MatMul", "Gemm", "Add"],
+            id="Gemm with a varying bias",
+        ),
+        pytest.param(
             [
                 node("ConvTranspose", "x w", "c", strides=[2, 2]),
                 node("Add", "a c", "d"),
@@ -364,3 +371,15 @@ def test_decomposed_normalizations_stay_in_float(tmp_path: Path) -> None:
     inner = [one for one in graph.nodes if one.operator.kind in ("Add", "Mul", "Sub", "Pow")]
     assert {graph.tensors[one.output].dtype for one in inner} == {"float32"}
     assert Counter(one.operator.kind for one in graph.nodes)["Quantize"] == 2
+
+
+def test_a_cell_of_an_lstm_becomes_integer_products_and_a_sum(tmp_path):
+    made = model(
+        [node("MatMul", "x v", "a"), node("MatMul", "x w", "b"), node("Add", "a b", "y")],
+        (1, 4),
+        "y",
+        v=numbers(4, 6),
+        w=numbers(4, 6),
+    )
+    found = imported_kinds(quantized(made, tmp_path, numbers(8, 4)))
+    assert found == {"Quantize": 1, "MatMul": 2, "Add": 1, "Dequantize": 1}

@@ -4,6 +4,7 @@ import pytest
 
 from accel.rewriting.rule_check import check_rule
 from accel.rewriting.rules import RULES
+from tests.rewriting.random_walks import walk
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
@@ -13,3 +14,13 @@ def test_both_sides_are_equal_bit_for_bit(rule):
 
 def test_names_are_unique():
     assert len({rule.name for rule in RULES}) == len(RULES)
+
+
+def test_rules_that_follow_one_another_change_no_result():
+    applied = {name for seed in range(100) for name in walk(seed, 8)}
+    assert len(applied) > len(RULES) // 2
+
+
+def test_rewritten_graphs_run_on_machines():
+    walks = [walk(seed, 6, "vta-npu") for seed in range(6)]
+    assert sum(map(bool, walks)) > 3

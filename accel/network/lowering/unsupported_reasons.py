@@ -1,7 +1,8 @@
 """Why the machine cannot execute an operator."""
 
+from accel.graph.elementwise_operators import SAME_BYTES
 from accel.graph.graph import Graph
-from accel.graph.movement_operators import Identity, Movement, Reshape
+from accel.graph.movement_operators import Movement
 from accel.network.fused_nodes import FusedNodes
 
 
@@ -9,7 +10,7 @@ def unsupported_reason(graph: Graph, fused: FusedNodes) -> str:
     """Say in a report why the machine has no instruction for the main node."""
     operator = fused.main.operator
     tensors = [*graph.operands(fused.main), graph.tensors[fused.main.output]]
-    if isinstance(operator, Identity | Reshape):
+    if isinstance(operator, SAME_BYTES):
         return "values stay as they are"
     if isinstance(operator, Movement):
         return "the machine moves no values"
