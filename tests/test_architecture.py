@@ -56,8 +56,8 @@ MAY_IMPORT = {
     "studio": "base core image compiler run views network",
     "sweeps": "base core compiler hw run",
     "explore": "base core image compiler hw run network benchmarks sweeps views",
-    "cli": "base core rewriting formats image proof assembly compiler hw run debug views benchmarks studio sweeps "
-    "explore network deployment",
+    "cli": "base core rewriting formats image proof assembly compiler hw run debug views benchmarks studio "
+    "sweeps explore network deployment",
     "te": "compiler",
     "": "base core image formats proof compiler hw run views sweeps cli te network deployment",
 }
