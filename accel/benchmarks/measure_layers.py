@@ -14,6 +14,7 @@ from accel.compiler.mappings.mapping import AUTO, PLAIN
 from accel.compiler.mappings.mapping_choice import MappingChoice, choose_mapping
 from accel.compiler.target.machine import Machine
 from accel.core.config import Config
+from accel.energy import AccessCounts, EnergyReport, energy_of
 from accel.run.build_program import build
 from accel.run.program import Program
 from accel.run.result import RESULT_KEYS, Result, error_dict
@@ -30,6 +31,7 @@ ROW_KEYS = (
     "moved_bytes",
     "compulsory_bytes",
     "gemm_uops",
+    "accesses",
     "modes",
     *RESULT_KEYS,
 )
@@ -75,6 +77,7 @@ class Task:
 def measure(task: Task) -> Row:
     """Return the figures of a layer.
 
+    ``accesses`` has the counts of :class:`~accel.energy.access_counts.AccessCounts`.
     ``modes`` has cycles, utilization and mismatches of each mode. Other figures are those of ``chosen``, by
     keys of :meth:`~accel.run.result.Result.to_dict`. ``error`` is set if any mode fails.
     """
@@ -107,6 +110,7 @@ def _figures(results: Mapping[str, Result]) -> Row:
         "moved_bytes": sum(result.bytes_by_kind.values()),
         "compulsory_bytes": None if compulsory is None else compulsory.read_bytes + compulsory.write_bytes,
         "gemm_uops": result.gemm_uops,
+        "accesses": result.energy().counts.to_dict(),
         "modes": {
             mode: {"cycles": one.cycles, "utilization": one.utilization, "mismatches": one.mismatches}
             for mode, one in results.items()
@@ -120,6 +124,15 @@ def total(rows: Sequence[Row], key: str) -> Any:
     if any(row[key] is None for row in rows):
         return None
     return sum(row["repeats"] * row[key] for row in rows)
+
+
+def network_energy(rows: Sequence[Row], config: Config) -> EnergyReport:
+    """Return the energy of a network with repetitions, and of each layer of ``rows`` run once."""
+    parts = [(row["name"], AccessCounts(config, row["accesses"])) for row in rows]
+    counts = AccessCounts(config)
+    for row, (_, one) in zip(rows, parts, strict=True):
+        counts += one * row["repeats"]
+    return energy_of(counts, parts)
 
 
 def report(
