@@ -3,14 +3,14 @@
 from collections.abc import Collection
 
 from accel.formats.onnx_tables import runtime_table
-from accel.graph.constant_folding import fold_constants
-from accel.graph.equal_quantizes import merge_equal_quantizes
 from accel.graph.graph import Graph
 from accel.graph.integer_sums import sum_integers
-from accel.graph.product_rows import drop_row_reshapes
 from accel.graph.qdq_regions import match_regions
-from accel.graph.sunk_moves import sink_moves
-from accel.graph.transpose_cancellation import cancel_transposes
+from accel.rewriting.constant_rules import CONSTANT_FOLDING, EQUAL_QUANTIZES
+from accel.rewriting.movement_rules import PRODUCT_OF_ROWS
+from accel.rewriting.rule_application import simplify
+from accel.rewriting.sunk_moves import sink_moves
+from accel.rewriting.transpose_cancellation import cancel_transposes
 
 
 def with_integer_operators(graph: Graph, opaque: Collection[str] = ()) -> Graph:
@@ -20,5 +20,6 @@ def with_integer_operators(graph: Graph, opaque: Collection[str] = ()) -> Graph:
         opaque: results of nodes that ONNX Runtime does not treat as their operators of the graph.
     """
     matched = match_regions(graph, opaque, runtime_table)
-    plain = merge_equal_quantizes(cancel_transposes(fold_constants(sum_integers(matched))))
-    return sink_moves(drop_row_reshapes(plain))
+    folded, _ = simplify(sum_integers(matched), [CONSTANT_FOLDING])
+    plain, _ = simplify(cancel_transposes(folded), [EQUAL_QUANTIZES, PRODUCT_OF_ROWS])
+    return sink_moves(plain)

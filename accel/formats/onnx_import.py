@@ -16,11 +16,12 @@ from accel.formats.onnx_importer import Importer
 from accel.formats.onnx_operator_rules import RULES
 from accel.formats.onnx_tables import with_runtime_tables
 from accel.formats.onnx_tail import has_open_shape, tail_of
-from accel.graph.equal_quantizes import merge_equal_quantizes
 from accel.graph.foreign_operator import OpenShapeError
 from accel.graph.graph import Graph
 from accel.graph.graph_tail import Tail
 from accel.graph.graph_tensor import Tensor
+from accel.rewriting.constant_rules import EQUAL_QUANTIZES
+from accel.rewriting.rule_application import simplify
 
 """Largest batch size."""
 
@@ -62,7 +63,8 @@ def import_file(file: File, *, batch: int | None = None, shapes: Shapes | None =
     """Import a model that :func:`~accel.formats.onnx_file.read_file` has read."""
     graph, tail = _as_written(file, batch, shapes or {})
     opaque = {output for node in file.nodes if _is_opaque(node) for output in node.outputs}
-    graph = with_runtime_tables(with_integer_operators(merge_equal_quantizes(graph), opaque))
+    graph, _ = simplify(graph, [EQUAL_QUANTIZES])
+    graph = with_runtime_tables(with_integer_operators(graph, opaque))
     return graph if tail is None else replace(graph, tail=tail)
 
 

@@ -19,11 +19,12 @@ from accel.formats.tflite_file import FileOperator
 from accel.formats.tflite_importer import Scope, TfliteImporter
 from accel.formats.tflite_registry import RULES, rule
 from accel.formats.tflite_variable_rules import Variables, bind_variables, variables_of
-from accel.graph.constant_folding import fold_constants
 from accel.graph.foreign_operator import Foreign, open_session
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import Array, Tensor
 from accel.graph.movement_operators import Identity
+from accel.rewriting.constant_rules import CONSTANT_FOLDING
+from accel.rewriting.rule_application import simplify
 
 MAX_UNROLLED = 512
 """Iterations of a WHILE that take its place. More run in ONNX Runtime."""
@@ -108,7 +109,7 @@ def _own_graph(
     variables = {name: child.scope.variables[name] for name in used.tensors}
     outputs = list(dict.fromkeys([*results, *variables.values()]))
     return _Part(
-        graph=fold_constants(child.builder.graph(f"graph {index}", outputs)),
+        graph=simplify(child.builder.graph(f"graph {index}", outputs), [CONSTANT_FOLDING])[0],
         operands=[*given.values(), *more],
         given=list(given),
         results=results,

@@ -318,7 +318,8 @@ class Mul(_Broadcasting):
 
     def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
         if out.dtype == "float32":
-            return np.asarray(arrays[0] * arrays[1])
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                return np.asarray(arrays[0] * arrays[1])
         if self.in_float32:
             left, right = (dequantize(*pair) for pair in zip(arrays, operands, strict=True))
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass, field, replace
-
-import numpy as np
 
 from accel.base.unique_names import Names
 from accel.graph.graph import Graph, Node, with_nodes
@@ -31,11 +30,13 @@ class _Made:
 
     Attributes:
         names: by the identity of terms.
-        changed: results of nodes that are new or read something new.
+        renamed: tensors that have got the name of a root.
+        changed: results of nodes that are new, read something new, or whose operand has lost a reader.
     """
 
     rule: str
     names: dict[int, str] = field(default_factory=dict)
+    renamed: dict[str, str] = field(default_factory=dict)
     changed: list[str] = field(default_factory=list)
 
 
@@ -70,6 +71,28 @@ class EditableGraph:
         nodes = [self._nodes[name] for name in self.results()]
         return with_nodes(self._old, nodes, tensors=self._tensors.values(), constants=self._constants)
 
+    def unchecked_graph(self) -> Graph:
+        """Return the graph as it is now, without the checks of :meth:`graph`: terms are checked already."""
+        nodes = tuple(self._nodes[name] for name in self.results())
+        used = dict.fromkeys(self._old.inputs)
+        for node in nodes:
+            used |= dict.fromkeys((*node.inputs, node.output))
+        used |= dict.fromkeys(self._old.outputs)
+        return replace(
+            self._old,
+            nodes=nodes,
+            tensors={name: self._tensors[name] for name in used},
+            constants={name: self._constants[name] for name in used if name in self._constants},
+        )
+
+    def copy(self) -> EditableGraph:
+        """Return a graph that can be changed independently. New names differ from those of this one."""
+        other = copy(self)
+        other._tensors, other._constants = dict(self._tensors), dict(self._constants)
+        other._nodes, other._order = dict(self._nodes), dict(self._order)
+        other._readers = {name: list(found) for name, found in self._readers.items()}
+        return other
+
     def results(self) -> list[str]:
         """Return the results of all nodes, each after its operands, else in their first order."""
         done: dict[str, None] = {}
@@ -90,6 +113,15 @@ class EditableGraph:
     def readers(self, name: str) -> list[str]:
         """Return the results of a tensor's readers, once for each operand."""
         return self._readers[name]
+
+    def downstream(self, names: Iterable[str], depth: int) -> list[str]:
+        """Return results and those of their readers, up to ``depth`` nodes after them."""
+        found = dict.fromkeys(names)
+        last = list(found)
+        for _ in range(depth):
+            last = [one for name in last for one in self._readers[name] if one not in found]
+            found.update(dict.fromkeys(last))
+        return list(found)
 
     def value(self, name: str) -> Value:
         return Value(name, self._tensors[name], self._constants.get(name))
@@ -123,26 +155,27 @@ class EditableGraph:
                 root = self.value(output)
                 yield from self._match_roots(others, replace(one, roots=(*one.roots, root)))
 
-    @staticmethod
-    def _shared_tensor(pattern: OpPattern, match: Match) -> str:
-        """Return a tensor of the match that the pattern's operator reads itself."""
+    def _shared_tensor(self, pattern: OpPattern, match: Match) -> str:
+        """Return a tensor of the match that the pattern's operator reads itself, with the fewest readers."""
+        keys: list[str] = []
         for one in pattern.operands:
             if isinstance(one, TensorPattern) and one.name in match.found:
-                return match.found[one.name].key
-            if isinstance(one, RestPattern) and match.lists.get(one.name):
-                return match.lists[one.name][0].key
-        raise AssertionError("the patterns of a rule have no operand in common")
+                keys.append(match.found[one.name].key)
+            elif isinstance(one, RestPattern):
+                keys += (value.key for value in match.lists.get(one.name, ()))
+        assert keys, "the patterns of a rule have no operand in common"
+        return min(keys, key=lambda key: len(self._readers[key]))
 
     def _match_op(self, pattern: OpPattern, output: str, match: Match) -> Iterator[Match]:
         node = self._nodes.get(output)
         if node is None or not isinstance(node.operator, pattern.kinds):
             return
-        if pattern.name:
-            with_result = match.with_tensor(pattern.name, self.value(output))
-            if with_result is None:
-                return
-            match = replace(with_result, named={**match.named, pattern.name: node.operator})
-        yield from self._match_operands(pattern.operands, node.inputs, match)
+        for one in self._match_operands(pattern.operands, node.inputs, match):
+            found = (
+                one.with_operator(pattern.name, self.value(output), node.operator) if pattern.name else one
+            )
+            if found is not None:
+                yield found
 
     def _match_operands(
         self,
@@ -176,8 +209,25 @@ class EditableGraph:
         if found is not None:
             yield from self._match_operands(others, inputs[1:], found)
 
-    def is_cyclic(self, match: Match, terms: Iterable[Term]) -> bool:
-        """Whether a term reads a tensor that depends on another root of the match."""
+    def can_replace(self, match: Match, terms: tuple[Term, ...]) -> bool:
+        """Whether the graph would change, and no term reads a tensor that depends on another root."""
+        is_shared = len({id(term) for term in terms}) < len(terms)
+        places = zip(match.roots, terms, strict=True)
+        changes = is_shared or any(self._changes(root.key, term) for root, term in places)
+        return changes and not self._is_cyclic(match, terms)
+
+    def _changes(self, root: str, term: Term) -> bool:
+        """Whether a root is computed in another way than by a term."""
+        node = self._nodes[root]
+        if isinstance(term, NewConstant):
+            return True
+        if isinstance(term, Value):
+            is_copy = isinstance(node.operator, Identity) and node.inputs == (term.key,)
+            return not (is_copy and root in self._outputs and not self._can_rename(term.key, root))
+        inputs = [one.key if isinstance(one, Value) else None for one in term.operands]
+        return node.operator != term.operator or list(node.inputs) != inputs
+
+    def _is_cyclic(self, match: Match, terms: Iterable[Term]) -> bool:
         if len(match.roots) == 1:
             return False
         roots = {root.key for root in match.roots}
@@ -196,34 +246,67 @@ class EditableGraph:
         """Replace the roots of a match.
 
         Returns:
-            The results of nodes that are new or read something new. There, rules can match again.
+            The results of nodes that are new, read something new, or whose operand has lost a reader. There,
+            rules can match again.
         """
         made = _Made(rule.name)
-        before = {name for root in match.roots for name in self._nodes[root.key].inputs}
-        for root, term in zip(match.roots, terms, strict=True):
-            old, place = self._nodes[root.key], self._order[root.key]
-            if isinstance(term, NewNode) and id(term) not in made.names:
-                inputs = tuple(self._emit(one, root.key, made) for one in term.operands)
-                made.names[id(term)] = root.key
-                self._remove_node(root.key)
-                self._add_node(replace(old, operator=term.operator, inputs=inputs), place)
-                made.changed += [root.key, *self._readers[root.key]]
-                continue
-            new = self._emit(term, root.key, made)
-            self._remove_node(root.key)
-            if root.key in self._outputs:
-                self._add_node(replace(old, operator=Identity(), inputs=(new,)), place)
-                made.changed.append(root.key)
-            else:
-                made.changed += self._redirect(root.key, new)
+        before = {name: None for root in match.roots for name in self._nodes[root.key].inputs}
+        pairs = list(zip((root.key for root in match.roots), terms, strict=True))
+        # outputs first: a result of several roots gets the name of the output
+        for root, term in sorted(pairs, key=lambda pair: pair[0] not in self._outputs):
+            self._replace_root(root, term, made)
         for name in before:
-            self._remove_unread(name)
+            made.changed += self._remove_unread(made.renamed.get(name, name))
         return [name for name in dict.fromkeys(made.changed) if name in self._nodes]
+
+    def _replace_root(self, root: str, term: Term, made: _Made) -> None:
+        old, place = self._nodes[root], self._order[root]
+        is_first = id(term) not in made.names
+        if is_first and not isinstance(term, Value):
+            inputs = self._emit_operands(term, root, made)
+            made.names[id(term)] = root
+            self._remove_node(root)
+            made.changed += self._readers[root]
+            if isinstance(term, NewConstant):
+                self._constants[root] = term.contiguous
+                return
+            self._add_node(replace(old, operator=term.operator, inputs=inputs), place)
+            made.changed.append(root)
+            return
+        new = self._emit(term, root, made)
+        self._remove_node(root)
+        if self._can_rename(new, root):
+            made.renamed[new] = root
+            made.changed += [root, *self._readers[root]]
+            self._rename(new, root)
+        elif root not in self._outputs:
+            made.changed += self._redirect(root, new)
+        else:
+            self._add_node(replace(old, operator=Identity(), inputs=(new,)), place)
+            made.changed.append(root)
+
+    def _can_rename(self, name: str, root: str) -> bool:
+        """Whether a tensor can get the name of a root: that of an output, or of the first graph instead of a
+        rule's."""
+        is_named_by_rule = name not in self._old.tensors and root in self._old.tensors
+        is_free = name in self._nodes and name not in self._outputs
+        return is_free and (root in self._outputs or is_named_by_rule)
+
+    def _rename(self, old: str, new: str) -> None:
+        """Let the node of a tensor compute another one, whose own node has been removed."""
+        node, place = self._nodes[old], self._order[old]
+        self._remove_node(old)
+        self._add_node(replace(node, output=new), place)
+        self._redirect(old, new)
+
+    def _emit_operands(self, term: Term, root: str, made: _Made) -> tuple[str, ...]:
+        operands = term.operands if isinstance(term, NewNode) else ()
+        return tuple(self._emit(one, root, made) for one in operands)
 
     def _emit(self, term: Term, root: str, made: _Made) -> str:
         """Add the nodes of a term before a root, and return the tensor that is the term's value."""
         if isinstance(term, Value):
-            return term.key
+            return made.renamed.get(term.key, term.key)
         if id(term) in made.names:
             return made.names[id(term)]
         name = self._names.fresh(f"{root}/{made.rule}")
@@ -231,9 +314,9 @@ class EditableGraph:
         self._readers[name] = []
         made.names[id(term)] = name
         if isinstance(term, NewConstant):
-            self._constants[name] = np.ascontiguousarray(term.values)
+            self._constants[name] = term.contiguous
             return name
-        inputs = tuple(self._emit(one, root, made) for one in term.operands)
+        inputs = self._emit_operands(term, root, made)
         self._add_node(Node(name=name, operator=term.operator, inputs=inputs, output=name), self._order[root])
         made.changed.append(name)
         return name
@@ -259,15 +342,23 @@ class EditableGraph:
         self._readers[new] += readers
         return readers
 
-    def _remove_unread(self, name: str) -> None:
-        """Remove the node of a tensor that nothing reads, and then its operands' nodes."""
-        waiting = [name]
+    def _remove_unread(self, name: str) -> list[str]:
+        """Remove the node of a tensor that nothing reads, and then its operands' nodes.
+
+        Returns:
+            Results of nodes that are now the only readers of an operand.
+        """
+        waiting, last_readers = [name], list[str]()
         while waiting:
             one = waiting.pop()
+            readers = self._readers.get(one, [])
+            if len(readers) == 1:
+                last_readers += readers
             node = self._nodes.get(one)
-            if node is not None and not self._readers[one] and one not in self._outputs:
+            if node is not None and not readers and one not in self._outputs:
                 self._remove_node(one)
                 waiting += node.inputs
+        return last_readers
 
 
 def _read_values(term: Term) -> Iterator[Value]:

@@ -1,14 +1,40 @@
 """A builder of small random graphs, for generators of instances."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 
+from accel.graph.elementwise_operators import (
+    Add,
+    Binary,
+    Cast,
+    Clip,
+    Dequantize,
+    Function,
+    Mul,
+    Quantize,
+    Reinterpret,
+    Requantize,
+    Table,
+)
 from accel.graph.graph import Graph
 from accel.graph.graph_builder import Builder
 from accel.graph.graph_operator import Operator
-from accel.graph.graph_tensor import QUANTIZED, Quantization, Shape, Tensor
+from accel.graph.graph_tensor import QUANTIZED, Quantization, Shape, Tensor, random_values
+from accel.graph.movement_operators import (
+    DepthToSpace,
+    Identity,
+    Reshape,
+    Slice,
+    SpaceToDepth,
+    Take,
+    Transpose,
+)
+
+FUNCTION_NAMES = ("Sigmoid", "Tanh", "LeakyRelu", "Abs", "Exp", "HardSwish", "Elu")
+"""Functions of instances."""
 
 _T = TypeVar("_T")
 
@@ -47,9 +73,14 @@ class InstanceBuilder(Builder):
         return tuple(map(int, self.rng.permutation(rank)))
 
     def quantization(self, dtype: str = "int8", *, zero: int | None = None) -> Quantization:
-        """Draw a scale around 0.05, and a zero point unless it is given."""
+        """Draw a scale around 0.05, and a zero point unless it is given.
+
+        Some scales are multiples of 0.01. Sums then often lie halfway between two integers, where the order
+        of float32 operations matters.
+        """
         bounds = np.iinfo(dtype)
-        scale = np.float32(0.05 * 2 ** self.rng.uniform(-2, 2))
+        multiple = 0.01 * self.integer(1, 20)
+        scale = np.float32(multiple if self.chance(0.7) else 0.05 * 2 ** self.rng.uniform(-2, 2))
         drawn = self.integer(bounds.min, bounds.max) if zero is None else zero
         return Quantization(scale=(float(scale),), zero=(drawn,))
 
@@ -66,6 +97,154 @@ class InstanceBuilder(Builder):
         made = Tensor(name=self.fresh(name), shape=shape, dtype="float32")
         self.input(made)
         return made.name
+
+    def any_input(self, shape: Shape, name: str = "x") -> str:
+        """Declare an int8, uint8 or float32 input."""
+        return self.float_input(shape, name) if self.chance(0.3) else self.byte_input(shape, name=name)
+
+    def int32_input(self, shape: Shape, name: str = "x") -> str:
+        made = Tensor(
+            name=self.fresh(name), shape=shape, dtype="int32", quantization=self.quantization(zero=0)
+        )
+        self.input(made)
+        return made.name
+
+    def like_input(self, other: str, shape: Shape, name: str = "y") -> str:
+        """Declare an input with the dtype and quantization of a tensor."""
+        made = replace(self.tensors[other], name=self.fresh(name), shape=shape)
+        self.input(made)
+        return made.name
+
+    def constant_like(self, other: str, shape: Shape) -> str:
+        """Declare a constant with the dtype of a tensor, and a quantization of its own."""
+        dtype = self.tensors[other].dtype
+        values = random_values(self.rng, Tensor(name="c", shape=shape, dtype=dtype))
+        return self.constant(
+            self.fresh("c"), values, self.quantization(dtype) if dtype in QUANTIZED else None
+        )
+
+    def clip(self, dtype: str) -> Clip:
+        """Draw bounds, of which one may be absent. They may cross."""
+        if dtype == "float32":
+            low, high = (float(np.float32(self.rng.uniform(-0.9, 0.9))) for _ in range(2))
+        else:
+            bounds = np.iinfo(dtype)
+            low, high = (float(self.integer(int(bounds.min), int(bounds.max))) for _ in range(2))
+        if self.chance(0.8):
+            low, high = min(low, high), max(low, high)
+        absent = self.integer(0, 3)
+        return Clip(low=None if absent == 1 else low, high=None if absent == 2 else high)
+
+    def function(self, x: str) -> str:
+        """Add an operator that computes each value from one value."""
+        dtype = self.tensors[x].dtype
+        if dtype == "int32":
+            return self.node(self.choice((Cast(), Dequantize())), x, dtype="float32")
+        if dtype == "float32":
+            kind = self.integer(0, 2)
+            if kind == 0:
+                byte = self.choice(QUANTIZED)
+                return self.node(Quantize(), x, dtype=byte, quantization=self.quantization(byte))
+            operator = self.clip(dtype) if kind == 1 else Function(function=self.choice(FUNCTION_NAMES))
+            return self.node(operator, x)
+        kind = self.integer(0, 5)
+        if kind == 0:
+            return self.node(Dequantize(), x, dtype="float32")
+        if kind == 1:
+            return self.node(self.clip(dtype), x)
+        return self.byte_function(x, kind)
+
+    def byte_function(self, x: str, kind: int | None = None) -> str:
+        """Add a Function, Table, Requantize or Reinterpret of bytes.
+
+        Args:
+            kind: 2, 3, 4, or another number for a Reinterpret. None draws one.
+        """
+        dtype, other = self.tensors[x].dtype, self.choice(QUANTIZED)
+        chosen = self.integer(2, 5) if kind is None else kind
+        if chosen == 2:
+            function = Function(function=self.choice(FUNCTION_NAMES))
+            return self.node(function, x, dtype=dtype, quantization=self.quantization(dtype))
+        if chosen == 3:
+            bounds = np.iinfo(other)
+            values = self.rng.integers(bounds.min, bounds.max, 256, endpoint=True).tolist()
+            return self.node(
+                Table(values=tuple(values)), x, dtype=other, quantization=self.quantization(other)
+            )
+        if chosen == 4:
+            return self.node(Requantize(), x, dtype=other, quantization=self.quantization(other))
+        return self.node(Reinterpret(), x, dtype=dtype, quantization=self.quantization(dtype))
+
+    def binary(self, left: str, right: str, *, sums: float = 0) -> str:
+        """Add an operator of two tensors of one dtype.
+
+        Args:
+            sums: the least share of quantized Adds among operators of bytes. The result of such an Add
+                depends on the order of its operands, but rarely.
+        """
+        dtype = self.tensors[left].dtype
+        if dtype == "float32":
+            functions = tuple(Binary(function=name) for name in ("Sub", "Div", "Min", "Max", "PRelu"))
+            return self.node(self.choice((Add(), Mul(), *functions)), left, right)
+        operators = (
+            Add(),
+            Add(),
+            Add(in_float32=True),
+            Mul(),
+            Mul(in_float32=True),
+            Binary(function="Min"),
+            Binary(function="Max"),
+        )
+        operator = Add() if self.chance(sums) else self.choice(operators)
+        return self.node(operator, left, right, dtype=dtype, quantization=self.quantization(dtype))
+
+    def move(self, x: str, kind: type[Operator]) -> str:
+        """Add a move of all values, or of a part of them.
+
+        Args:
+            kind: Reshape, Transpose, Identity, Slice, Take, DepthToSpace or SpaceToDepth. The last two need a
+                picture of which sizes and channels are multiples of 2 and 4.
+        """
+        shape = self.tensors[x].shape
+        if kind is Transpose:
+            return self.node(Transpose(permutation=self.permutation(len(shape))), x)
+        if kind is Reshape:
+            return self.node(Reshape(sizes=self.regrouped(shape)), x)
+        if kind is Slice:
+            return self.node(self.slice(shape), x)
+        if kind is Take:
+            axis = self.integer(0, len(shape) - 1)
+            count = self.integer(1, 2 * shape[axis])
+            indices = tuple(self.integer(0, shape[axis] - 1) for _ in range(count))
+            return self.node(Take(axis=axis, indices=indices), x)
+        if kind is DepthToSpace:
+            return self.node(DepthToSpace(block=2, columns_first=self.chance(0.5)), x)
+        return self.node(SpaceToDepth(block=2) if kind is SpaceToDepth else Identity(), x)
+
+    def regrouped(self, shape: Shape) -> Shape:
+        """Draw a shape with as many values: factors in another order, some of them joined."""
+        factors = [int(one) for one in self.rng.permutation(np.array(shape))]
+        sizes: list[int] = []
+        for factor in factors:
+            if sizes and self.chance(0.4):
+                sizes[-1] *= factor
+            else:
+                sizes.append(factor)
+        return tuple(sizes)
+
+    def slice(self, shape: Shape) -> Slice:
+        """Draw a Slice with steps of either sign. Each axis is often whole."""
+        starts, sizes, steps = [], [], []
+        for size in shape:
+            step = 1 if self.chance(0.6) else self.choice((-2, -1, 2))
+            start = self.integer(0, size - 1)
+            if self.chance(0.4):
+                step, start = 1, 0
+            most = (size - 1 - start) // step + 1 if step > 0 else start // -step + 1
+            starts.append(start)
+            sizes.append(most if self.chance(0.5) else self.integer(1, most))
+            steps.append(step)
+        return Slice(starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps))
 
     def weights(self, shape: Shape, axis: int | None = 0, *, zero: int = 0) -> str:
         """Declare random int8 weights with one scale, or with one for each index along ``axis``."""

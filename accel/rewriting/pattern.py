@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
+import numpy as np
+
 from accel.graph.graph_operator import Operator
 from accel.graph.graph_tensor import Array, Quantization, Shape, Tensor
 
@@ -57,6 +59,11 @@ class OpPattern:
     kinds: tuple[type[Operator], ...]
     operands: tuple[TensorPattern | RestPattern | OpPattern, ...]
     name: str = ""
+
+    @property
+    def depth(self) -> int:
+        """The number of operators on the longest path through the pattern."""
+        return 1 + max((one.depth for one in self.operands if isinstance(one, OpPattern)), default=0)
 
     def operators(self) -> Iterable[OpPattern]:
         """Yield this pattern and the operators in its operands, outermost first."""
@@ -128,12 +135,22 @@ class Value:
         return self.values
 
 
+def is_per_tensor(*values: Value) -> bool:
+    """Whether each tensor has no scale, or one."""
+    return all(one.quantization is None or one.quantization.is_per_tensor for one in values)
+
+
 @dataclass(frozen=True, eq=False)
 class NewConstant:
     """A constant of a replacement."""
 
     values: Array
     quantization: Quantization | None = None
+
+    @property
+    def contiguous(self) -> Array:
+        """The values in row-major order."""
+        return np.ascontiguousarray(self.values).reshape(self.values.shape)
 
     @property
     def tensor(self) -> Tensor:
@@ -231,12 +248,27 @@ class Match:
     def definitions(self, value: Value) -> Iterable[tuple[Operator, tuple[Value, ...]]]:
         return self.view.definitions(value.key)
 
+    def definition(
+        self, value: Value, kind: type[AnyOperator]
+    ) -> tuple[AnyOperator, tuple[Value, ...]] | None:
+        """Return an operator of a class that computes a tensor, and its operands, if there is one."""
+        for operator, operands in self.definitions(value):
+            if isinstance(operator, kind):
+                return operator, operands
+        return None
+
     def has_one_reader(self, name: str) -> bool:
         return self.view.has_one_reader(self.found[name].key)
 
     def values(self, name: str) -> Array:
         """Return the values of a constant."""
         return self.found[name].array
+
+    def with_operator(self, name: str, result: Value, operator: Operator) -> Match | None:
+        """Return the match with a named operator, or None if the name has another tensor already."""
+        if name in self.found and self.found[name].key != result.key:
+            return None
+        return replace(self, found={**self.found, name: result}, named={**self.named, name: operator})
 
     def with_tensor(self, name: str, value: Value) -> Match | None:
         """Return the match with one more tensor, or None if the name has another tensor already."""

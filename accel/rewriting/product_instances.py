@@ -69,7 +69,7 @@ def padded_convolutions(rng: np.random.Generator) -> Graph:
     x = _picture(draw, channels)
     zero = draw.tensors[x].required_quantization.zero[0]
     around = [(0, int(draw.chance(0.1)), draw.integer(0, 2), draw.integer(0, 2)) for _ in range(2)]
-    value = zero if draw.chance(0.8) else (zero + 1 if zero < 0 else zero - 1)
+    value = zero if draw.chance(0.8) else (zero + 1 if zero < 1 else zero - 1)
     padded = draw.node(Pad(begin=around[0], end=around[1], value=value), x)
     conv = Conv(windows=_windows(draw))
     return draw.done(_product(draw, conv, padded, 3, draw.tensors[x].dtype))

@@ -3,7 +3,9 @@
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 
+from accel.base.unique_names import Names
 from accel.graph.graph import Graph
+from accel.graph.graph_operator import Operator
 from accel.rewriting.editable_graph import EditableGraph
 from accel.rewriting.pattern import Match, Term
 from accel.rewriting.rule import Rule
@@ -16,7 +18,7 @@ def applications(graph: EditableGraph, rule: Rule, output: str) -> Iterator[tupl
     """Yield the places where a rule can be applied at a node, with the terms that replace its roots."""
     for match in graph.matches(rule, output):
         terms = rule.terms(match)
-        if terms is not None and not graph.is_cyclic(match, terms):
+        if terms is not None and graph.can_replace(match, terms):
             yield match, terms
 
 
@@ -28,18 +30,26 @@ def apply_everywhere(graph: EditableGraph, rules: Iterable[Rule], outputs: Itera
     """
     counts: Counter[str] = Counter()
     ordered: Sequence[Rule] = tuple(rules)
+    depth = max((pattern.depth for rule in ordered for pattern in rule.roots), default=1)
+    by_kind: dict[type[Operator], list[Rule]] = {}
     waiting = deque(outputs)
     is_waiting = set(waiting)
     limit = MAX_APPLICATIONS * (1 + len(waiting))
     while waiting and counts.total() < limit:
         output = waiting.popleft()
         is_waiting.discard(output)
-        for rule in ordered:
+        node = graph.node(output)
+        if node is None:
+            continue
+        kind = type(node.operator)
+        if kind not in by_kind:
+            by_kind[kind] = [rule for rule in ordered if issubclass(kind, rule.roots[0].kinds)]
+        for rule in by_kind[kind]:
             found = next(applications(graph, rule, output), None)
             if found is None:
                 continue
             counts[rule.name] += 1
-            for name in graph.replace(rule, *found):
+            for name in graph.downstream(graph.replace(rule, *found), depth - 1):
                 if name not in is_waiting:
                     waiting.append(name)
                     is_waiting.add(name)
@@ -47,12 +57,15 @@ def apply_everywhere(graph: EditableGraph, rules: Iterable[Rule], outputs: Itera
     return counts
 
 
-def simplify(graph: Graph, rules: Iterable[Rule]) -> tuple[Graph, Counter[str]]:
+def simplify(graph: Graph, rules: Iterable[Rule], names: Names | None = None) -> tuple[Graph, Counter[str]]:
     """Apply rules that simplify until none matches.
+
+    Args:
+        names: used names, for several graphs in which equal names must mean equal tensors.
 
     Returns:
         The graph, which is the same one if no rule matched, and the number of applications of each rule.
     """
-    editable = EditableGraph(graph)
+    editable = EditableGraph(graph, names)
     counts = apply_everywhere(editable, (rule for rule in rules if rule.simplifies), editable.results())
     return (editable.graph() if counts else graph), counts

@@ -5,31 +5,19 @@ The order of ``RULES`` is the order in which rules are tried at a node.
 
 from __future__ import annotations
 
-from accel.graph.movement_operators import Transpose
-from accel.rewriting import rule_instances as instances
-from accel.rewriting.pattern import Match, Term, make, op, tensor
+from accel.rewriting.byte_rules import BYTE_RULES
+from accel.rewriting.constant_rules import CONSTANT_RULES
+from accel.rewriting.elementwise_rules import ELEMENTWISE_RULES
+from accel.rewriting.movement_rules import MOVEMENT_RULES
 from accel.rewriting.product_rules import PRODUCT_RULES
 from accel.rewriting.rule import Rule
-
-
-def _transpose_pair(match: Match) -> Term:
-    first, second = (match.operator(name, Transpose).permutation for name in ("first", "second"))
-    permutation = tuple(first[axis] for axis in second)
-    if permutation == tuple(range(len(permutation))):
-        return match["x"]
-    return make(Transpose(permutation=permutation), match["x"])
-
-
-TRANSPOSE_PAIR = Rule(
-    name="transpose-pair",
-    text="Two Transposes in sequence become one, or none.",
-    pattern=op(Transpose, op(Transpose, tensor("x"), name="first"), name="second"),
-    replacement=_transpose_pair,
-    instance=instances.transpose_pairs,
-    simplifies=True,
-)
+from accel.rewriting.transpose_rules import TRANSPOSE_RULES
 
 RULES: tuple[Rule, ...] = (
-    TRANSPOSE_PAIR,
+    *CONSTANT_RULES,
+    *BYTE_RULES,
+    *MOVEMENT_RULES,
+    *ELEMENTWISE_RULES,
+    *TRANSPOSE_RULES,
     *PRODUCT_RULES,
 )

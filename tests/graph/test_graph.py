@@ -10,7 +10,6 @@ import pytest
 
 from accel.base.errors import GraphError, ShapeError
 from accel.graph import graph as module
-from accel.graph.constant_folding import fold_constants
 from accel.graph.elementwise_operators import Add, Clip, Dequantize, Function, Quantize, Softmax, Table
 from accel.graph.graph import Graph, Node, build_graph
 from accel.graph.graph_builder import Builder
@@ -18,6 +17,8 @@ from accel.graph.graph_evaluation import evaluate
 from accel.graph.graph_tensor import Quantization, Tensor
 from accel.graph.movement_operators import Identity, Pad, Reshape, Slice
 from accel.graph.product_operators import MatMul
+from accel.rewriting.constant_rules import CONSTANT_FOLDING
+from accel.rewriting.rule_application import simplify
 from tests.expect import refused
 
 Q = Quantization.of(0.5, 3)
@@ -208,7 +209,7 @@ def test_constants_must_match_their_tensors() -> None:
         build([tensor("c"), tensor("y")], nodes, c=np.zeros(3, np.int8))
     graph = build([tensor("c"), tensor("y")], nodes, c=np.arange(6, dtype=np.int8).reshape(3, 2).T)
     assert graph.constants["c"].flags.c_contiguous
-    folded = fold_constants(graph)
+    folded, _ = simplify(graph, [CONSTANT_FOLDING])
     assert (folded.nodes, folded.constants["y"].tolist()) == ((), [[0, 2, 4], [1, 3, 5]])
     assert evaluate(folded, {}) == {}
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from accel.graph.constant_folding import fold_constants
 from accel.graph.elementwise_operators import Add, Clip, Dequantize, Function, Mul, Quantize
 from accel.graph.graph import Graph
 from accel.graph.graph_builder import Builder
@@ -19,6 +18,8 @@ from accel.graph.pooling_operators import MaxPool
 from accel.graph.product_operators import Conv, MatMul
 from accel.graph.qdq_regions import match_regions
 from accel.graph.window_geometry import Windows
+from accel.rewriting.constant_rules import CONSTANT_FOLDING
+from accel.rewriting.rule_application import simplify
 
 RNG = np.random.default_rng(0)
 X = Quantization.of(0.05, -7)
@@ -51,7 +52,7 @@ class Made(Builder):
         self.emit(Quantize(), [name], output, dtype=dtype, quantization=quantization)
 
     def matched(self, *outputs: str) -> Graph:
-        return fold_constants(match_regions(self.graph("made", outputs or ["y"])))
+        return simplify(match_regions(self.graph("made", outputs or ["y"])), [CONSTANT_FOLDING])[0]
 
 
 def random_inputs(graph: Graph) -> dict[str, Array]:
