@@ -22,6 +22,7 @@ Extra = Literal[
     "synthesis",
     "tables",
     "tflite",
+    "tune",
 ]
 """The extras that code may ask for; ``pyproject.toml`` lists what each installs."""
 
