@@ -16,6 +16,7 @@ Extra = Literal[
     "onnx",
     "parquet",
     "plot",
+    "rewrite",
     "rtl",
     "studio",
     "synthesis",
