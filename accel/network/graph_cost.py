@@ -116,12 +116,15 @@ class GraphCosts:
             weights = graph.tensors[node.inputs[1]]
             depth, channels = operator.depth(weights), operator.channels(weights)
             taps = math.prod(operator.windows.kernel) if isinstance(operator, Conv) else 1
-            macs = macs // (depth * channels) * (
-                _rounded(depth // taps, config.block_in) * taps * _rounded(channels, config.block_out)
+            macs = (
+                macs
+                // (depth * channels)
+                * (_rounded(depth // taps, config.block_in) * taps * _rounded(channels, config.block_out))
             )
-        names = {*node.inputs, node.output}
-        nbytes = sum(graph.tensors[name].size for name in names if graph.tensors[name].dtype in QUANTIZED)
+        # reads and writes have channels of their own
+        read = sum(graph.tensors[one].size for one in {*node.inputs} if graph.tensors[one].dtype in QUANTIZED)
         per_cycle = config.batch * config.block_in * config.block_out
+        nbytes = max(read, graph.tensors[node.output].size)
         return max(macs // per_cycle, nbytes // config.bus_bytes)
 
     def _predict(self, graph: Graph) -> Cost:

@@ -7,19 +7,21 @@ e-node, and each e-node its operands:
     subject to  sum of x(n) over the e-nodes of an output's e-class >= 1
                 sum of x(m) over the e-nodes of an operand's e-class >= x(n)
 
-So a tensor that is read twice is paid once. A solution may contain a cycle, for example a Transpose of a
-Transpose of itself. Then a constraint is added that forbids this cycle, and the program is solved again.
+So a tensor that is read twice is paid once. A solution must not contain a cycle, for example a Transpose of a
+Transpose of itself. E-classes that can be on a cycle therefore have a level, a real number, and an e-node
+between two of them has a greater level than its operand.
 
 To predict the cycles of a layer takes much longer than to solve the program. Layers therefore start with a
 lower bound, and only those of a solution are predicted. If their costs have changed, the program is solved
-again. The last solution is optimal, because all its costs are predictions and all others are lower bounds.
+again. The last solution is the best up to 0.1 %, because all its costs are predictions and all others are
+lower bounds.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,8 +36,10 @@ from accel.rewriting.tensor_egraph import ENode, TensorEGraph
 
 _NODE_COST = 1 / 1024
 """Cost of any e-node, in cycles, so that a graph has none without need."""
+_GAP = 0.001
+"""Share of cycles by which a solution may be above the least. Predictions are less accurate."""
 _MOST_SOLUTIONS = 200
-"""Solutions of the integer program, of which each is cut off by new costs or cycles."""
+"""Solutions of the integer program, each with new costs."""
 
 
 class Extractor:
@@ -73,10 +77,6 @@ class Extractor:
             chosen = program.solve(left)
             if chosen is None:
                 break
-            cycle = _cycle(chosen, self._outputs())
-            if cycle is not None:
-                program.forbid(cycle)
-                continue
             needed = _needed(chosen, self._outputs())
             changed = False
             for node in needed.values():
@@ -208,24 +208,29 @@ class _Program:
         self._rows: list[tuple[float, float, dict[int, float]]] = []
         for output in outputs:
             self._rows.append((1.0, highs.kHighsInf, self._sum(output)))
-        for nodes in self._members.values():
+        for reference, nodes in self._members.items():
+            own = self._sum(reference)
+            self._rows.append((0.0, 1.0, own))  # no graph needs two e-nodes of one e-class
+            readers: dict[int, list[ENode]] = {}
             for node in nodes:
                 for operand in dict.fromkeys(node.operands):
                     if operand not in egraph.leaves:
-                        row = self._sum(operand)
-                        row[self._variables[node]] = row.get(self._variables[node], 0.0) - 1.0
-                        self._rows.append((0.0, highs.kHighsInf, row))
+                        readers.setdefault(operand, []).append(node)
+            for operand, reading in readers.items():
+                row = self._sum(operand) | {self._variables[node]: -1.0 for node in reading}
+                self._rows.append((0.0, highs.kHighsInf, row))
         self._infinity = highs.kHighsInf
         self._add_short_cycles()
+        levels = self._add_levels()
         self._highs = _quiet_solver(highs)
         for option, value in (
             ("output_flag", False),
             ("threads", 1),
             ("random_seed", 0),
-            ("mip_rel_gap", 0.0),
+            ("mip_rel_gap", _GAP),
         ):
             self._highs.setOptionValue(option, value)
-        self._pass(highs)
+        self._pass(highs, levels)
 
     def _sum(self, reference: int) -> dict[int, float]:
         return {self._variables[node]: 1.0 for node in self._members[reference]}
@@ -240,13 +245,53 @@ class _Program:
                             pair = {self._variables[node]: 1.0, self._variables[other]: 1.0}
                             self._rows.append((-self._infinity, 1.0, pair))
 
-    def _pass(self, highs: Any) -> None:
-        count = len(self._variables)
+    def _add_levels(self) -> list[float]:
+        """Add a level for each e-class that can be on a cycle, and return the greatest value of each."""
+        readers: dict[int, list[int]] = {reference: [] for reference in self._members}
+        operands: dict[int, list[int]] = {reference: [] for reference in self._members}
+        for reference, nodes in self._members.items():
+            found = dict.fromkeys(one for node in nodes for one in node.operands if one in self._members)
+            operands[reference] = list(found)
+            for one in found:
+                readers[one].append(reference)
+        greatest: list[float] = []
+        for component in _components(operands, readers):
+            if len(component) == 1:
+                continue
+            count = float(len(component))
+            levels = {one: len(self._variables) + len(greatest) + at for at, one in enumerate(component)}
+            greatest += [count - 1] * len(component)
+            inside = {*component}
+            entries = {
+                self._variables[node]: 1.0
+                for reference in component
+                for node in self._members[reference]
+                if inside.isdisjoint(node.operands)
+            }
+            for reference in component:
+                # what is computed on a possible cycle starts with an e-node that reads nothing of it; the
+                # levels imply that, too, but not for fractions, which the solver starts with
+                row = entries.copy()
+                for at in self._sum(reference):
+                    row[at] = row.get(at, 0.0) - 1.0
+                self._rows.append((0.0, self._infinity, {at: one for at, one in row.items() if one}))
+                for node in self._members[reference]:
+                    for operand in dict.fromkeys(node.operands):
+                        if operand in levels:
+                            row = {levels[reference]: 1.0, levels[operand]: -1.0}
+                            row[self._variables[node]] = -count
+                            self._rows.append((1.0 - count, self._infinity, row))
+        return greatest
+
+    def _pass(self, highs: Any, levels: Sequence[float]) -> None:
+        integers = len(self._variables)
+        count = integers + len(levels)
         program = highs.HighsLp()
         program.num_col_, program.num_row_ = count, len(self._rows)
-        program.col_cost_ = self._costs
-        program.col_lower_, program.col_upper_ = [0.0] * count, [1.0] * count
-        program.integrality_ = [highs.HighsVarType.kInteger] * count
+        program.col_cost_ = [*self._costs, *(0.0 for _ in levels)]
+        program.col_lower_, program.col_upper_ = [0.0] * count, [1.0] * integers + [*levels]
+        kinds = highs.HighsVarType
+        program.integrality_ = [kinds.kInteger] * integers + [kinds.kContinuous] * len(levels)
         program.row_lower_ = [row[0] for row in self._rows]
         program.row_upper_ = [row[1] for row in self._rows]
         program.a_matrix_.format_ = highs.MatrixFormat.kRowwise
@@ -280,11 +325,6 @@ class _Program:
             self._highs.changeColCost(at, cost)
         return changed
 
-    def forbid(self, cycle: list[ENode]) -> None:
-        """Forbid that a graph has all e-nodes of a cycle."""
-        indices = sorted({self._variables[node] for node in cycle})
-        self._highs.addRow(-self._infinity, len(indices) - 1.0, len(indices), indices, [1.0] * len(indices))
-
 
 def _quiet_solver(highs: Any) -> Any:
     """Return a solver that prints nothing, not even its version when it is made."""
@@ -311,23 +351,35 @@ def _needed(chosen: Mapping[int, ENode], outputs: list[int]) -> dict[int, ENode]
     return found
 
 
-def _cycle(chosen: Mapping[int, ENode], outputs: list[int]) -> list[ENode] | None:
-    """Return the e-nodes of a cycle, or None if there is none."""
-    finished: set[int] = set()
-    for output in outputs:
-        path: dict[int, Iterator[int]] = {output: iter(chosen[output].operands)}
-        while path:
-            last = next(reversed(path))
-            following = next((one for one in path[last] if one in chosen and one not in finished), None)
-            if following is None:
-                finished.add(last)
-                del path[last]
-            elif following in path:
-                inside = list(path)
-                return [chosen[one] for one in inside[inside.index(following) :]]
-            else:
-                path[following] = iter(chosen[following].operands)
-    return None
+def _components(
+    operands: Mapping[int, Sequence[int]], readers: Mapping[int, Sequence[int]]
+) -> list[list[int]]:
+    """Return the strongly connected components of a graph, by two searches in depth (Kosaraju)."""
+    order: list[int] = []
+    seen: set[int] = set()
+    for start in operands:
+        waiting = [(start, False)]
+        while waiting:
+            one, is_done = waiting.pop()
+            if is_done:
+                order.append(one)
+            elif one not in seen:
+                seen.add(one)
+                waiting.append((one, True))
+                waiting += [(other, False) for other in operands[one]]
+    found: list[list[int]] = []
+    left = dict.fromkeys(reversed(order))
+    while left:
+        component: list[int] = []
+        pending = [next(iter(left))]
+        while pending:
+            one = pending.pop()
+            if one in left:
+                del left[one]
+                component.append(one)
+                pending += readers[one]
+        found.append(component)
+    return found
 
 
 def _import_highspy() -> Any:

@@ -2,7 +2,8 @@
 
 An application adds what the rule makes, and keeps what it replaces. So the order of rules does not matter,
 and rules that undo one another do no harm. The search repeats until no rule adds anything, or a limit ends
-it. Then an integer program extracts the graph with the least sum of costs (:mod:`accel.rewriting.extraction`).
+it. Then an integer program extracts the graph with the least sum of costs
+(:mod:`accel.rewriting.extraction`).
 
 Costs of layers are not a sum, because neighbours are fused. The extracted graphs, the graph that the
 simplifying rules alone make, and the given graph are therefore compared by the predicted cycles of the whole.
