@@ -55,8 +55,8 @@ MAY_IMPORT = {
     "benchmarks": "base core compiler run",
     "studio": "base core image compiler run views network",
     "sweeps": "base core compiler hw run",
-    "cli": "base core rewriting formats image proof assembly compiler hw run debug views benchmarks studio sweeps "
-    "network deployment",
+    "cli": "base core rewriting formats image proof assembly compiler hw run debug views benchmarks studio "
+    "sweeps network deployment",
     "te": "compiler",
     "": "base core image formats proof compiler hw run views sweeps cli te network deployment",
 }

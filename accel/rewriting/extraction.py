@@ -152,8 +152,9 @@ class Extractor:
                 known = egraph.names.get(reference)
                 is_free = known is not None and known not in given.outputs
                 is_source = reference in egraph.leaves and known is not None
-                name = known if known is not None and (is_free or is_source) else names.fresh(f"{reference}")
-                by_reference[reference] = name
+                rule = egraph.creators.get(chosen[reference]) if reference in chosen else None
+                name = known if known is not None and (is_free or is_source) else None
+                by_reference[reference] = name or names.fresh(rule or "constant")
             name = by_reference[reference]
             tensors[name] = replace(given.tensors.get(name, egraph.tensors[reference]), name=name)
             if reference in egraph.constants:
