@@ -49,6 +49,7 @@ COMMANDS = {
     "disasm": Entry(
         "accel.cli.commands.disasm:disasm", "List a program as text that 'accel asm' reads back."
     ),
+    "explore": Entry("accel.cli.explore:explore_command", "Search a space of machines for the best ones."),
     "isa": Entry("accel.cli.commands.isa:isa", "Print the instruction set manual."),
     "lockstep": Entry(
         "accel.cli.commands.lockstep:lockstep", "Compare simulator and hardware in every cycle of a run."

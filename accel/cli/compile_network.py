@@ -23,20 +23,19 @@ from accel.cli.shared_options import (
 from accel.cli.stdout import wrote
 from accel.compiler.target.machine import machine
 from accel.formats.onnx_annotations import check_annotation
-from accel.network.fusion_choice import total_savings
+from accel.network.fusion_report import total_savings
 from accel.network.model_files import is_tflite
 from accel.network.network import read_network
 from accel.network.network_annotations import annotated_model
 from accel.network.network_cache import build_or_read
 from accel.network.network_cuts import network_cuts
 from accel.network.network_file import load_network, save_network
+from accel.network.network_part import QUANTIZE_HINT, multiplies_float32
 from accel.network.network_program import NetworkProgram
 from accel.network.network_text import STAGES, choices_text, network_text
-from accel.network.placement import QUANTIZE_HINT, multiplies_float32
 from accel.rewriting.rules_file import load_rules
 from accel.rewriting.search_result import SearchLimits
 from accel.run.result import SCHEMA_VERSION
-from accel.run.stage_listing import STAGES as PROGRAM_STAGES
 
 _SHOWN_CUTS = 3
 """Kinds of host nodes that are named in a summary."""
@@ -194,6 +193,8 @@ def show_network(file: Path, stage: str) -> str:
         ProgramError: the file cannot be read.
     """
     if stage not in STAGES:
+        from accel.run.stage_listing import STAGES as PROGRAM_STAGES  # noqa: PLC0415  # it imports the compiler
+
         what = "is one of programs" if stage in PROGRAM_STAGES else "is none"
         raise AccelError(
             f"stage {stage!r} {what}, and {str(file)!r} holds a network; {nearest(stage, STAGES)}"

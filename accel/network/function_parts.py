@@ -23,13 +23,14 @@ from accel.graph.graph import Graph, Node, with_nodes
 from accel.graph.graph_tensor import QUANTIZED, Array, Quantization, Tensor
 from accel.graph.quantize_values import all_values
 from accel.network.clamped_linear import fit_channels
+from accel.network.cost import ZERO_COST, Cost
 from accel.network.fused_nodes import FusedNodes
-from accel.network.fusion_choice import Alternative, FusionChoice
+from accel.network.fusion_report import Alternative, FusionChoice
 from accel.network.lowering.elementwise_lowering import table_of_results
 from accel.network.lowering.lowered_layer import NotOnMachine
 from accel.network.lowering.lowering_table import lower
-from accel.network.placement import NetworkPart
-from accel.network.predicted_cost import ZERO_COST, Cost, host_cost, machine_cost
+from accel.network.network_part import NetworkPart
+from accel.network.predicted_cost import host_cost, machine_cost
 
 _MAX_PARTS = 3
 """Layers for one function. The machine reads and writes the whole tensor in each."""

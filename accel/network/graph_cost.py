@@ -15,15 +15,16 @@ from accel.graph.graph import Graph, Node
 from accel.graph.graph_tensor import QUANTIZED
 from accel.graph.movement_operators import Concat, Slice
 from accel.graph.product_operators import Conv, MatMul, Product
+from accel.network.cost import ZERO_COST, Cost
 from accel.network.fused_nodes import FusedNodes
 from accel.network.fusion_candidates import FusionGroup
-from accel.network.fusion_choice import FusionChooser, Where
+from accel.network.fusion_choice import FusionChooser
 from accel.network.graph_preparation import prepare_graph
 from accel.network.host_inputs import is_packed_by_host
 from accel.network.lowering.diagonal_layer import is_matrix
+from accel.network.network_part import NetworkPart, Where
 from accel.network.partition import PartitionProblem
-from accel.network.placement import NetworkPart
-from accel.network.predicted_cost import ZERO_COST, Cost, host_cost, switch_cycles
+from accel.network.predicted_cost import host_cost, switch_cycles
 from accel.network.tensor_aliases import may_alias
 from accel.rewriting.content_numbers import ContentNumbers
 

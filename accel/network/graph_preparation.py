@@ -6,10 +6,10 @@ from accel.core.config import Config
 from accel.graph.byte_functions import fold_byte_functions
 from accel.graph.graph import Graph
 from accel.network.channel_assignment import assign_channel_maps
-from accel.network.channel_costs import MoveChoice
 from accel.network.function_parts import divide_functions
 from accel.network.fusion_candidates import FusionGroup, fusion_groups, unfused_groups
-from accel.network.fusion_choice import FusionChoice
+from accel.network.fusion_report import FusionChoice
+from accel.network.move_choice import MoveChoice
 from accel.rewriting.elementwise_rules import FUNCTION_BEFORE_REPEATS
 from accel.rewriting.movement_rules import CONCAT_OF_SLICES, SHUFFLE_RULES
 from accel.rewriting.rule_application import simplify

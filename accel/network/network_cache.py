@@ -1,20 +1,24 @@
 """Compiled networks in the cache on disk."""
 
+from __future__ import annotations
+
 import hashlib
 import inspect
 import json
 import time
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accel.base.errors import ProgramError
 from accel.base.result_cache import cache_key, result_cache
-from accel.compiler.target.machine import Machine
 from accel.graph.graph import Graph
 from accel.graph.graph_serialization import graph_to_data
 from accel.network.network import Network
 from accel.network.network_file import network_bytes, network_from_bytes
 from accel.network.network_program import NetworkProgram
+
+if TYPE_CHECKING:
+    from accel.compiler.target.machine import Machine
 
 _KIND = "network"
 _DEFAULTS = {name: one.default for name, one in inspect.signature(Network.build).parameters.items()}

@@ -20,15 +20,15 @@ from accel.image.image import NETWORK_FORMAT
 from accel.image.manifest_entries import read_entry, read_object
 from accel.image.zip_archive import Archive, damage, is_archive, write_archive
 from accel.network.chained_program import Chain
-from accel.network.channel_costs import MoveChoice
-from accel.network.fusion_choice import FusionChoice
+from accel.network.fusion_report import FusionChoice
 from accel.network.graph_file import constant_members, read_graph
 from accel.network.host_regions import check_foreign
 from accel.network.layout_choice import LayoutChoice
+from accel.network.move_choice import MoveChoice
 from accel.network.network_data import chain_from_data, chain_to_data, part_from_data, part_to_data
+from accel.network.network_part import NetworkPart
 from accel.network.network_program import NetworkProgram
 from accel.network.partition import PartitionSummary
-from accel.network.placement import NetworkPart
 from accel.run.program import Program
 
 VERSION = 1

@@ -19,12 +19,13 @@ from accel.graph.graph_evaluation import check_inputs, evaluate_node
 from accel.graph.graph_state import first_states
 from accel.graph.graph_tensor import Array, random_values
 from accel.network.chained_program import Chain
-from accel.network.channel_costs import MoveChoice
 from accel.network.concurrent_host import ConcurrentHost
-from accel.network.fusion_choice import FusionChoice
+from accel.network.fusion_report import FusionChoice
 from accel.network.host_regions import HostRegion, host_regions
 from accel.network.layout_choice import LayoutChoice
-from accel.network.lowering.lowered_layer import Operand
+from accel.network.lowering.layer_operand import Operand
+from accel.network.move_choice import MoveChoice
+from accel.network.network_part import NetworkPart
 from accel.network.network_result import (
     LayerResult,
     NetworkResult,
@@ -32,7 +33,6 @@ from accel.network.network_result import (
     machine_layer_results,
 )
 from accel.network.partition import PartitionSummary
-from accel.network.placement import NetworkPart
 from accel.rewriting.search_result import SearchResult
 from accel.run.result import Result
 from accel.run.session import Session, SessionTensor

@@ -11,8 +11,8 @@ from accel.network.chain_grouping import split_into_chains
 from accel.network.chained_program import Chain
 from accel.network.layout_assignment import assign_layouts
 from accel.network.layout_choice import LayoutChoice
+from accel.network.network_part import NetworkPart
 from accel.network.partition import Partition, PartitionSummary, partition_parts
-from accel.network.placement import NetworkPart
 from accel.network.tensor_aliases import find_aliases, may_alias
 
 

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from accel.graph.graph import Graph, Node
 from accel.graph.graph_tensor import Tensor
 from accel.image.program_source import PLAIN
-from accel.network.chain_waits import WAIT_TEXTS
 from accel.network.chained_program import Chain
-from accel.network.fusion_choice import total_savings
+from accel.network.fusion_report import total_savings
 from accel.network.memory_plan import MemoryPlan
+from accel.network.network_part import NetworkPart
 from accel.network.network_program import NetworkProgram
-from accel.network.placement import NetworkPart
+from accel.network.wait_strategies import WAIT_TEXTS
 
 STAGES = ("graph", "fused", "placed", "memory")
 """Stages of compilation that :func:`network_text` shows."""

@@ -14,8 +14,8 @@ from accel.core.config import Config
 from accel.graph.graph import Graph
 from accel.image.manifest_entries import read_entry
 from accel.network.chain_grouping import repacked_reads
+from accel.network.network_part import NetworkPart
 from accel.network.partition_stages import Kind, Read, bundle_numbers, earliest_stages, programs_of
-from accel.network.placement import NetworkPart
 
 MAX_EVALUATIONS = 600
 """Evaluations of a search. After them, the best partition so far is taken."""

@@ -30,7 +30,7 @@ class _Made:
 
     Attributes:
         names: by the identity of terms.
-        renamed: tensors that have got the name of an output.
+        renamed: tensors that have got the name of a root.
         changed: results of nodes that are new, read something new, or whose operand has lost a reader.
     """
 
@@ -223,7 +223,7 @@ class EditableGraph:
             return True
         if isinstance(term, Value):
             is_copy = isinstance(node.operator, Identity) and node.inputs == (term.key,)
-            return not (is_copy and root in self._outputs and not self._can_rename(term.key))
+            return not (is_copy and root in self._outputs and not self._can_rename(term.key, root))
         inputs = [one.key if isinstance(one, Value) else None for one in term.operands]
         return node.operator != term.operator or list(node.inputs) != inputs
 
@@ -275,22 +275,25 @@ class EditableGraph:
             return
         new = self._emit(term, root, made)
         self._remove_node(root)
-        if root not in self._outputs:
-            made.changed += self._redirect(root, new)
-        elif self._can_rename(new):
+        if self._can_rename(new, root):
             made.renamed[new] = root
             made.changed += [root, *self._readers[root]]
             self._rename(new, root)
+        elif root not in self._outputs:
+            made.changed += self._redirect(root, new)
         else:
             self._add_node(replace(old, operator=Identity(), inputs=(new,)), place)
             made.changed.append(root)
 
-    def _can_rename(self, name: str) -> bool:
-        """Whether a tensor can get the name of an output."""
-        return name in self._nodes and name not in self._outputs
+    def _can_rename(self, name: str, root: str) -> bool:
+        """Whether a tensor can get the name of a root: that of an output, or of the first graph instead of a
+        rule's."""
+        is_named_by_rule = name not in self._old.tensors and root in self._old.tensors
+        is_free = name in self._nodes and name not in self._outputs
+        return is_free and (root in self._outputs or is_named_by_rule)
 
     def _rename(self, old: str, new: str) -> None:
-        """Let the node of a tensor compute an output, whose own node has been removed."""
+        """Let the node of a tensor compute another one, whose own node has been removed."""
         node, place = self._nodes[old], self._order[old]
         self._remove_node(old)
         self._add_node(replace(node, output=new), place)
