@@ -26,7 +26,7 @@ from accel.rewriting.search_result import CostModel, Ending, SearchLimits, Searc
 from accel.rewriting.tensor_egraph import EMatch, TensorEGraph
 
 _EXTRACTION_SHARE = 0.5
-"""Share of the seconds that is left for the extraction."""
+"""Share of the seconds after the first predictions that is left for the extraction."""
 
 
 def saturate(
@@ -51,7 +51,9 @@ def saturate(
     candidates = [(before, graph, Counter[str]()), (costs.cycles(simplified), simplified, counts)]
     egraph = TensorEGraph(graph, numbers)
     extractor = Extractor(graph, egraph, costs)  # before the saturation: it may need another package
-    saturation = _Saturation(egraph, rules, limits, begin)
+    left = begin + limits.seconds - time.perf_counter()
+    stop = time.perf_counter() + left * (1 - _EXTRACTION_SHARE)
+    saturation = _Saturation(egraph, rules, limits, stop)
     ended_by = saturation.run()
     seen = {numbers.graph(graph), numbers.graph(simplified)}
     for extracted, applied in extractor.graphs(begin + limits.seconds):
@@ -82,7 +84,7 @@ class _Saturation:
     egraph: TensorEGraph
     rules: Sequence[Rule]
     limits: SearchLimits
-    begin: float
+    stop: float
     _done: set[tuple[str, EMatch]] = field(default_factory=set)
     _covers: dict[int, frozenset[int]] = field(default_factory=dict)
     """The roots that a node made for several roots stands for, by reference."""
@@ -108,10 +110,9 @@ class _Saturation:
 
     def _apply(self, rules: Sequence[Rule]) -> Ending | None:
         """Apply rules wherever they match now. Matches that they make belong to the next iteration."""
-        stop = self.begin + self.limits.seconds * (1 - _EXTRACTION_SHARE)
         self._added = 0
         for rule, match, found in self.egraph.matches(rules):
-            if time.perf_counter() > stop:
+            if time.perf_counter() > self.stop:
                 return "seconds"
             if self.egraph.count + self._added >= self.limits.nodes:
                 return "nodes"
