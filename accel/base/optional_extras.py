@@ -17,6 +17,7 @@ Extra = Literal[
     "onnx",
     "parquet",
     "plot",
+    "rewrite",
     "rtl",
     "studio",
     "synthesis",
