@@ -2,8 +2,8 @@
 
     python bench/features.py MODEL... [--machine vta-npu] [--only FEATURE ...] [--no-run] [--json]
 
-The script compiles each model with all features, without each of them, and without any. Moves are a feature of
-the compiler. Without them, channels keep their order, no layer stores a result a second time, and the host
+The script compiles each model with all features, without each of them, and without any. Moves are a feature
+of the compiler. Without them, channels keep their order, no layer stores a result a second time, and the host
 executes each Concat or Slice that cannot be an alias. The columns:
 
 - programs: each ends where the host must compute something.
