@@ -123,7 +123,10 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
     rows: list[dict[str, Any]] = []
-    config = load_config(chosen.machine)
+    try:
+        config = load_config(chosen.machine)
+    except AccelError as error:
+        parser.error(str(error))
     for path in track(chosen.models, "models", console=Console(stderr=True)):
         try:
             rows.append(measure(path, config, run=not chosen.no_run))
