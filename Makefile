@@ -7,7 +7,8 @@
 #             see that errors are clean and the same everywhere; VECTORS as above, JOBS=1 processes
 # make fuzz-networks   random quantized networks, COUNT=2000 of them, against ONNX Runtime, as many with float
 #             operators and operators that only ONNX Runtime has between them, then small networks of
-#             well-known architectures as its quantizer writes them, then COUNT random graphs that random rules rewrite
+#             well-known architectures as its quantizer writes them, then COUNT=1000 instances of each rewrite rule,
+#             then COUNT random graphs that random rules rewrite
 # make fuzz   random programs on simulator and hardware for SECONDS=60; what differs is left in fuzz/
 # make fuzz-operations   random sets of random ALU operations, 20 of them with 1000 programs each, on simulator and hardware
 # make prove  prove properties of the hardware for all time
@@ -63,6 +64,7 @@ fuzz-networks: $(VENV)/test
 	$(BIN)/python -m tests.formats.campaign $(if $(filter command line,$(origin COUNT)),--count $(COUNT)) $(ARGS)
 	$(BIN)/python -m tests.formats.mixed_networks $(if $(filter command line,$(origin COUNT)),--count $(COUNT)) $(ARGS)
 	$(BIN)/python -m tests.formats.architectures_campaign $(ARGS)
+	$(BIN)/python -m tests.rewriting.campaign $(if $(filter command line,$(origin COUNT)),--count $(COUNT))
 	$(BIN)/python -m tests.rewriting.random_walks $(if $(filter command line,$(origin COUNT)),--count $(COUNT)) $(ARGS)
 
 fuzz-operations: $(VENV)/test

@@ -20,7 +20,7 @@ machines    machines, machine, Machine, Config; Operation and register add ALU
 programs    build, Program (run, save, show), Result; check, TokenReport;
             Session and SessionTensor run several calls
 networks    load_onnx, load_tflite, Network, NetworkProgram, NetworkResult,
-            NetworkSession, quantize, verify, package, save_network,
+            NetworkSession, quantize, rewrite, verify, package, save_network,
             load_network
 questions   advise, diff, lockstep, sweep; Event, EventKind, UnitCycles
 errors      AccelError, and below it: ConfigError, GraphError, ProgramError,
@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from accel.network.network_file import load_network, save_network
     from accel.network.network_program import NetworkProgram
     from accel.network.network_result import NetworkResult
+    from accel.network.network_rewriting import rewrite
     from accel.network.network_session import NetworkSession
     from accel.proof.token_check import TokenReport
     from accel.run.build_program import build
@@ -143,6 +144,7 @@ __all__ = [
     "package",
     "quantize",
     "register",
+    "rewrite",
     "save_network",
     "sweep",
     "te",
@@ -182,6 +184,7 @@ _NAMES = {
     "accel.network.network": ("Network", "load_onnx", "load_tflite"),
     "accel.network.network_program": ("NetworkProgram",),
     "accel.network.network_result": ("NetworkResult",),
+    "accel.network.network_rewriting": ("rewrite",),
     "accel.network.network_session": ("NetworkSession",),
     "accel.proof.token_check": ("TokenReport",),
     "accel.run.build_program": ("build",),

@@ -26,6 +26,7 @@ from accel.hw.bus.bus_timeout import BusTimeout
 from accel.hw.bus.control_registers import Control
 from accel.hw.bus.read_port import ReadPort, readers_of
 from accel.hw.core_parts import Parts
+from accel.hw.datapath.access_probes import AccessProbes
 from accel.hw.datapath.queue import ReservedQueue
 from accel.hw.datapath.unit_ports import port_of
 from accel.hw.datapath.wave_names import STATES, Names
@@ -85,9 +86,10 @@ class Core(wiring.Component):
         config = self.config
         m.submodules.control = control = Control(config)
         m.submodules.fetch = fetch = Fetch(config)
-        m.submodules.load = load = Load(config)
-        m.submodules.compute = compute = Compute(config)
-        m.submodules.store = store = Store(config)
+        probes = AccessProbes(config) if self._observed else None
+        m.submodules.load = load = Load(config, probes)
+        m.submodules.compute = compute = Compute(config, probes)
+        m.submodules.store = store = Store(config, probes)
         m.submodules.read_port = port = ReadPort(config)
         m.submodules.tokens = tokens = TokenCounters(config)
         m.submodules.watch = watch = BusTimeout()
@@ -96,7 +98,7 @@ class Core(wiring.Component):
         for unit in WORKERS:
             queues[unit] = ReservedQueue(EntryLayout(config), queue_depth(unit, config))
             m.submodules[f"{unit.label}_queue"] = queues[unit]
-        return Parts(control, fetch, load, compute, store, port, tokens, watch, dispatch, queues)
+        return Parts(control, fetch, load, compute, store, port, tokens, watch, dispatch, queues, probes)
 
     def _ending(self, m: Module, parts: Parts) -> RunControl:
         events, errors, places = events_of(parts), errors_of(parts, self.config), places_of(parts)

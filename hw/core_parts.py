@@ -9,6 +9,7 @@ from accel.core.isa import Unit
 from accel.hw.bus.bus_timeout import BusTimeout
 from accel.hw.bus.control_registers import Control
 from accel.hw.bus.read_port import ReadPort
+from accel.hw.datapath.access_probes import AccessProbes
 from accel.hw.datapath.queue import ReservedQueue
 from accel.hw.units.compute import Compute
 from accel.hw.units.dispatch import Dispatch
@@ -32,6 +33,7 @@ class Parts:
     watch: BusTimeout
     dispatch: Dispatch
     queues: dict[Unit, ReservedQueue]
+    probes: AccessProbes | None
 
     @property
     def units(self) -> dict[Unit, Any]:

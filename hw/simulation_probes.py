@@ -1,4 +1,4 @@
-"""Ports for simulation: events, token counters and scratchpads."""
+"""Ports for simulation: events, token counters, scratchpads and counts of accesses."""
 
 from typing import Any
 
@@ -9,16 +9,18 @@ from accel.core.config import Config
 from accel.core.scratchpad_specs import scratchpads_of
 from accel.core.token_rules import WORKERS, Counter
 from accel.hw.core_parts import Parts
+from accel.hw.datapath.access_probes import COUNT_BITS, AccessCounters, select_bits
 from accel.hw.datapath.scratchpads import as_held, as_read, words_of
 from accel.hw.datapath.word_layouts import BEATS_BITS, INDEX_BITS, UNIT_BITS, bits_for_depth
 from accel.hw.units.run_control import MAX_CYCLES_BITS, RunControl
 
 
 def observation_ports(config: Config) -> dict[str, Any]:
-    """Return the ports for events, token counters and scratchpads.
+    """Return the ports for events, token counters, scratchpads and counts of accesses.
 
     ``pre_*`` writes an element. ``peek_*`` requests one between runs. ``peek_*_data`` shows it one cycle
-    later, in software's layout.
+    later, in software's layout. ``access_count`` is the count with the number ``access_select`` in
+    :func:`~accel.core.access_names.access_names`, since the start of the run.
     """
     ports: dict[str, Any] = {
         "running": Out(1),
@@ -56,11 +58,12 @@ def observation_ports(config: Config) -> dict[str, Any]:
         }
     for counter in Counter:
         ports[f"tokens_{counter.value}"] = Out(config.token_bits)
+    ports |= {"access_select": In(select_bits(config)), "access_count": Out(COUNT_BITS)}
     return ports
 
 
 def observe(m: Module, core: Any, parts: Parts, ending: RunControl) -> None:
-    """Drive the event ports, and connect the scratchpad ports."""
+    """Drive the event ports, connect the scratchpad ports, and count accesses."""
     m.d.comb += [getattr(core, name).eq(getattr(ending, name)) for name in ("running", "cycle", "halted")]
     fetch, port, store = parts.fetch, parts.port, parts.store
     m.d.comb += [
@@ -106,3 +109,12 @@ def observe(m: Module, core: Any, parts: Parts, ending: RunControl) -> None:
     for counter in Counter:
         count = getattr(parts.tokens, f"count_{counter.value}")
         m.d.comb += getattr(core, f"tokens_{counter.value}").eq(count)
+    assert parts.probes is not None
+    parts.probes.drive(m, read_bursts=port.grant)
+    m.submodules.accesses = accesses = AccessCounters(parts.probes, core.config)
+    m.d.comb += [
+        accesses.clear.eq(parts.control.start),
+        accesses.counted.eq(ending.running & ~ending.halted),
+        accesses.select.eq(core.access_select),
+        core.access_count.eq(accesses.count),
+    ]

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from accel.base.result_cache import OFF, VARIABLE
 from accel.hw.engines.open_engine import OPTIMIZE
 from tests import tools
 from tests.thorough import also
@@ -61,6 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     tools.required()
     os.environ.setdefault(OPTIMIZE, "0")  # compiling a model takes longer than the short programs here run
+    os.environ[VARIABLE] = OFF  # tests compile themselves
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # half of the time that a command takes
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what runs in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)

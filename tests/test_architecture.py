@@ -47,16 +47,18 @@ MAY_IMPORT = {
     "hw.engines": "base core image hw.datapath hw hw.export",
     "hw.board": "base core image hw.datapath hw.bus hw hw.engines",
     "assembly": "base core image proof",
-    "run": "base core image proof assembly compiler sim hw",
-    "network": "base core image proof graph rewriting formats compiler run sim hw views",
+    "energy": "core",
+    "run": "base core image proof assembly compiler sim hw energy",
+    "network": "base core image proof graph rewriting formats compiler run sim hw views energy",
     "deployment": "base core graph image network run",
     "debug": "base core image assembly sim run",
     "views": "base core image assembly run",
-    "benchmarks": "base core compiler run",
+    "benchmarks": "base core compiler run energy",
     "studio": "base core image compiler run views network",
     "sweeps": "base core compiler hw run",
-    "cli": "base core formats image proof assembly compiler hw run debug views benchmarks studio sweeps "
-    "network deployment",
+    "explore": "base core image compiler hw run network views benchmarks sweeps",
+    "cli": "base core rewriting formats image proof assembly compiler hw run debug views benchmarks studio "
+    "sweeps explore network deployment energy",
     "te": "compiler",
     "": "base core image formats proof compiler hw run views sweeps cli te network deployment",
 }
@@ -246,6 +248,14 @@ def test_using_accel_pulls_in_nothing_heavy() -> None:
         "pytest",
     }
     assert loaded & heavy == set()
+
+
+def test_a_compiled_network_is_read_without_the_compiler() -> None:
+    """Only expressions, which the reference in numpy evaluates."""
+    loaded = set(fresh("import sys, accel.network.network_cache\nprint(*sys.modules)").split())
+    parts = {one.split(".")[2] for one in loaded if one.startswith("accel.compiler.")}
+    assert parts == {"expr"}
+    assert len([one for one in loaded if within(one, "accel")]) < 220, "it was 330 with the compiler"
 
 
 def test_running_a_program_compiles_nothing(tmp_path: Path) -> None:

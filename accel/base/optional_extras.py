@@ -10,6 +10,7 @@ DISTRIBUTION = "accel-stack"
 
 Extra = Literal[
     "cluster",
+    "explore",
     "formal",
     "fpga",
     "notebook",

@@ -1,7 +1,7 @@
 """Measurements of layers of well-known networks."""
 
 from accel.benchmarks.benchmark_networks import EPILOGUES, NETWORKS, Layer, default_epilogue, layers_of
-from accel.benchmarks.measure_layers import Row, Task, measure, report, total
+from accel.benchmarks.measure_layers import Row, Task, measure, network_energy, report, total
 
 __all__ = [
     "EPILOGUES",
@@ -12,6 +12,7 @@ __all__ = [
     "default_epilogue",
     "layers_of",
     "measure",
+    "network_energy",
     "report",
     "total",
 ]

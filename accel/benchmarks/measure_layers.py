@@ -11,8 +11,10 @@ from typing import Any
 from accel.base.errors import AccelError, ProgramFault
 from accel.benchmarks.benchmark_networks import Epilogue, Layer
 from accel.compiler.mappings.mapping import AUTO, PLAIN
+from accel.compiler.mappings.mapping_choice import MappingChoice, choose_mapping
 from accel.compiler.target.machine import Machine
 from accel.core.config import Config
+from accel.energy import AccessCounts, EnergyReport, energy_of
 from accel.run.build_program import build
 from accel.run.program import Program
 from accel.run.result import RESULT_KEYS, Result, error_dict
@@ -29,6 +31,7 @@ ROW_KEYS = (
     "moved_bytes",
     "compulsory_bytes",
     "gemm_uops",
+    "accesses",
     "modes",
     *RESULT_KEYS,
 )
@@ -49,19 +52,32 @@ class Task:
     mapping: str | None = None
 
     def build(self, vthreads: int | None = None, mapping: str | None = None) -> Program:
-        own_mapping = self.mapping or (AUTO if self.layer.entry else PLAIN)
         return build(
             self.layer.workload(),
             Machine(self.config),
             vthreads=vthreads,
-            mapping=mapping or own_mapping,
+            mapping=mapping or self._default_mapping,
             keep_results=self.mapping is None,
         )
+
+    def choice(self) -> MappingChoice:
+        """Return the mapping and plans that :meth:`build` compiles."""
+        return choose_mapping(
+            self.layer.workload(),
+            self.config,
+            mapping=self._default_mapping,
+            keep_results=self.mapping is None,
+        )
+
+    @property
+    def _default_mapping(self) -> str:
+        return self.mapping or (AUTO if self.layer.entry else PLAIN)
 
 
 def measure(task: Task) -> Row:
     """Return the figures of a layer.
 
+    ``accesses`` has the counts of :class:`~accel.energy.access_counts.AccessCounts`.
     ``modes`` has cycles, utilization and mismatches of each mode. Other figures are those of ``chosen``, by
     keys of :meth:`~accel.run.result.Result.to_dict`. ``error`` is set if any mode fails.
     """
@@ -94,6 +110,7 @@ def _figures(results: Mapping[str, Result]) -> Row:
         "moved_bytes": sum(result.bytes_by_kind.values()),
         "compulsory_bytes": None if compulsory is None else compulsory.read_bytes + compulsory.write_bytes,
         "gemm_uops": result.gemm_uops,
+        "accesses": result.energy().counts.to_dict(),
         "modes": {
             mode: {"cycles": one.cycles, "utilization": one.utilization, "mismatches": one.mismatches}
             for mode, one in results.items()
@@ -107,6 +124,15 @@ def total(rows: Sequence[Row], key: str) -> Any:
     if any(row[key] is None for row in rows):
         return None
     return sum(row["repeats"] * row[key] for row in rows)
+
+
+def network_energy(rows: Sequence[Row], config: Config) -> EnergyReport:
+    """Return the energy of a network with repetitions, and of each layer of ``rows`` run once."""
+    parts = [(row["name"], AccessCounts(config, row["accesses"])) for row in rows]
+    counts = AccessCounts(config)
+    for row, (_, one) in zip(rows, parts, strict=True):
+        counts += one * row["repeats"]
+    return energy_of(counts, parts)
 
 
 def report(

@@ -4,6 +4,7 @@ Exit code 0 means done and correct, 1 that the program is at fault, and 130 an i
 means bad input or usage, with one line on stderr.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from io import BufferedWriter, RawIOBase, StringIO, TextIOWrapper
@@ -13,6 +14,7 @@ import click
 from accel.base.errors import AccelError
 from accel.base.interrupts import EXIT_INTERRUPTED
 from accel.base.notices import show_notices_on_terminal
+from accel.base.result_cache import OFF, VARIABLE
 from accel.base.version import __version__
 from accel.cli.command_groups import Entry, LazyGroup
 from accel.cli.completion import answer
@@ -29,6 +31,7 @@ COMMANDS = {
     "build-rtl": Entry(
         "accel.cli.commands.build_rtl:build_rtl", "Build the hardware model of a machine ahead."
     ),
+    "cache": Entry("accel.cli.commands.cache:cache", "Show or clear the cache of plans and networks."),
     "check": Entry("accel.cli.commands.check:check", "Prove that a program neither deadlocks nor races."),
     "compile": Entry(
         "accel.cli.commands.compile:compile_command", "Compile a workload or a network to a file."
@@ -46,6 +49,7 @@ COMMANDS = {
     "disasm": Entry(
         "accel.cli.commands.disasm:disasm", "List a program as text that 'accel asm' reads back."
     ),
+    "explore": Entry("accel.cli.explore:explore_command", "Search a space of machines for the best ones."),
     "isa": Entry("accel.cli.commands.isa:isa", "Print the instruction set manual."),
     "lockstep": Entry(
         "accel.cli.commands.lockstep:lockstep", "Compare simulator and hardware in every cycle of a run."
@@ -89,7 +93,9 @@ COMMANDS = {
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="accel", message="%(prog)s %(version)s")
-def app() -> None:
+@click.option("--no-cache", is_flag=True, help="Neither read nor write the cache of plans and networks.")
+@click.pass_context
+def app(context: click.Context, no_cache: bool) -> None:
     """Compile, prove and simulate tensor programs for an open accelerator.
 
     \b
@@ -97,6 +103,10 @@ def app() -> None:
       accel compile gemm -m 256 -n 256 -k 256 --shift 10 -o gemm.accel
       accel run gemm.accel
     """
+    if no_cache:
+        before = os.environ.get(VARIABLE, "")
+        os.environ[VARIABLE] = OFF  # processes that the command starts inherit it
+        context.call_on_close(lambda: os.environ.__setitem__(VARIABLE, before))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

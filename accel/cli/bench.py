@@ -16,12 +16,14 @@ from accel.benchmarks import (
     default_epilogue,
     layers_of,
     measure,
+    network_energy,
     report,
 )
 from accel.benchmarks.benchmark_networks import Epilogue
 from accel.benchmarks.layer_table import COLUMNS, table_lines
 from accel.benchmarks.markdown_page import markdown_page
 from accel.cli.declared_options import config_option, json_option, seed_option, set_option
+from accel.cli.energy_tables import show_energy
 from accel.cli.shared_options import (
     check_name,
     config_file,
@@ -66,6 +68,11 @@ _SUFFIX = ".md"
     help="The mapping of each layer, see 'accel compile'.  [default: auto for layers "
     "with an input from the host, otherwise plain]",
 )
+@click.option(
+    "--energy",
+    is_flag=True,
+    help="Also print the energy by component and by layer, from counts of accesses and published energies.",
+)
 @seed_option
 @json_option
 def bench(
@@ -76,6 +83,7 @@ def bench(
     output: Path | None,
     jobs: int,
     mapping: str | None,
+    energy: bool,
     seed: int,
     as_json: bool,
 ) -> int:
@@ -90,6 +98,7 @@ def bench(
     \b
     Example:
       accel bench resnet18
+      accel bench resnet18 --config vta-int8 --energy
       accel bench gemm --config gemm8x8 --set read_latency=200 --json
     """
     check_name("network", network, NETWORKS)
@@ -109,10 +118,13 @@ def bench(
         given += [] if mapping is None else [f"--mapping {mapping}"]
         asked = " ".join([network, f"--config {config}", *(f"--set {one}" for one in settings), *given])
         write_atomically(output, markdown_page(found, target.config, asked).encode())
+    used = network_energy(rows, target.config) if energy and not faults else None
     if as_json:
-        print_json({"schema_version": SCHEMA_VERSION, **found})
+        more = {} if used is None else {"energy": used.to_dict()}
+        print_json({"schema_version": SCHEMA_VERSION, **found, **more})
     else:
         show(_table(f"{network} on {machine_text(target.config)}", rows), wide=True)
+        show_energy(used)
         notes = [("AT FAULT", f"{row['name']}: {row['error']['message']}") for row in faults]
         if notes:
             show("", figures_table(notes))

@@ -8,6 +8,7 @@ import click
 
 from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError, nearest
+from accel.base.rewrite_choices import SEARCHES_BY_COST, Search
 from accel.cli.shared_options import (
     busy,
     config_file,
@@ -22,17 +23,19 @@ from accel.cli.shared_options import (
 from accel.cli.stdout import wrote
 from accel.compiler.target.machine import machine
 from accel.formats.onnx_annotations import check_annotation
-from accel.network.fusion_choice import total_savings
+from accel.network.fusion_report import total_savings
 from accel.network.model_files import is_tflite
 from accel.network.network import read_network
 from accel.network.network_annotations import annotated_model
+from accel.network.network_cache import build_or_read
 from accel.network.network_cuts import network_cuts
 from accel.network.network_file import load_network, save_network
+from accel.network.network_part import QUANTIZE_HINT, multiplies_float32
 from accel.network.network_program import NetworkProgram
 from accel.network.network_text import STAGES, choices_text, network_text
-from accel.network.placement import QUANTIZE_HINT, multiplies_float32
+from accel.rewriting.rules_file import load_rules
+from accel.rewriting.search_result import SearchLimits
 from accel.run.result import SCHEMA_VERSION
-from accel.run.stage_listing import STAGES as PROGRAM_STAGES
 
 _SHOWN_CUTS = 3
 """Kinds of host nodes that are named in a summary."""
@@ -47,6 +50,10 @@ def compile_onnx(
     strict: bool,
     approximate: bool,
     no_fuse: bool,
+    rewrite: Search,
+    rules: Path | None,
+    relaxation: float,
+    rewrite_seconds: float,
     explain: bool,
     measure: int | None,
     annotate: Path | None,
@@ -58,7 +65,7 @@ def compile_onnx(
         output = Path(f"{model.stem}.accel")
     target = machine(config, **parse_settings(settings))
     targets = given({"-o": output, "--annotate": annotate})
-    check_targets(targets, {"MODEL.onnx": model} | config_file(config))
+    check_targets(targets, {"MODEL.onnx": model} | given({"--rules": rules}) | config_file(config))
     if annotate is not None and is_tflite(model):
         raise AccelError(
             f"--annotate is given, and {str(model)!r} is TensorFlow Lite's; it is for ONNX models"
@@ -67,9 +74,28 @@ def compile_onnx(
         network = read_network(model, batch=batch, shapes=parse_shapes(shapes))
         if annotate is not None:
             check_annotation(model, annotate)
-        program = network.build(
-            target, strict=strict, approximate=approximate, fusion=not no_fuse, measure=measure
-        )
+        if rules is None and rewrite not in SEARCHES_BY_COST:
+            program = build_or_read(
+                network,
+                target,
+                strict=strict,
+                approximate=approximate,
+                fusion=not no_fuse,
+                measure=measure,
+                rewrite=rewrite,
+            )
+        else:  # the report of a search is not in a network's file
+            program = network.build(
+                target,
+                strict=strict,
+                approximate=approximate,
+                fusion=not no_fuse,
+                measure=measure,
+                rewrite=rewrite,
+                rules=() if rules is None else load_rules(rules),
+                relaxation=relaxation,
+                limits=SearchLimits(seconds=rewrite_seconds),
+            )
         if annotate is not None:
             note("simulating")
             result = program.run(check=False)
@@ -102,6 +128,7 @@ def _compiled(program: NetworkProgram, output: Path | None) -> dict[str, Any]:
         "activation_bytes": [chain.memory.nbytes for chain in program.chains],
         "activation_bound": [chain.memory.bound for chain in program.chains],
         "compile_seconds": program.compile_seconds,
+        "rewriting": None if program.rewriting is None else program.rewriting.to_dict(),
         "savings": total_savings(program.choices).to_dict(),
         "cuts": [asdict(cut) for cut in network_cuts(program)],
         "choices": [choice.to_dict() for choice in program.choices],
@@ -133,6 +160,7 @@ def _compiled_rows(program: NetworkProgram) -> list[tuple[str, str]]:
         ("programs", _programs_text(program, figures["instructions"])),
         *_cut_rows(program),
         ("activations", f"{activations:,} bytes; no plan needs less than {bound:,}"),
+        *([] if program.rewriting is None else [("rewritten", program.rewriting.describe())]),
         ("fusion saves", f"{total_savings(program.choices)}, predicted"),
         ("compiled in", f"{program.compile_seconds or 0:.2f} s"),
         *([("hint", QUANTIZE_HINT)] if _is_float(program) else []),
@@ -165,6 +193,8 @@ def show_network(file: Path, stage: str) -> str:
         ProgramError: the file cannot be read.
     """
     if stage not in STAGES:
+        from accel.run.stage_listing import STAGES as PROGRAM_STAGES  # noqa: PLC0415  # it imports the compiler
+
         what = "is one of programs" if stage in PROGRAM_STAGES else "is none"
         raise AccelError(
             f"stage {stage!r} {what}, and {str(file)!r} holds a network; {nearest(stage, STAGES)}"

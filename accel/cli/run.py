@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError, HardwareError, ProgramFault, ShapeError, nearest
+from accel.cli.energy_tables import energy_json, show_energy
 from accel.cli.npy_files import array_file, input_files, output_files, read_arrays
 from accel.cli.picture_options import Pictures, new_waves, written_at
 from accel.cli.run_request import RunRequest
@@ -102,11 +103,12 @@ def _run_program(request: RunRequest) -> int:
         )
     waves = new_waves(request.wave, before)
     if request.as_json:
-        print_json(run_json(result, advised))
+        print_json(run_json(result, advised) | energy_json(result, request))
         return 1 if result.mismatches else 0
     with busy("checking"):
         tokens = None if request.no_check else program.check()
     print_result(program, result, tokens, advised)
+    show_energy(result.energy() if request.energy else None)
     if advised is not None:
         show(advice_table(advised))
     pictures.show(result)

@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError, ProgramFault
 from accel.cli.adaptive_table import Column, adaptive_table
+from accel.cli.energy_tables import energy_json, show_energy
 from accel.cli.npy_files import array_file, input_files, output_files, read_arrays
 from accel.cli.picture_options import STDOUT, Pictures, new_waves, written_at
 from accel.cli.run_request import RunRequest, fault_figures
@@ -31,6 +32,7 @@ from accel.network.digits import digits_network
 from accel.network.model_files import DEFAULT_MACHINE
 from accel.network.network import read_network
 from accel.network.network_advice import advise_network
+from accel.network.network_cache import build_or_read
 from accel.network.network_file import load_network
 from accel.network.network_headline import network_headline
 from accel.network.network_program import NetworkProgram
@@ -105,7 +107,7 @@ def run_network(request: RunRequest) -> int:
         one.draw(ran)
     waves = new_waves(request.wave, before)
     if request.as_json:
-        print_json(_json(result, advised))
+        print_json(_json(result, advised) | energy_json(result, request))
         return 1 if result.mismatches else 0
     top_line = network_headline(result)
     if top_line is not None:
@@ -114,6 +116,7 @@ def run_network(request: RunRequest) -> int:
     _explain_overlap(result)
     show(figures_table(_result_rows(result, is_model=request.is_model)))
     show_path(result)
+    show_energy(result.energy() if request.energy else None)
     if advised is not None:
         show(advice_table(advised))
     for one, ran in zip(pictures, result.runs, strict=False):
@@ -131,7 +134,7 @@ def _network_program(request: RunRequest) -> NetworkProgram:
     with busy("compiling"):
         shapes = parse_shapes(request.shapes)
         network = digits_network() if request.is_digits else read_network(request.file, shapes=shapes)
-        return network.build(machine(request.config or DEFAULT_MACHINE, **request.overrides))
+        return build_or_read(network, machine(request.config or DEFAULT_MACHINE, **request.overrides))
 
 
 def _pictures(request: RunRequest, program: NetworkProgram) -> list[Pictures]:

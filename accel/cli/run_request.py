@@ -37,6 +37,7 @@ class RunRequest:
     trace: str | None
     save: Path | None
     advise: bool
+    energy: bool
     seed: int
     settings: tuple[str, ...]
     max_cycles: int

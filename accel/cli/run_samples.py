@@ -90,6 +90,7 @@ def _check(request: RunRequest) -> None:
         "--save": request.save,
         "--wave": request.wave,
         "--advise": request.advise,
+        "--energy": request.energy,
     }
     for option, value in others.items():
         if value:

@@ -121,7 +121,7 @@ def sweep(
     for path in targets.values():
         check_writable(path)
     notes: list[str] = []
-    with _hint_to_resume(targets[_JOURNAL]), progress_bar(spec.title) as progress:
+    with hint_to_resume(targets[_JOURNAL]), progress_bar(spec.title) as progress:
         table = run_sweep(
             spec,
             journal=targets[_JOURNAL],
@@ -152,8 +152,8 @@ def sweep(
 
 
 @contextmanager
-def _hint_to_resume(journal: Path) -> Iterator[None]:
-    """Tell the user of an interrupted sweep how to continue it."""
+def hint_to_resume(journal: Path) -> Iterator[None]:
+    """Tell the user of an interrupted sweep or exploration how to continue it."""
     try:
         yield
     except KeyboardInterrupt:

@@ -4,6 +4,7 @@ The compiler inserts tokens by these access sets, and the token check proves the
 """
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +16,6 @@ from accel.core.fault_causes import (
     INDEX_CAUSES,
     NOTHING_SET,
     Fault,
-    dram_element_bytes,
-    dram_span,
     instruction_faults,
     residual_change,
     sram_ranges,
@@ -124,20 +123,35 @@ def reached(uops: UopArray, shape: LoopShape, operand: int) -> npt.NDArray[np.in
     Time and memory grow with the scratchpad's depth, not with the iterations. The index ``depth`` represents
     all indices outside the scratchpad.
     """
-    depth = shape.depths[operand]
-    found = np.zeros(depth + 1, dtype=bool)
-    found[np.minimum(uops[:, operand], depth)] = True
-    for count, factor in (
+    steps = (
         (shape.iter_out, shape.factors[2 * operand]),
         (shape.iter_in, shape.factors[2 * operand + 1]),
         (shape.taps if operand == COLUMNS["src"] else 1, shape.step),
-    ):
+    )
+    return _reached(uops[:, operand].tobytes(), shape.depths[operand], steps)
+
+
+@lru_cache(maxsize=1 << 12)
+def _reached(
+    column: bytes, depth: int, steps: tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
+) -> npt.NDArray[np.intp]:
+    """Return the sorted distinct indices, cached, because the layers of a network repeat loops.
+
+    Args:
+        column: indices of the micro-ops, int64.
+        steps: iterations and distance of the outer loop, of the inner loop, and of the taps.
+    """
+    found = np.zeros(depth + 1, dtype=bool)
+    found[np.minimum(np.frombuffer(column, dtype=np.int64), depth)] = True
+    for count, factor in steps:
         done = 1 if factor else count
         while done < count:  # found contains the first ``done`` iterations; double them
             more = min(done, count - done)
             _add_shifted(found, min(depth, more * factor))
             done += more
-    return np.flatnonzero(found)
+    indices = np.flatnonzero(found)
+    indices.flags.writeable = False
+    return indices
 
 
 def _add_shifted(found: npt.NDArray[np.bool_], shift: int) -> None:
@@ -316,8 +330,9 @@ def dram_rows(instruction: Instruction, config: Config) -> DramRows | None:
     """Return the DRAM bytes of a LOAD or STORE, if any."""
     if not isinstance(instruction, Transfer):
         return None
-    start, stop = dram_span(instruction, config)
-    if start == stop:
+    route = instruction.route
+    if route is None or not (instruction.x_size and instruction.y_size):
         return None
-    element = dram_element_bytes(instruction, config)
+    element = route.element_bytes(config)
+    start = config.mem_base + instruction.dram_base * element
     return DramRows(start, instruction.y_size, instruction.x_size * element, instruction.x_stride * element)

@@ -20,9 +20,9 @@ from accel.graph.graph_evaluation import evaluate
 from accel.graph.graph_tensor import Array, Tensor
 from accel.image.image_tensor import ImageTensor
 from accel.network.chained_program import Chain
-from accel.network.lowering.lowered_layer import Operand
+from accel.network.lowering.layer_operand import Operand
+from accel.network.network_part import NetworkPart
 from accel.network.network_program import NetworkProgram
-from accel.network.placement import NetworkPart
 from accel.run.measured_plans import simulated_cycles
 from accel.run.program import Program
 

@@ -6,11 +6,11 @@ from accel.formats.onnx_tables import runtime_table
 from accel.graph.graph import Graph
 from accel.graph.integer_sums import sum_integers
 from accel.graph.qdq_regions import match_regions
-from accel.graph.transpose_cancellation import cancel_transposes
-from accel.rewriting.elementwise_rules import CONSTANT_FOLDING, EQUAL_QUANTIZES
+from accel.rewriting.constant_rules import CONSTANT_FOLDING, EQUAL_QUANTIZES
 from accel.rewriting.movement_rules import PRODUCT_OF_ROWS
 from accel.rewriting.rule_application import simplify
 from accel.rewriting.sunk_moves import sink_moves
+from accel.rewriting.transpose_cancellation import cancel_transposes
 
 
 def with_integer_operators(graph: Graph, opaque: Collection[str] = ()) -> Graph:

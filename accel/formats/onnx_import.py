@@ -20,7 +20,7 @@ from accel.graph.foreign_operator import OpenShapeError
 from accel.graph.graph import Graph
 from accel.graph.graph_tail import Tail
 from accel.graph.graph_tensor import Tensor
-from accel.rewriting.elementwise_rules import EQUAL_QUANTIZES
+from accel.rewriting.constant_rules import EQUAL_QUANTIZES
 from accel.rewriting.rule_application import simplify
 
 """Largest batch size."""

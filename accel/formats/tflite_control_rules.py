@@ -23,7 +23,7 @@ from accel.graph.foreign_operator import Foreign, open_session
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import Array, Tensor
 from accel.graph.movement_operators import Identity
-from accel.rewriting.elementwise_rules import CONSTANT_FOLDING
+from accel.rewriting.constant_rules import CONSTANT_FOLDING
 from accel.rewriting.rule_application import simplify
 
 MAX_UNROLLED = 512

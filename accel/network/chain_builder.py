@@ -4,7 +4,7 @@ Layers' programs are linked to the addresses of the chain, and their tokens are 
 micro-ops and parameters move to the beginning of their layer, since they need no data of other layers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -38,7 +38,7 @@ from accel.image.linker import Linker
 from accel.network.chain_memory import ChainMemory
 from accel.network.chain_waits import TENSOR_MEMORIES, insert_fastest_tokens
 from accel.network.chained_program import Chain
-from accel.network.placement import NetworkPart
+from accel.network.network_part import NetworkPart
 from accel.network.relocated_transfers import relocate_transfers, scatter_store, transfers_at
 from accel.network.repeated_operands import loads_of_copies
 from accel.network.repeated_residuals import Entry, Located, RepeatedStore, StorePiece, without_repeats
@@ -63,9 +63,12 @@ class _Stream:
     instructions: list[Instruction] = field(default_factory=list)
     offsets: list[int | None] = field(default_factory=list)
     layers: list[int] = field(default_factory=list)
+    _without_tokens: dict[Instruction, Instruction] = field(default_factory=dict)
+    """Equal instructions become one object, which later steps process once."""
 
     def append(self, instruction: Instruction, offset: int | None, layer: int) -> None:
-        self.instructions.append(without_tokens(instruction))
+        plain = without_tokens(instruction)
+        self.instructions.append(self._without_tokens.setdefault(plain, plain))
         self.offsets.append(offset)
         self.layers.append(layer)
 
@@ -238,8 +241,10 @@ class _ChainBuilder:
         self, linked: Sequence[Image], exchanges: Sequence[Sequence[tuple[Instruction, int | None]]]
     ) -> _Stream:
         stream = _Stream()
+        changed: set[type[Instruction]] = set()
         for at, image in enumerate(linked):
-            body = self._body(at, image, _resets(at, linked))
+            body = self._body(at, image, _resets(image.instructions, changed))
+            changed |= {type(one) for one in image.instructions if isinstance(one, Set)}
             order = _constants_first([one for one, _ in body]) if at else range(len(body))
             for n in order:
                 stream.append(*body[n], at)
@@ -296,17 +301,15 @@ class _ChainBuilder:
         )
 
 
-def _resets(at: int, linked: Sequence[Image]) -> list[Instruction]:
-    """Return SETs of initial settings that earlier layers have changed and this layer does not set itself."""
-    changed = {type(one) for image in linked[:at] for one in image.instructions if isinstance(one, Set)}
-    body = linked[at].instructions
+def _resets(body: Sequence[Instruction], changed: Collection[type[Instruction]]) -> list[Instruction]:
+    """Return SETs of initial settings that earlier layers have changed and a layer does not set itself."""
     own = {type(one) for one in body if isinstance(one, Set)}
     used: list[type[Set]] = [SetInp, SetWgt, SetAcc]
     if any(isinstance(one, StoreReq) for one in body):
         used.append(SetOut)
     if any(isinstance(one, StoreAdd) for one in body):  # STORE.MUL is one, too
         used.append(SetSum)
-    return [kind() for kind in used if kind in changed - own]
+    return [kind() for kind in used if kind in changed and kind not in own]
 
 
 def _link_transfers(

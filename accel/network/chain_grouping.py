@@ -7,7 +7,7 @@ from accel.graph.graph import Graph
 from accel.graph.product_operators import MatMul
 from accel.image.image_tensor import ImageTensor
 from accel.network.byte_orders import ByteOrder, byte_order
-from accel.network.placement import NetworkPart
+from accel.network.network_part import NetworkPart
 from accel.network.repeated_operands import loads_of_copies
 from accel.network.tensor_aliases import MovePlanner, may_alias
 from accel.run.session_tensors import same_packing

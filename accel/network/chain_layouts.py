@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from accel.core.config import Config
-from accel.network.placement import NetworkPart
+from accel.network.network_part import NetworkPart
 from accel.network.row_exchange import SOURCE, TARGET, TRANSPOSED, RowExchange, row_exchanges
 from accel.network.strip_layout import PictureSize, StripLayout, merge_layouts, picture_size
 

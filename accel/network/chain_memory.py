@@ -15,9 +15,9 @@ from accel.image.dram_references import Part
 from accel.image.image_tensor import ImageTensor
 from accel.network.chain_layouts import layouts_read, tensor_layouts
 from accel.network.dram_allocator import DramAllocator
-from accel.network.lowering.lowered_layer import Operand
+from accel.network.lowering.layer_operand import Operand
 from accel.network.memory_plan import LiveRange, MemoryPlan, plan_memory
-from accel.network.placement import NetworkPart
+from accel.network.network_part import NetworkPart
 from accel.network.tensor_aliases import find_aliases
 
 

@@ -13,21 +13,11 @@ import numpy as np
 from accel.compiler.codegen.token_insertion import CARRIER, Dependences, Ordered, dependences, with_tokens
 from accel.core.config import Config
 from accel.core.isa import Finish, Instruction, Load, Memory, OwnMemory, Store, Unit
+from accel.network.wait_strategies import EACH, MIXED, ONCE
 from accel.proof.shared_dram import SharedDram
+from accel.sim.timing.timed_program import InstructionTiming
 from accel.sim.timing.timing_model import simulate_timing
 
-ONCE, EACH, MIXED = (
-    "once for each layer",
-    "for what each transfer reads",
-    "each layer as is better for it",
-)
-"""The strategies, as network files name them."""
-WAIT_TEXTS: Mapping[str, str] = {
-    ONCE: "once per layer",
-    EACH: "for the STOREs of their own data",
-    MIXED: "as is faster for each layer",
-}
-"""Completes the sentence "LOADs wait ..."."""
 TENSOR_MEMORIES = (Memory.INP, Memory.ACC, Memory.ACC_8BIT, OwnMemory.RES)
 """Memories that LOADs fill with tensors, not with constants."""
 _UOP_BYTES = 4
@@ -56,17 +46,21 @@ def insert_fastest_tokens(
     if not waits:
         return with_tokens(needed), {}
     found: dict[str, tuple[int, Ordered]] = {}
+    timings: dict[int, InstructionTiming] = {}
+    """The strategies share most instructions, which ``needed`` keeps alive."""
     cycles_per_layer: list[list[int]] = []
     layer_of = np.array(layers, dtype=np.int64)
+    finish = Finish()
 
     def simulate(strategy: str, after: Mapping[int, int]) -> None:
         ordered = with_tokens(needed, after)
-        program = [*ordered.program, Finish()]
+        program = [*ordered.program, finish]
         run = simulate_timing(
             program,
             config,
             address=config.mem_base + offset,
             checked=[None] * len(program),  # the chosen program is checked at the end
+            sound=timings,
         )
         sources = ordered.sources
         is_own, last = sources != CARRIER, np.zeros(len(producers), dtype=np.int64)

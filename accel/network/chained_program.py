@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from accel.graph.graph import Graph
-from accel.network.lowering.lowered_layer import Operand
+from accel.network.lowering.layer_operand import Operand
 from accel.network.memory_plan import MemoryPlan
-from accel.network.placement import NetworkPart
+from accel.network.network_part import NetworkPart
 from accel.run.program import Program
 
 

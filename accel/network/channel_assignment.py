@@ -22,7 +22,7 @@ from accel.graph.graph_operator import Operator
 from accel.graph.graph_tensor import Quantization, Tensor
 from accel.graph.movement_operators import Concat, DepthToSpace, Pad, Reshape, Slice, SpaceToDepth, Take
 from accel.graph.product_operators import Conv, ConvTranspose, MatMul, Product
-from accel.network.channel_costs import POINT, MoveChoice
+from accel.network.channel_costs import POINT
 from accel.network.channel_groups import (
     CHANNEL_AXIS,
     POOLS,
@@ -36,6 +36,7 @@ from accel.network.channel_groups import (
 from accel.network.channel_maps import UNUSED, ZERO, ChannelMap, common
 from accel.network.channel_targets import ChannelTargets
 from accel.network.lane_constants import LaneConstants
+from accel.network.move_choice import MoveChoice
 
 
 def assign_channel_maps(graph: Graph, config: Config) -> tuple[Graph, tuple[MoveChoice, ...]]:

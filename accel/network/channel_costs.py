@@ -1,9 +1,5 @@
 """Predicted cycles of the forms that a move between channels can take."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-
 from accel.base.errors import ScheduleError, ShapeError
 from accel.compiler.mappings.mapping import PLAIN
 from accel.compiler.mappings.mapping_choice import choose_mapping
@@ -13,39 +9,11 @@ from accel.core.config import Config
 from accel.graph.graph import Graph, Node
 from accel.graph.product_operators import Conv
 from accel.graph.window_geometry import Windows
-from accel.image.manifest_entries import read_entry
 from accel.network.lowering.lowered_layer import NotOnMachine
 from accel.network.lowering.window_parameters import require_two_axes, size_parameters, window_parameters
 
 POINT = Windows(kernel=(1, 1), strides=(1, 1), dilations=(1, 1), begin=(0, 0), end=(0, 0))
 """The windows of a 1x1 convolution."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class MoveChoice:
-    """The forms that a move can take.
-
-    Attributes:
-        alternatives: text and predicted cycles of the layers that differ, the chosen one first.
-    """
-
-    name: str
-    alternatives: tuple[tuple[str, int], ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        considered = [{"form": form, "cycles": cycles} for form, cycles in self.alternatives]
-        return {"name": self.name, "considered": considered}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "MoveChoice":
-        """Raise a ProgramError for damaged data."""
-        considered = read_entry(data, "considered", list)
-        return cls(
-            name=read_entry(data, "name", str),
-            alternatives=tuple(
-                (read_entry(one, "form", str), read_entry(one, "cycles", int)) for one in considered
-            ),
-        )
 
 
 class ConvolutionCosts:

@@ -6,9 +6,10 @@ from accel.core.config import Config
 from accel.graph.graph import Graph, Node
 from accel.graph.movement_operators import Concat, DepthToSpace, Pad, SpaceToDepth
 from accel.graph.product_operators import Conv
-from accel.network.channel_costs import ConvolutionCosts, MoveChoice
+from accel.network.channel_costs import ConvolutionCosts
 from accel.network.channel_groups import CHANNEL_AXIS, ChannelGroups, ChannelMove
 from accel.network.channel_maps import ZERO, ChannelMap, concatenated
+from accel.network.move_choice import MoveChoice
 
 
 class ChannelTargets:

@@ -11,6 +11,7 @@ both branches above zero, a rising and a falling one, which are two parts.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -22,13 +23,14 @@ from accel.graph.graph import Graph, Node, with_nodes
 from accel.graph.graph_tensor import QUANTIZED, Array, Quantization, Tensor
 from accel.graph.quantize_values import all_values
 from accel.network.clamped_linear import fit_channels
+from accel.network.cost import ZERO_COST, Cost
 from accel.network.fused_nodes import FusedNodes
-from accel.network.fusion_choice import Alternative, FusionChoice
+from accel.network.fusion_report import Alternative, FusionChoice
 from accel.network.lowering.elementwise_lowering import table_of_results
 from accel.network.lowering.lowered_layer import NotOnMachine
 from accel.network.lowering.lowering_table import lower
-from accel.network.placement import NetworkPart
-from accel.network.predicted_cost import ZERO_COST, Cost, host_cost, machine_cost
+from accel.network.network_part import NetworkPart
+from accel.network.predicted_cost import host_cost, machine_cost
 
 _MAX_PARTS = 3
 """Layers for one function. The machine reads and writes the whole tensor in each."""
@@ -52,10 +54,10 @@ class _Parts:
     split: int
     tables: tuple[Array, ...]
 
-    def zero(self, at: int, out: Tensor) -> int:
+    def zero(self, at: int, out_zero: int) -> int:
         """Return the zero point of a part: only the last one keeps that of the result."""
         is_last = at == len(self.tables) - 1
-        return int(out.scale_and_zero[1]) if is_last else self.split
+        return out_zero if is_last else self.split
 
 
 def divide_functions(graph: Graph, config: Config) -> tuple[Graph, tuple[FusionChoice, ...]]:
@@ -126,21 +128,36 @@ def _find_parts(graph: Graph, node: Node) -> _Parts | None:
         data, table = table_of_results(graph, fused)
     except NotOnMachine:
         return None
-    out = graph.tensors[node.output]
-    zero = int(out.scale_and_zero[1])
-    values = all_values(data.dtype).astype(np.int64) - int(data.scale_and_zero[1])
+    axis = node.operator.axis if isinstance(node.operator, ChannelTable) else 0
+    zeros = int(data.scale_and_zero[1]), int(graph.tensors[node.output].scale_and_zero[1])
+    return _parts_of(data.dtype, zeros, axis, table.tobytes(), table.dtype.name)
+
+
+@lru_cache(maxsize=4096)
+def _parts_of(
+    dtype: str, zeros: tuple[int, int], axis: int, entries: bytes, table_dtype: str
+) -> _Parts | None:
+    """Return the parts of a table.
+
+    Args:
+        dtype: of the operand.
+        zeros: zero points of the operand and of the result.
+        entries: of a table (256, channels).
+    """
+    table = np.frombuffer(entries, table_dtype).reshape(256, -1)
+    zero = zeros[1]
+    values = all_values(dtype).astype(np.int64) - zeros[0]
     inexact = [at for at, one in enumerate(fit_channels(values, table, zero)) if one is None]
     if not inexact:
         return None
-    axis = node.operator.axis if isinstance(node.operator, ChannelTable) else 0
     for split in _split_values(table, zero):
         tables = _divide(table, split, zero)
         if tables is None:
             continue
         parts = _Parts(axis=axis, split=split, tables=tables)
         if all(
-            _fits(values, one, parts.zero(at, out), inexact[:_PROBED_CHANNELS])
-            and _fits(values, one, parts.zero(at, out), slice(None))
+            _fits(values, one, parts.zero(at, zero), inexact[:_PROBED_CHANNELS])
+            and _fits(values, one, parts.zero(at, zero), slice(None))
             for at, one in enumerate(tables)
         ):
             return parts
@@ -206,8 +223,9 @@ class _Division:
     def _sum(self, node: Node, parts: _Parts) -> list[Node]:
         out = self._old.tensors[node.output]
         scale, total, nodes, stages = float(out.scale_and_zero[0]), "", [], []
+        out_zero = int(out.scale_and_zero[1])
         for at, table in enumerate(parts.tables):
-            quantization = Quantization.of(scale, parts.zero(at, out))
+            quantization = Quantization.of(scale, parts.zero(at, out_zero))
             name = self._tensor(f"{node.output}/part{at + 1}", replace(out, quantization=quantization))
             entries = np.ascontiguousarray(table.T.astype(out.dtype))
             constant = self._tensor(

@@ -25,6 +25,12 @@ def host_packs_data(graph: Graph, layer: LoweredLayer) -> bool:
     keep bytes, and after Transpose.
     """
     name = next((operand.tensor for operand in layer.operands if operand.name == _DATA), None)
+    return name is not None and is_packed_by_host(graph, name)
+
+
+def is_packed_by_host(graph: Graph, tensor: str) -> bool:
+    """Whether a layer reads a tensor as the host has packed it, see :func:`host_packs_data`."""
+    name: str | None = tensor
     while name is not None and name not in graph.inputs:
         node = graph.producers.get(name)
         if node is None:

@@ -24,7 +24,7 @@ from accel.graph.graph_evaluation import evaluate_node
 from accel.graph.graph_tensor import QUANTIZED, Array
 from accel.graph.movement_operators import Movement
 from accel.network.chained_program import Chain
-from accel.network.placement import NetworkPart
+from accel.network.network_part import NetworkPart
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -26,7 +26,7 @@ from accel.network.layout_candidates import (
 )
 from accel.network.layout_choice import LayoutAlternative, LayoutChoice
 from accel.network.lowering.lowered_layer import LoweredLayer
-from accel.network.placement import NetworkPart
+from accel.network.network_part import NetworkPart
 from accel.network.relocated_transfers import relocate_transfers
 from accel.network.row_exchange import RowExchange, row_exchanges, supports_row_exchange
 from accel.network.strip_layout import (

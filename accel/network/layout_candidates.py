@@ -15,8 +15,9 @@ from accel.core.config import Config
 from accel.graph.graph import Graph
 from accel.network.host_inputs import choose_layer_mapping, host_packs_data
 from accel.network.lowering.average_lowering import global_average_as_product
-from accel.network.lowering.lowered_layer import LoweredLayer, Operand
-from accel.network.placement import NetworkPart
+from accel.network.lowering.layer_operand import Operand
+from accel.network.lowering.lowered_layer import LoweredLayer
+from accel.network.network_part import NetworkPart
 from accel.network.strip_layout import PictureSize, StripLayout, picture_size
 
 MAX_STRIP_COUNTS = 2

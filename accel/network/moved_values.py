@@ -21,7 +21,7 @@ from accel.graph.movement_operators import (
     Transpose,
 )
 from accel.network.byte_orders import ByteOrder, byte_order
-from accel.network.placement import NetworkPart
+from accel.network.network_part import NetworkPart
 
 _Integers = npt.NDArray[np.int64]
 MOVES = Concat | DepthToSpace | Slice | SpaceToDepth | Take | Transpose

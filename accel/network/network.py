@@ -1,37 +1,30 @@
-"""Networks for users: load a file, compile it for a machine."""
+"""Networks for users: load a file, compile it for a machine.
+
+Loading imports no compiler: :meth:`Network.build` does.
+"""
+
+from __future__ import annotations
 
 import os
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypedDict
+from typing import TYPE_CHECKING
 
 from accel.base.arguments import check_integer
-from accel.base.errors import ScheduleError
+from accel.base.errors import GraphError, ScheduleError
 from accel.base.html_summary import Bar, html_summary
-from accel.compiler.target.machine import Machine, machine
-from accel.core.config import Config
-from accel.formats import onnx_import, tflite_import
-from accel.graph.byte_functions import fold_byte_functions
+from accel.base.rewrite_choices import RELAXATION, SEARCHES_BY_COST, Search, check_search
 from accel.graph.graph import Graph
-from accel.network.chain_builder import build_chain
-from accel.network.chain_grouping import split_into_chains
-from accel.network.chained_program import Chain
-from accel.network.channel_assignment import assign_channel_maps
-from accel.network.function_parts import divide_functions, with_reasons
-from accel.network.fusion_candidates import fusion_groups, unfused_groups
-from accel.network.layout_assignment import assign_layouts
-from accel.network.layout_choice import LayoutChoice
 from accel.network.model_files import DEFAULT_MACHINE, is_tflite
-from accel.network.network_program import NetworkProgram
-from accel.network.partition import Partition, PartitionSummary, partition_parts
-from accel.network.placement import NetworkPart, check_strict, place
-from accel.network.tensor_aliases import find_aliases, may_alias
-from accel.rewriting.elementwise_rules import FUNCTION_BEFORE_REPEATS
-from accel.rewriting.movement_rules import CONCAT_OF_SLICES, SHUFFLE_RULES
-from accel.rewriting.rule_application import simplify
-from accel.run.measured_plans import simulated_cycles
+
+if TYPE_CHECKING:
+    from accel.compiler.target.machine import Machine
+    from accel.core.config import Config
+    from accel.network.network_program import NetworkProgram
+    from accel.rewriting.rule import Rule
+    from accel.rewriting.search_result import SearchLimits, SearchResult
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -40,9 +33,11 @@ class Network:
 
     Attributes:
         graph: the graph that it computes.
+        rewriting: how :func:`~accel.network.network_rewriting.rewrite` found the graph, or None.
     """
 
     graph: Graph
+    rewriting: SearchResult | None = None
 
     def __repr__(self) -> str:
         graph = self.graph
@@ -69,6 +64,10 @@ class Network:
         keep: bool = False,
         fusion: bool = True,
         measure: int | None = None,
+        rewrite: Search = "greedy",
+        rules: Sequence[Rule] = (),
+        relaxation: float = RELAXATION,
+        limits: SearchLimits | None = None,
     ) -> NetworkProgram:
         """Compile the network for a machine with ``post=1``.
 
@@ -80,31 +79,66 @@ class Network:
             fusion: execute several nodes as one layer where that saves cycles.
             measure: simulate at most this many plans of each layer, and choose the fastest, unless the whole
                 network takes fewer cycles with predicted plans.
+            rewrite: how rules are applied. ``greedy`` applies those that help on every machine, ``none``
+                none, and ``backtrack`` and ``saturate`` search for the graph with the fewest predicted
+                cycles, see :func:`~accel.network.network_rewriting.rewrite`.
+            rules: further rules, for example from :func:`accel.rewriting.rules_file.load_rules`.
+            relaxation: of ``backtrack``.
+            limits: of ``backtrack`` and ``saturate``.
 
         Raises:
             ConfigError: there is no such machine.
-            GraphError: the machine has ``post=0``, or ``strict`` finds multiplications on the host.
+            GraphError: the machine has ``post=0``, ``strict`` finds multiplications on the host, or the
+                search is unknown.
+            MismatchError: the rewritten graph computes other values.
             ScheduleError: ``measure`` is not a positive integer.
         """
+        # the compiler: loading a model needs none of it
+        from accel.compiler.target.machine import machine  # noqa: PLC0415
+        from accel.network.function_parts import with_reasons  # noqa: PLC0415
+        from accel.network.graph_preparation import prepare_graph  # noqa: PLC0415
+        from accel.network.network_program import NetworkProgram  # noqa: PLC0415
+        from accel.network.network_steps import build_steps  # noqa: PLC0415
+        from accel.network.placement import check_strict, place  # noqa: PLC0415
+
         target = machine(on)
         measured_plans = None if measure is None else check_integer("measure", measure, error=ScheduleError)
         begin = time.perf_counter()
-        graph, _ = simplify(self.graph, [*SHUFFLE_RULES, CONCAT_OF_SLICES])
-        if fusion and target.config.tab_bytes:
-            graph = fold_byte_functions(graph)
-        graph, _ = simplify(graph, [FUNCTION_BEFORE_REPEATS])
-        graph, divisions = divide_functions(graph, target.config)
-        graph, moves = assign_channel_maps(graph, target.config)
-        groups = fusion_groups(graph) if fusion else unfused_groups(graph)
+        check_search(rewrite)
+        graph, rewriting = self.graph, self.rewriting
+        if rules and rewrite == "none":
+            raise GraphError("rules are given and rewrite is 'none'; another search must apply them")
+        if rules or rewrite in SEARCHES_BY_COST:
+            from accel.network.graph_rewriting import rewrite_graph  # noqa: PLC0415
+            from accel.rewriting.rules import RULES  # noqa: PLC0415
+
+            rewriting = rewrite_graph(
+                graph,
+                target.config,
+                search=rewrite,
+                rules=rules if rewrite == "greedy" else (*rules, *RULES),
+                approximate=approximate,
+                fusion=fusion,
+                relaxation=relaxation,
+                limits=limits,
+            )
+            graph = rewriting.graph
+        prepared = prepare_graph(graph, target.config, fusion=fusion, rewrites=rewrite != "none")
+        graph, divisions = prepared.graph, prepared.divisions
 
         def compile_network(measure: int | None) -> NetworkProgram:
-            parts, choices = place(graph, groups, target, approximate=approximate, measure=measure)
+            parts, choices = place(graph, prepared.groups, target, approximate=approximate, measure=measure)
             parts = with_reasons(parts, divisions)
             if strict:
                 check_strict(graph, parts)
             built = build_steps(graph, parts, target.config, keep=keep)
             return NetworkProgram(
-                graph=graph, config=target.config, choices=(*divisions, *choices), moves=moves, **built
+                graph=graph,
+                config=target.config,
+                choices=(*divisions, *choices),
+                moves=prepared.moves,
+                rewriting=rewriting,
+                **built,
             )
 
         program = compile_network(measured_plans)
@@ -114,77 +148,9 @@ class Network:
 
 
 def _total_cycles(program: NetworkProgram) -> int:
+    from accel.run.measured_plans import simulated_cycles  # noqa: PLC0415  # it imports the compiler
+
     return sum(simulated_cycles(chain.program) for chain in program.chains)
-
-
-class BuiltSteps(TypedDict):
-    """Attributes of a :class:`~accel.network.network_program.NetworkProgram`."""
-
-    steps: tuple[Chain | NetworkPart, ...]
-    arrangements: tuple[LayoutChoice, ...]
-    partition: PartitionSummary
-
-
-def build_steps(
-    graph: Graph, parts: Sequence[NetworkPart], config: Config, *, keep: bool = False
-) -> BuiltSteps:
-    """Group the parts of the machine into chains, and compile them."""
-    groups, needed, partition = _group_parts(graph, parts, config, keep=keep)
-    steps: list[Chain | NetworkPart] = []
-    choices: list[LayoutChoice] = []
-    for group, needed_outside in zip(groups, needed, strict=True):
-        if not any(part.on_machine for part in group):
-            steps += group
-            continue
-        explained = [_as_alias(part) if part.fused.output in partition.aliases else part for part in group]
-        copied = find_aliases(graph, explained, needed_outside, config).copied
-        compiled, group_choices = assign_layouts(graph, explained, needed_outside, config, copied=copied)
-        choices += group_choices
-        steps.append(build_chain(graph, compiled, needed_outside, config))
-    return BuiltSteps(steps=tuple(steps), arrangements=tuple(choices), partition=partition.summary)
-
-
-def _group_parts(
-    graph: Graph, parts: Sequence[NetworkPart], config: Config, *, keep: bool
-) -> tuple[list[tuple[NetworkPart, ...]], list[set[str]], Partition]:
-    """Group parts for the machine and for the host.
-
-    If a Concat or Slice cannot be an alias, the host executes it, and the grouping starts again.
-
-    Returns:
-        The groups, the tensors that others need of each, and the partition.
-    """
-    aliases = {part.fused.output for part in parts if not part.on_machine and may_alias(graph, part)}
-    first: PartitionSummary | None = None
-    while True:
-        partition = partition_parts(graph, parts, config, aliases)
-        groups: list[tuple[NetworkPart, ...]] = []
-        for group in partition.groups:
-            on_machine = any(part.on_machine for part in group)
-            groups += split_into_chains(graph, group, config) if on_machine else [group]
-        needed = [_needed_outside(graph, groups, at, keep=keep) for at in range(len(groups))]
-        failed: set[str] = set()
-        for group, needed_outside in zip(groups, needed, strict=True):
-            if any(part.on_machine for part in group):
-                failed |= find_aliases(graph, group, needed_outside, config).failed
-            else:
-                failed |= partition.aliases.intersection(part.fused.output for part in group)
-        if not failed:
-            return groups, needed, partition if first is None else replace(partition, summary=first)
-        first = first or replace(partition.summary, is_exact=False)
-        aliases -= failed
-
-
-def _needed_outside(
-    graph: Graph, groups: Sequence[Sequence[NetworkPart]], at: int, *, keep: bool
-) -> set[str]:
-    read_later = (name for other in groups[at + 1 :] for part in other for name in part.fused.inputs)
-    kept = (part.fused.output for part in groups[at] if keep)
-    return {*graph.outputs, *read_later, *kept}
-
-
-def _as_alias(part: NetworkPart) -> NetworkPart:
-    return replace(part, reason="layers write and take its values where they are")
 
 
 def load_onnx(
@@ -204,6 +170,8 @@ def load_onnx(
             has another fixed batch, or tensors do not fit each other.
         ShapeError: the batch is not a positive integer.
     """
+    from accel.formats import onnx_import  # noqa: PLC0415  # one format is enough for one model
+
     return Network(graph=onnx_import.load_onnx(path, batch=batch, shapes=shapes))
 
 
@@ -218,6 +186,8 @@ def load_tflite(
     Variables of the model become inputs and outputs, see
     :class:`~accel.network.network_session.NetworkSession`.
     """
+    from accel.formats import tflite_import  # noqa: PLC0415
+
     return Network(graph=tflite_import.load_tflite(path, batch=batch, shapes=shapes))
 
 

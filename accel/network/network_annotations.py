@@ -4,9 +4,9 @@ from pathlib import Path
 
 from accel.base.version import __version__
 from accel.formats.onnx_annotations import Note, annotated
+from accel.network.network_part import NetworkPart
 from accel.network.network_program import NetworkProgram
 from accel.network.network_result import LayerResult, NetworkResult
-from accel.network.placement import NetworkPart
 
 
 def annotated_model(path: Path, program: NetworkProgram, result: NetworkResult) -> bytes:

@@ -9,10 +9,9 @@ from accel.graph.graph import Graph, Node
 from accel.image.manifest_entries import read_entry
 from accel.network.chained_program import Chain
 from accel.network.fused_nodes import FusedNodes
-from accel.network.fusion_choice import Where
-from accel.network.lowering.lowered_layer import Operand
+from accel.network.lowering.layer_operand import Operand
 from accel.network.memory_plan import LiveRange, MemoryPlan
-from accel.network.placement import NetworkPart
+from accel.network.network_part import NetworkPart, Where
 from accel.run.program import Program
 
 

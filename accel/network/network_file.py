@@ -20,15 +20,15 @@ from accel.image.image import NETWORK_FORMAT
 from accel.image.manifest_entries import read_entry, read_object
 from accel.image.zip_archive import Archive, damage, is_archive, write_archive
 from accel.network.chained_program import Chain
-from accel.network.channel_costs import MoveChoice
-from accel.network.fusion_choice import FusionChoice
+from accel.network.fusion_report import FusionChoice
 from accel.network.graph_file import constant_members, read_graph
 from accel.network.host_regions import check_foreign
 from accel.network.layout_choice import LayoutChoice
+from accel.network.move_choice import MoveChoice
 from accel.network.network_data import chain_from_data, chain_to_data, part_from_data, part_to_data
+from accel.network.network_part import NetworkPart
 from accel.network.network_program import NetworkProgram
 from accel.network.partition import PartitionSummary
-from accel.network.placement import NetworkPart
 from accel.run.program import Program
 
 VERSION = 1
@@ -42,6 +42,11 @@ def save_network(program: NetworkProgram, path: str | Path) -> None:
         ProgramError: the file cannot be written.
     """
     target = check_path("network", path)
+    write_atomically(target, network_bytes(program))
+
+
+def network_bytes(program: NetworkProgram) -> bytes:
+    """Return the content of a compiled network's file."""
     graph = program.graph
     members = constant_members(graph)
     steps: list[dict[str, Any]] = []
@@ -72,7 +77,7 @@ def save_network(program: NetworkProgram, path: str | Path) -> None:
     }
     buffer = io.BytesIO()
     write_archive(buffer, json.dumps(data).encode(), members)
-    write_atomically(target, buffer.getvalue())
+    return buffer.getvalue()
 
 
 def load_network(path: str | Path) -> NetworkProgram:
@@ -90,6 +95,15 @@ def load_network(path: str | Path) -> NetworkProgram:
             return _read(name, file)
     except OSError as error:
         raise ProgramError(f"{name} cannot be read: {error.strerror}") from None
+
+
+def network_from_bytes(content: bytes) -> NetworkProgram:
+    """Return the network of a file's content.
+
+    Raises:
+        ProgramError: the content is damaged, or of a newer version.
+    """
+    return _read("network", io.BytesIO(content))
 
 
 def single_program(network: NetworkProgram, path: str) -> Program:

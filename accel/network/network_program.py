@@ -19,12 +19,13 @@ from accel.graph.graph_evaluation import check_inputs, evaluate_node
 from accel.graph.graph_state import first_states
 from accel.graph.graph_tensor import Array, random_values
 from accel.network.chained_program import Chain
-from accel.network.channel_costs import MoveChoice
 from accel.network.concurrent_host import ConcurrentHost
-from accel.network.fusion_choice import FusionChoice
+from accel.network.fusion_report import FusionChoice
 from accel.network.host_regions import HostRegion, host_regions
 from accel.network.layout_choice import LayoutChoice
-from accel.network.lowering.lowered_layer import Operand
+from accel.network.lowering.layer_operand import Operand
+from accel.network.move_choice import MoveChoice
+from accel.network.network_part import NetworkPart
 from accel.network.network_result import (
     LayerResult,
     NetworkResult,
@@ -32,7 +33,7 @@ from accel.network.network_result import (
     machine_layer_results,
 )
 from accel.network.partition import PartitionSummary
-from accel.network.placement import NetworkPart
+from accel.rewriting.search_result import SearchResult
 from accel.run.result import Result
 from accel.run.session import Session, SessionTensor
 
@@ -51,6 +52,7 @@ class NetworkProgram:
         arrangements: compared alternatives of layouts.
         partition: the lower bound of the number of programs, or None if unknown.
         moves: compared forms of moves between channels.
+        rewriting: how a search found the graph, or None without a search and from a file.
         compile_seconds: processor time of the compilation, or None if unknown.
     """
 
@@ -61,6 +63,7 @@ class NetworkProgram:
     arrangements: tuple[LayoutChoice, ...] = ()
     partition: PartitionSummary | None = None
     moves: tuple[MoveChoice, ...] = ()
+    rewriting: SearchResult | None = field(default=None, compare=False)
     compile_seconds: float | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from accel.base.atomic_files import write_atomically
 from accel.base.errors import AccelError
 from accel.base.run_choices import UNTIMED
-from accel.network.fusion_choice import FusionChoice, total_savings
+from accel.network.fusion_report import FusionChoice, total_savings
 from accel.network.memory_plan import MemoryPlan
 from accel.network.network_headline import network_headline
 from accel.network.network_program import NetworkProgram

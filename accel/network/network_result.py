@@ -16,10 +16,12 @@ from accel.core.events import Timing
 from accel.core.instruction_access import dram_rows
 from accel.core.isa import Instruction, Loops, Store, Transfer, Unit
 from accel.core.timing_rules import beat_cycles, busy_slots
+from accel.energy import AccessCounts, EnergyReport, count_accesses, energy_of
+from accel.energy.access_counts import count_parts
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import Array
 from accel.network.chained_program import Chain
-from accel.network.placement import NetworkPart
+from accel.network.network_part import NetworkPart
 from accel.run.critical_path import Segment, Share, join_paths, shares, split_path
 from accel.run.layer_record import Layer, layer_at
 from accel.run.result import Result, bytes_moved
@@ -38,6 +40,7 @@ class LayerResult(Layer):
         alone: predicted cycles in isolation, or None.
         busy: cycles of compute slots, of reads or of writes at full bus width, whichever are most, or None
             without cycles.
+        instructions: number of its instructions, 0 on the host.
     """
 
     reason: str
@@ -48,6 +51,7 @@ class LayerResult(Layer):
     causes: tuple[Share, ...] = ()
     alone: int | None = None
     busy: float | None = None
+    instructions: int = 0
 
     @property
     def utilization(self) -> float | None:
@@ -136,6 +140,7 @@ def machine_layer_results(
                 alone=part.alone,
                 program=program,
                 busy=None if cycles[at] is None else _busy_cycles(instructions, result.config),
+                instructions=len(instructions),
             )
         )
         at += 1
@@ -310,6 +315,31 @@ class NetworkResult:
     def layer_of(self, cycle: int) -> LayerResult | None:
         """Return the layer of a cycle, counted over all programs."""
         return layer_at(self.layers, cycle)
+
+    def energy(self) -> EnergyReport:
+        """Return the energy of the machine by component and layer, from exact counts of accesses.
+
+        The host is not included.
+
+        Raises:
+            AccelError: the programs were not kept (``run(record=True)``).
+        """
+        on_machine = [layer for layer in self.layers if layer.program is not None]
+        if on_machine and not self.runs:
+            raise AccelError(
+                "the network's run has no energy, because its programs were not kept; use record=True"
+            )
+        total, parts = AccessCounts(self.config), list[tuple[str, AccessCounts]]()
+        for number, run in enumerate(self.runs, 1):
+            run.check_energy()
+            layers = [layer for layer in on_machine if layer.program == number]
+            ends = accumulate(layer.instructions for layer in layers)
+            found = count_parts(run.instructions, run.config, ends)
+            parts += zip((layer.name for layer in layers), found, strict=True)
+            total += count_accesses(
+                run.instructions, run.config, address=run.config.mem_base + run.image.code_offset
+            )
+        return energy_of(total, parts)
 
     def raise_if_wrong(self) -> None:
         """Raise a MismatchError if a tensor differs from the graph's evaluation."""

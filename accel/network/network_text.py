@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from accel.graph.graph import Graph, Node
 from accel.graph.graph_tensor import Tensor
 from accel.image.program_source import PLAIN
-from accel.network.chain_waits import WAIT_TEXTS
 from accel.network.chained_program import Chain
-from accel.network.fusion_choice import total_savings
+from accel.network.fusion_report import total_savings
 from accel.network.memory_plan import MemoryPlan
+from accel.network.network_part import NetworkPart
 from accel.network.network_program import NetworkProgram
-from accel.network.placement import NetworkPart
+from accel.network.wait_strategies import WAIT_TEXTS
 
 STAGES = ("graph", "fused", "placed", "memory")
 """Stages of compilation that :func:`network_text` shows."""
@@ -72,6 +72,8 @@ def choices_text(program: NetworkProgram) -> str:
 
 
 def _choices(program: NetworkProgram) -> Iterator[str]:
+    if program.rewriting is not None:
+        yield f"rewritten by {program.rewriting.search}: {program.rewriting.describe()}"
     for choice in program.choices:
         savings = f"; fusion saves {choice.saved}" if choice.saved.cycles else ""
         yield f"{choice.name!r}: predicted cycles of each alternative{savings}"

@@ -14,8 +14,8 @@ from accel.core.config import Config
 from accel.graph.graph import Graph
 from accel.image.manifest_entries import read_entry
 from accel.network.chain_grouping import repacked_reads
+from accel.network.network_part import NetworkPart
 from accel.network.partition_stages import Kind, Read, bundle_numbers, earliest_stages, programs_of
-from accel.network.placement import NetworkPart
 
 MAX_EVALUATIONS = 600
 """Evaluations of a search. After them, the best partition so far is taken."""
@@ -72,8 +72,12 @@ class _Solution:
     copied: frozenset[int]
 
     @property
+    def programs(self) -> int:
+        return programs_of(self.stages)
+
+    @property
     def rank(self) -> tuple[int, int]:
-        return programs_of(self.stages), len(self.copied)
+        return self.programs, len(self.copied)
 
 
 @dataclass
@@ -83,6 +87,8 @@ class PartitionProblem:
     Args:
         aliases: results of moves that layers may execute.
         flexible: results of layers that may run on the host, too.
+        repacked: operands that a layer reads in another packing than a layer has written, with its result.
+            None if the programs of the layers show them.
     """
 
     graph: Graph
@@ -90,12 +96,15 @@ class PartitionProblem:
     config: Config
     aliases: Collection[str] = ()
     flexible: Collection[str] = ()
+    repacked: Collection[tuple[str, str]] | None = None
     reads: list[list[Read]] = field(init=False)
     readers: list[list[int]] = field(init=False)
 
     def __post_init__(self) -> None:
         producers = {part.fused.output: at for at, part in enumerate(self.parts)}
-        repacked = repacked_reads(self.graph, self.parts, self.config)
+        repacked = self.repacked
+        if repacked is None:
+            repacked = repacked_reads(self.graph, self.parts, self.config)
         self.reads = [
             [
                 Read(producer=producers[name], repacks=(name, part.fused.output) in repacked)
@@ -133,7 +142,12 @@ class PartitionProblem:
         bound = programs_of(root)
         undecided = [at for at, members in self._members.items() if members is not None]
         impossible = frozenset(self._members) - set(undecided)
-        best = self._search(undecided, frozenset(), impossible, None)
+        whole = self._evaluate(frozenset(undecided), impossible, None)
+        if whole is not None and programs_of(whole) == bound:  # nothing can be better
+            best: _Solution | None = _Solution(whole, frozenset(undecided), impossible)
+        else:
+            self._left = MAX_EVALUATIONS - 1
+            best = self._search(undecided, frozenset(), impossible, None)
         assert best is not None  # the host can execute all moves
         stages = self._settled(best)
         is_exact = self._left > 0 or programs_of(stages) == bound

@@ -1,61 +1,19 @@
 """Placement: which nodes the machine executes, which the host, and why."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from accel.base.errors import GraphError, ScheduleError, ShapeError
 from accel.compiler.mappings.mapped_build import compile_mapped
 from accel.compiler.target.machine import Machine
 from accel.graph.graph import Graph
-from accel.image.image_tensor import ImageTensor
-from accel.network.fused_nodes import FusedNodes
 from accel.network.fusion_candidates import FusionGroup
-from accel.network.fusion_choice import FusionChoice, FusionChooser, Where
+from accel.network.fusion_choice import FusionChooser
+from accel.network.fusion_report import FusionChoice
 from accel.network.host_inputs import choose_layer_mapping, host_packs_data
 from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine
-from accel.network.strip_layout import LayerLayouts
+from accel.network.network_part import QUANTIZE_HINT, NetworkPart, multiplies_float32
 from accel.run.measured_plans import measure_plans
 from accel.run.program import Program, as_program
-
-QUANTIZE_HINT = "some multiply float32; 'accel quantize' turns a network into integers"
-"""For users who compile a network that is not quantized."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class NetworkPart:
-    """Fused nodes with their placement.
-
-    Attributes:
-        layer, program: of the machine, or None on the host and from a file.
-        layouts: of pictures in strips, or None otherwise, and from a file.
-        mapping: empty if unknown.
-        alone: predicted cycles in isolation, or None if unknown.
-    """
-
-    fused: FusedNodes
-    where: Where
-    reason: str = ""
-    layer: LoweredLayer | None = None
-    program: Program | None = None
-    layouts: LayerLayouts | None = None
-    mapping: str = ""
-    alone: int | None = None
-
-    @property
-    def on_machine(self) -> bool:
-        return self.where == "machine"
-
-    @property
-    def output(self) -> ImageTensor:
-        assert self.layer is not None
-        if self.layouts is not None:
-            return self.layouts.plain_output
-        assert self.program is not None
-        return next(one for one in self.program.tensors if one.name == self.layer.output)
-
-    @property
-    def moves_nothing(self) -> bool:
-        return self.fused.moves_nothing
 
 
 class _LayerCompiler:
@@ -163,13 +121,3 @@ def check_strict(graph: Graph, parts: Sequence[NetworkPart]) -> None:
     if reasons:
         hint = f" ({QUANTIZE_HINT})" if multiplies_float32(graph, parts) else ""
         raise GraphError(f"the host would execute nodes that multiply{hint}: {'; '.join(reasons)}")
-
-
-def multiplies_float32(graph: Graph, parts: Sequence[NetworkPart]) -> bool:
-    """Whether the host multiplies float32 numbers."""
-    return any(
-        tensor.dtype == "float32"
-        for part in parts
-        if not part.on_machine and part.fused.macs(graph)
-        for tensor in graph.operands(part.fused.main)
-    )

@@ -4,15 +4,12 @@ The host's speed is assumed, in its favour: it touches each byte once and multip
 all other arithmetic is free.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 from accel.core.config import Config
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import Tensor
-from accel.image.manifest_entries import read_entry
+from accel.network.cost import ZERO_COST, Cost
 from accel.network.fused_nodes import FusedNodes
 from accel.network.host_inputs import choose_layer_mapping
 from accel.network.lowering.lowered_layer import LoweredLayer
@@ -24,52 +21,6 @@ HOST_CYCLES_PER_BYTE = 1
 """For each byte that the host reads or writes."""
 HOST_CYCLES_PER_MAC = 1
 """For each multiplication on the host."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cost:
-    """A prediction.
-
-    Attributes:
-        cycles: cycles of the machine's clock, in isolation.
-        host_cycles: the host's part of ``cycles``.
-        nbytes: bytes of tensors and weights moved to or from DRAM.
-    """
-
-    cycles: int
-    host_cycles: int
-    nbytes: int
-
-    def __add__(self, other: "Cost") -> "Cost":
-        return Cost(
-            cycles=self.cycles + other.cycles,
-            host_cycles=self.host_cycles + other.host_cycles,
-            nbytes=self.nbytes + other.nbytes,
-        )
-
-    def __sub__(self, other: "Cost") -> "Cost":
-        return Cost(
-            cycles=self.cycles - other.cycles,
-            host_cycles=self.host_cycles - other.host_cycles,
-            nbytes=self.nbytes - other.nbytes,
-        )
-
-    def __str__(self) -> str:
-        """For example ``12,345 cycles (host, assumed: 2,000), 3,456 bytes``."""
-        host = f" (host, assumed: {self.host_cycles:,})" if self.host_cycles else ""
-        return f"{self.cycles:,} cycles{host}, {self.nbytes:,} bytes"
-
-    def to_dict(self) -> dict[str, int]:
-        return {"cycles": self.cycles, "host_cycles": self.host_cycles, "bytes": self.nbytes}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> "Cost":
-        """Raise a ProgramError for damaged data."""
-        cycles, host, nbytes = (read_entry(data, key, int) for key in ("cycles", "host_cycles", "bytes"))
-        return cls(cycles=cycles, host_cycles=host, nbytes=nbytes)
-
-
-ZERO_COST = Cost(cycles=0, host_cycles=0, nbytes=0)
 
 
 def machine_cost(graph: Graph, fused: FusedNodes, layer: LoweredLayer, config: Config) -> Cost:
@@ -91,9 +42,15 @@ def host_cost(graph: Graph, fused: FusedNodes, config: Config, *, switches: bool
     read = [graph.tensors[name] for name in fused.inputs if name not in graph.constants]
     nbytes = sum(map(_nbytes, [*read, graph.tensors[fused.output]]))
     cycles = HOST_CYCLES_PER_BYTE * nbytes + HOST_CYCLES_PER_MAC * fused.macs(graph)
-    if switches:  # the last write, and the next program's instructions, micro-ops and data
-        cycles += HOST_SWITCH_CYCLES + config.write_latency + 3 * config.read_latency
+    if switches:
+        cycles += switch_cycles(config)
     return Cost(cycles=cycles, host_cycles=cycles, nbytes=nbytes)
+
+
+def switch_cycles(config: Config) -> int:
+    """Return the cycles from the end of a program until the host computes, and back."""
+    # the last write, and the next program's instructions, micro-ops and data
+    return HOST_SWITCH_CYCLES + config.write_latency + 3 * config.read_latency
 
 
 def _nbytes(tensor: Tensor) -> int:

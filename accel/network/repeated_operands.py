@@ -13,7 +13,7 @@ from accel.core.isa import Load
 from accel.graph.graph import Graph
 from accel.image.image_tensor import ImageTensor
 from accel.network.byte_orders import ByteOrder
-from accel.network.lowering.lowered_layer import Operand
+from accel.network.lowering.layer_operand import Operand
 from accel.network.relocated_transfers import relocate_transfer
 from accel.run.program import Program
 from accel.run.session_tensors import value_numbers

@@ -19,7 +19,7 @@ from accel.graph.movement_operators import Concat, Slice
 from accel.image.image_tensor import ImageTensor
 from accel.network.byte_orders import ByteOrder, ByteOrders, byte_order
 from accel.network.moved_values import MOVES, MovedValues
-from accel.network.placement import NetworkPart
+from accel.network.network_part import NetworkPart
 from accel.network.stored_copies import StoredCopy, find_copy, picture_tensor
 
 _Numbers = npt.NDArray[np.int32]

@@ -1,5 +1,6 @@
 """The part of DRAM that instructions both write and read."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import numpy as np
@@ -49,6 +50,7 @@ class SharedDram:
             everything = np.concatenate([*reads, *writes])
             near = everything[_overlapping(everything, shared)]
             self._bounds = np.unique(near)
+        self._bound_list = self._bounds.tolist()
         self.segments = max(0, len(self._bounds) - 1)
         self.program = self._of_bounds(np.array([program_span])) if program_span and self.segments else None
 
@@ -57,6 +59,11 @@ class SharedDram:
         rows = self._rows.get(index)
         if rows is None or not self.segments:
             return None
+        if rows.stride == rows.row_bytes or rows.rows == 1:
+            stop = rows.start + rows.rows * rows.row_bytes
+            first = bisect_left(self._bound_list, rows.start)
+            last = min(bisect_left(self._bound_list, stop), self.segments)
+            return np.arange(first, last, dtype=np.intp) if first < last else None
         found = self._of_bounds(_row_bounds(rows))
         return found if len(found) else None
 
@@ -92,8 +99,10 @@ class SharedDram:
 def _row_bounds(rows: DramRows) -> npt.NDArray[np.int64]:
     if rows.stride == rows.row_bytes or rows.rows == 1:
         return np.array([[rows.start, rows.start + rows.rows * rows.row_bytes]], dtype=np.int64)
-    starts = rows.start + np.arange(rows.rows, dtype=np.int64) * rows.stride
-    return np.stack([starts, starts + rows.row_bytes], axis=1)
+    bounds = np.empty((rows.rows, 2), dtype=np.int64)
+    bounds[:, 0] = rows.start + np.arange(rows.rows, dtype=np.int64) * rows.stride
+    np.add(bounds[:, 0], rows.row_bytes, out=bounds[:, 1])
+    return bounds
 
 
 def _all_bounds(every: Sequence[DramRows]) -> list[npt.NDArray[np.int64]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 from accel.base.unique_names import Names
@@ -29,7 +30,7 @@ class _Made:
 
     Attributes:
         names: by the identity of terms.
-        renamed: tensors that have got the name of an output.
+        renamed: tensors that have got the name of a root.
         changed: results of nodes that are new, read something new, or whose operand has lost a reader.
     """
 
@@ -69,6 +70,28 @@ class EditableGraph:
         """Return the graph as it is now."""
         nodes = [self._nodes[name] for name in self.results()]
         return with_nodes(self._old, nodes, tensors=self._tensors.values(), constants=self._constants)
+
+    def unchecked_graph(self) -> Graph:
+        """Return the graph as it is now, without the checks of :meth:`graph`: terms are checked already."""
+        nodes = tuple(self._nodes[name] for name in self.results())
+        used = dict.fromkeys(self._old.inputs)
+        for node in nodes:
+            used |= dict.fromkeys((*node.inputs, node.output))
+        used |= dict.fromkeys(self._old.outputs)
+        return replace(
+            self._old,
+            nodes=nodes,
+            tensors={name: self._tensors[name] for name in used},
+            constants={name: self._constants[name] for name in used if name in self._constants},
+        )
+
+    def copy(self) -> EditableGraph:
+        """Return a graph that can be changed independently. New names differ from those of this one."""
+        other = copy(self)
+        other._tensors, other._constants = dict(self._tensors), dict(self._constants)
+        other._nodes, other._order = dict(self._nodes), dict(self._order)
+        other._readers = {name: list(found) for name, found in self._readers.items()}
+        return other
 
     def results(self) -> list[str]:
         """Return the results of all nodes, each after its operands, else in their first order."""
@@ -200,7 +223,7 @@ class EditableGraph:
             return True
         if isinstance(term, Value):
             is_copy = isinstance(node.operator, Identity) and node.inputs == (term.key,)
-            return not (is_copy and root in self._outputs and not self._can_rename(term.key))
+            return not (is_copy and root in self._outputs and not self._can_rename(term.key, root))
         inputs = [one.key if isinstance(one, Value) else None for one in term.operands]
         return node.operator != term.operator or list(node.inputs) != inputs
 
@@ -252,22 +275,25 @@ class EditableGraph:
             return
         new = self._emit(term, root, made)
         self._remove_node(root)
-        if root not in self._outputs:
-            made.changed += self._redirect(root, new)
-        elif self._can_rename(new):
+        if self._can_rename(new, root):
             made.renamed[new] = root
             made.changed += [root, *self._readers[root]]
             self._rename(new, root)
+        elif root not in self._outputs:
+            made.changed += self._redirect(root, new)
         else:
             self._add_node(replace(old, operator=Identity(), inputs=(new,)), place)
             made.changed.append(root)
 
-    def _can_rename(self, name: str) -> bool:
-        """Whether a tensor can get the name of an output."""
-        return name in self._nodes and name not in self._outputs
+    def _can_rename(self, name: str, root: str) -> bool:
+        """Whether a tensor can get the name of a root: that of an output, or of the first graph instead of a
+        rule's."""
+        is_named_by_rule = name not in self._old.tensors and root in self._old.tensors
+        is_free = name in self._nodes and name not in self._outputs
+        return is_free and (root in self._outputs or is_named_by_rule)
 
     def _rename(self, old: str, new: str) -> None:
-        """Let the node of a tensor compute an output, whose own node has been removed."""
+        """Let the node of a tensor compute another one, whose own node has been removed."""
         node, place = self._nodes[old], self._order[old]
         self._remove_node(old)
         self._add_node(replace(node, output=new), place)

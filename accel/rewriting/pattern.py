@@ -135,6 +135,11 @@ class Value:
         return self.values
 
 
+def is_per_tensor(*values: Value) -> bool:
+    """Whether each tensor has no scale, or one."""
+    return all(one.quantization is None or one.quantization.is_per_tensor for one in values)
+
+
 @dataclass(frozen=True, eq=False)
 class NewConstant:
     """A constant of a replacement."""
@@ -242,6 +247,15 @@ class Match:
 
     def definitions(self, value: Value) -> Iterable[tuple[Operator, tuple[Value, ...]]]:
         return self.view.definitions(value.key)
+
+    def definition(
+        self, value: Value, kind: type[AnyOperator]
+    ) -> tuple[AnyOperator, tuple[Value, ...]] | None:
+        """Return an operator of a class that computes a tensor, and its operands, if there is one."""
+        for operator, operands in self.definitions(value):
+            if isinstance(operator, kind):
+                return operator, operands
+        return None
 
     def has_one_reader(self, name: str) -> bool:
         return self.view.has_one_reader(self.found[name].key)

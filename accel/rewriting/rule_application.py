@@ -3,6 +3,7 @@
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 
+from accel.base.unique_names import Names
 from accel.graph.graph import Graph
 from accel.graph.graph_operator import Operator
 from accel.rewriting.editable_graph import EditableGraph
@@ -56,12 +57,15 @@ def apply_everywhere(graph: EditableGraph, rules: Iterable[Rule], outputs: Itera
     return counts
 
 
-def simplify(graph: Graph, rules: Iterable[Rule]) -> tuple[Graph, Counter[str]]:
+def simplify(graph: Graph, rules: Iterable[Rule], names: Names | None = None) -> tuple[Graph, Counter[str]]:
     """Apply rules that simplify until none matches.
+
+    Args:
+        names: used names, for several graphs in which equal names must mean equal tensors.
 
     Returns:
         The graph, which is the same one if no rule matched, and the number of applications of each rule.
     """
-    editable = EditableGraph(graph)
+    editable = EditableGraph(graph, names)
     counts = apply_everywhere(editable, (rule for rule in rules if rule.simplifies), editable.results())
     return (editable.graph() if counts else graph), counts

@@ -6,6 +6,7 @@ its result where the product reads it.
 """
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from accel.graph.elementwise_operators import Clip, Function, Mul, Requantize, Table
 from accel.graph.graph import Graph
@@ -13,12 +14,35 @@ from accel.graph.graph_tensor import QUANTIZED
 from accel.graph.movement_operators import Identity, Reshape, Transpose
 from accel.graph.product_operators import MatMul
 from accel.rewriting.editable_graph import EditableGraph
-from accel.rewriting.elementwise_rules import SINKING_RULES
+from accel.rewriting.elementwise_rules import (
+    FIRST_SCALAR_BEFORE_MOVE,
+    FUNCTION_BEFORE_RESHAPE,
+    FUNCTION_BEFORE_TRANSPOSE,
+    SCALAR_BEFORE_MOVE,
+)
+from accel.rewriting.rule import Rule
 from accel.rewriting.rule_application import apply_everywhere
 
 _MOVES = Identity | Reshape | Transpose
 _UNIFORM = Clip | Function | Mul | Requantize | Table
 """Operators that treat all values alike, if further operands are single values."""
+
+
+def _sinking(rule: Rule) -> Rule:
+    """Return a rule that moves an operator before a move if nothing else reads the move's result."""
+    return replace(
+        rule,
+        condition=lambda match: match.has_one_reader("move") and rule.condition(match),
+        simplifies=True,
+    )
+
+
+_RULES: tuple[Rule, ...] = (
+    _sinking(FUNCTION_BEFORE_TRANSPOSE),
+    _sinking(FUNCTION_BEFORE_RESHAPE),
+    _sinking(SCALAR_BEFORE_MOVE),
+    _sinking(FIRST_SCALAR_BEFORE_MOVE),
+)
 
 
 def sink_moves(graph: Graph) -> Graph:
@@ -31,7 +55,7 @@ def sink_moves(graph: Graph) -> Graph:
     if not wanted:
         return graph
     editable = EditableGraph(graph)
-    counts = apply_everywhere(editable, SINKING_RULES, wanted)
+    counts = apply_everywhere(editable, _RULES, wanted)
     return editable.graph() if counts else graph
 
 

@@ -22,6 +22,7 @@ from accel.run.backends.simulator_backend import Simulator
 from accel.run.lockstep_difference import (
     Difference,
     compare,
+    compare_accesses,
     compare_leftovers,
     compare_results,
     event_text,
@@ -163,6 +164,7 @@ def _difference(sides: _Sides, proven: Scope, *, hostile: bool) -> Difference | 
     ends_well = timing.stop is None and run.cause is Cause.NONE
     if difference is None and ends_well and proven is Scope.EVERYTHING:
         difference = compare_leftovers(sides.simulation, sides.sim_pads, run, sides.engine)
+        difference = difference or compare_accesses(sides.program, run)
     return difference
 
 

@@ -14,6 +14,7 @@ from accel.core.instruction_access import dram_rows
 from accel.core.isa import Instruction, Store, Unit, format_instruction
 from accel.core.scratchpad_specs import scratchpads_of
 from accel.core.token_rules import Counter
+from accel.energy.access_counts import count_accesses
 from accel.hw.engines.engine_driver import Engine
 from accel.hw.engines.hardware_run import HardwareRun
 from accel.image.dram import Dram
@@ -33,8 +34,8 @@ class Difference:
     """The first difference between simulator and hardware.
 
     Attributes:
-        what: ``events``, ``outcome``, ``counters``, ``memory``, ``tokens`` or ``scratchpads`` (left over), or
-            ``rules`` (of the bus).
+        what: ``events``, ``outcome``, ``counters``, ``memory``, ``tokens`` or ``scratchpads`` (left over),
+            ``accesses``, or ``rules`` (of the bus).
     """
 
     what: str
@@ -104,6 +105,24 @@ def compare_leftovers(
                 message=f"{len(wrong)} elements of {name} differ, the first is {name}[{at}]",
                 sim=(f"{name}[{at}] holds {mine[at].tolist()}",),
                 rtl=(f"{name}[{at}] holds {other[at].tolist()}",),
+            )
+    return None
+
+
+def compare_accesses(program: Image, run: HardwareRun) -> Difference | None:
+    """Compare the accesses of a run that ended well with those that the instructions imply."""
+    if run.accesses is None:
+        return None
+    config = program.config
+    address = config.mem_base + program.code_offset
+    ours = count_accesses(program.instructions, config, address=address)
+    for name, count in run.accesses.items():
+        if ours[name] != count:
+            return Difference(
+                what="accesses",
+                message=f"the counts of {name.replace('_', ' ')} differ",
+                sim=(f"{name} {ours[name]}",),
+                rtl=(f"{name} {count}",),
             )
     return None
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy.typing as npt
 
@@ -23,6 +23,9 @@ from accel.run.critical_path import Segment, critical_path
 from accel.run.event_tables import ResultTable, events_table, instructions_table
 from accel.run.result_pictures import Picture, picture
 from accel.run.run_figures import RESULT_KEYS, SCHEMA_VERSION, ErrorFigures, RunFigures, error_dict
+
+if TYPE_CHECKING:
+    from accel.energy.energy_report import EnergyReport
 
 __all__ = ["RESULT_KEYS", "SCHEMA_VERSION", "Result", "TimedResult", "Totals", "error_dict"]
 
@@ -196,6 +199,28 @@ class Result:
             if self.cycles
         ]
         return html_summary("Result", rows, busy)
+
+    def energy(self) -> "EnergyReport":
+        """Return the energy of the run, from exact counts of accesses and published energies.
+
+        For example, ``result.energy().total.nominal`` is in picojoules, and ``result.energy().counts.macs``
+        counts multiply-accumulates.
+
+        Raises:
+            AccelError: an error ended the run early.
+        """
+        from accel.energy import count_accesses, energy_of  # noqa: PLC0415  # seldom needed
+
+        self.check_energy()
+        address = self.config.mem_base + self.image.code_offset
+        return energy_of(count_accesses(self.instructions, self.config, address=address))
+
+    def check_energy(self) -> None:
+        """Raise an AccelError if an error ended the run early, since accesses are then not known."""
+        if self.error is not None:
+            raise AccelError(
+                f"an error ended the run, so its accesses are not known: {ErrorFigures.of(self.error).cause}"
+            )
 
     def instructions_table(self) -> ResultTable:
         """Return unit, name, tensor, stage of the schedule, text and known cycles of each instruction."""

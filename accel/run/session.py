@@ -4,6 +4,8 @@ An output stays in DRAM, packed. If the next program needs another packing, the 
 tensors are freed with the user's objects.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +17,6 @@ import numpy.typing as npt
 from accel.base.arguments import check_array, check_path, plain_array
 from accel.base.errors import ShapeError
 from accel.base.run_choices import DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS
-from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
 from accel.image.dram import Dram
 from accel.image.dram_references import Part
@@ -32,6 +33,7 @@ from accel.run.session_tensors import Packing, SessionTensor, TensorStore
 from accel.sim.functional.scratchpads import Scratchpads
 
 if TYPE_CHECKING:
+    from accel.compiler.target.machine import Machine
     from accel.hw.engines.engine_driver import Engine
 
 __all__ = ["Packing", "Session", "SessionTensor"]
@@ -72,7 +74,7 @@ class Session:
         engine: str | None = None,
         wave: str | Path | None = None,
         record: bool = False,
-        hardware: "Engine | None" = None,
+        hardware: Engine | None = None,
     ) -> None:
         self._options = RunOptions(
             seed=seed,
@@ -80,7 +82,9 @@ class Session:
             wave=None if wave is None else check_path("wave file", wave),
             record=record,
         )
-        self.config = machine(on).config
+        from accel.compiler.target.machine import machine  # noqa: PLC0415  # networks give a configuration
+
+        self.config = on if isinstance(on, Config) else machine(on).config
         self._backend = open_backend(backend, self.config, self._options, hardware=hardware)
         self.results: list[Result] = []
         step = alignment(self.config)

@@ -11,10 +11,10 @@ from accel.network.network import read_network
 from accel.network.network_advice import advise_network
 from accel.network.network_file import load_network
 from accel.network.network_headline import network_headline
+from accel.network.network_part import NetworkPart
 from accel.network.network_program import NetworkProgram
 from accel.network.network_report import analyzed_programs, network_sections
 from accel.network.network_result import NetworkResult
-from accel.network.placement import NetworkPart
 from accel.network.saved_network_run import saved_network, whole_figures
 from accel.studio.rendered_state import Limits, RenderedState, check_limit, page_figures
 from accel.studio.state_commands import commands

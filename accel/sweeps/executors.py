@@ -5,7 +5,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from accel.base.errors import SweepError
 from accel.base.optional_extras import not_installed
@@ -127,9 +127,15 @@ def on_dask(
     timeout: float = 30,
 ) -> Iterator[tuple[int, R]]:
     """Run tasks on a Dask cluster, which repeats the tasks of a worker that dies."""
+    with _dask_client(jobs, scheduler, timeout) as client:
+        yield from _with_client(client, function, tasks)
+
+
+@contextmanager
+def _dask_client(jobs: int, scheduler: str | None, timeout: float = 30) -> Iterator[Any]:
+    """Connect to a cluster, or start one of ``jobs`` worker processes."""
     check_dask()
-    from distributed import Client, KilledWorker, LocalCluster  # noqa: PLC0415
-    from distributed import as_completed as completed  # noqa: PLC0415
+    from distributed import Client, LocalCluster  # noqa: PLC0415
 
     cluster = None
     try:
@@ -146,13 +152,43 @@ def on_dask(
     except OSError as error:
         raise SweepError(f"the cluster at {scheduler!r} cannot be reached: {error}") from None
     try:
+        yield client
+    finally:
+        client.close()
+        if cluster is not None:
+            cluster.close()
+
+
+def _with_client(client: Any, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
+    from distributed import KilledWorker  # noqa: PLC0415
+    from distributed import as_completed as completed  # noqa: PLC0415
+
+    try:
         futures = client.map(function, tasks, pure=False)
         indices = {future.key: index for index, future in enumerate(futures)}
         for future in completed(futures):
             yield indices[future.key], future.result()
     except KilledWorker as error:
         raise SweepError(f"workers die repeatedly at one point: {error}") from None
-    finally:
-        client.close()
-        if cluster is not None:
-            cluster.close()
+
+
+class Execute(Protocol):
+    """Runs a function on tasks, and yields the index and the result of each, in any order."""
+
+    def __call__(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[tuple[int, R]]: ...
+
+
+@contextmanager
+def open_executor(jobs: int, executor: str, scheduler: str | None = None) -> Iterator[Execute]:
+    """Yield a function that runs several lists of tasks, one after the other, on one cluster.
+
+    Args:
+        executor: one of :data:`EXECUTORS`.
+    """
+    if executor == "dask":
+        with _dask_client(jobs, scheduler) as client:
+            yield lambda function, tasks: _with_client(client, function, tasks)
+    elif jobs == 1:
+        yield in_this_process
+    else:
+        yield lambda function, tasks: in_processes(function, tasks, jobs)

@@ -1,7 +1,8 @@
 """Plots of a table (extra ``plot``)."""
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import cache
 from math import log2
@@ -140,9 +141,6 @@ def check_matplotlib() -> None:
 
 def draw(plot: Plot, rows: Rows) -> Any:
     """Return a :class:`matplotlib.figure.Figure`."""
-    check_matplotlib()
-    from matplotlib import rc_context  # noqa: PLC0415
-
     drawn = [
         row
         for row in rows
@@ -151,9 +149,7 @@ def draw(plot: Plot, rows: Rows) -> Any:
     ]
     if not drawn:
         raise SweepError(f"there is nothing to draw: no row has {', '.join(plot.y)}")
-    with rc_context(_STYLE):
-        figure = _figure_class()(figsize=_SIZE_INCHES, layout="constrained")
-        axes = figure.add_subplot()
+    with new_figure() as (figure, axes):
         if plot.kind == "bars":
             _draw_bars(axes, plot, drawn)
             figure.legend(loc="outside lower left", ncols=len(plot.y))
@@ -169,8 +165,24 @@ def svg(plot: Plot, rows: Rows) -> bytes:
 
     Colours follow the colour scheme of the page.
     """
-    text = _svg(draw(plot, rows), transparent=True).decode()
+    return figure_svg(draw(plot, rows))
+
+
+def figure_svg(figure: Any) -> bytes:
+    """Return a figure of :func:`new_figure` as a self-contained SVG file, see :func:`svg`."""
+    text = _svg(figure, transparent=True).decode()
     return text.replace("</style>", _dark_style() + "</style>", 1).encode()
+
+
+@contextmanager
+def new_figure() -> Iterator[tuple[Any, Any]]:
+    """Yield an empty figure and its axes, to draw on in the style of all plots."""
+    check_matplotlib()
+    from matplotlib import rc_context  # noqa: PLC0415
+
+    with rc_context(_STYLE):
+        figure = _figure_class()(figsize=_SIZE_INCHES, layout="constrained")
+        yield figure, figure.add_subplot()
 
 
 def _dark_style() -> str:

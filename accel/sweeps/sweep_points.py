@@ -8,12 +8,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accel.base.version import __version__
 from accel.compiler.mappings.mapping import AUTO
 from accel.compiler.operators.operator_registry import operator_of
 from accel.core.config import Config
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Values = tuple[tuple[str, Any], ...]
 
@@ -59,8 +62,8 @@ class Synthesis:
 Task = Run | Synthesis
 
 
-def task_key(task: Task) -> str:
-    """Return a task's key in the journal."""
+def task_key(task: "DataclassInstance") -> str:
+    """Return a task's key in the journal. Tasks are dataclasses, identified by class name and content."""
     data = {"version": __version__, "kind": type(task).__name__, "task": asdict(task)}
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:32]
 

@@ -50,7 +50,7 @@ def run_sweep(
         tasks: dict[str, Task] = {task_key(task): task for point in spec.points for task in point.tasks}
         remarks = _forget_other_kinds(tasks, log)
         missing = {key: task for key, task in tasks.items() if key not in log.known}
-        for text in _remarks(log, has_missing=bool(missing)) + remarks:
+        for text in journal_remarks(log, has_missing=bool(missing)) + remarks:
             if note is not None:
                 note(text)
         report_progress = progress or (lambda _done, _all: None)
@@ -64,7 +64,8 @@ def run_sweep(
         return table_of(spec.points, log)
 
 
-def _remarks(log: Journal, *, has_missing: bool) -> list[str]:
+def journal_remarks(log: Journal, *, has_missing: bool) -> list[str]:
+    """Return remarks on damaged lines of a journal."""
     remarks = ["its last line had been cut off; that point is measured again"] if log.dropped else []
     if not has_missing:
         return remarks

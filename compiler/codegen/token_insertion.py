@@ -14,8 +14,7 @@ the same way, unless a SET, which waits for all before it, is between the two.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +22,7 @@ import numpy.typing as npt
 from accel.base.interned_sequence import Distinct
 from accel.core.config import Config
 from accel.core.instruction_access import element_classes
-from accel.core.isa import Gemm, Instruction, Loops, Set, Transfer, Unit
+from accel.core.isa import Gemm, Instruction, Loops, Set, Transfer, Unit, changed
 from accel.core.program_conflicts import Conflicts, Numbers, Order, rows_of, scratchpad_touches
 from accel.core.scratchpad_specs import UOP, scratchpads_of
 from accel.proof.shared_dram import SharedDram
@@ -32,6 +31,10 @@ _OUTER_UNITS = (Unit.LOAD, Unit.STORE)
 """The neighbours of the compute unit."""
 _FLAGS = ("pop_prev", "pop_next", "push_prev", "push_next")
 _POP_PREV, _POP_NEXT, _PUSH_PREV, _PUSH_NEXT = (1 << n for n in range(4))
+_FLAGS_SET: list[dict[str, Any]] = [
+    {name: True for n, name in enumerate(_FLAGS) if flags >> n & 1} for flags in range(1 << len(_FLAGS))
+]
+"""The fields that each combination of flags sets."""
 
 
 CARRIER = -1
@@ -54,6 +57,8 @@ class Dependences(NamedTuple):
     needed: dict[Unit, Numbers]
     """By unit, for each instruction, how many instructions of that unit must have retired before it starts.
     For example, 3 if it conflicts with the unit's third instruction and with no later one."""
+    flagged: dict[int, Instruction]
+    """Instructions with token flags, by number and flags. The programs of :func:`with_tokens` share them."""
 
 
 def insert_tokens(
@@ -100,7 +105,7 @@ def dependences(
         """For each store unit instruction, the position of the last SET. Earlier ones have retired."""
         own = conflicts.written[stores]
         conflicts.needed[Unit.STORE][stores] = np.where(own > drained, own, 0)
-    return Dependences(program, order, conflicts.needed)
+    return Dependences(program, order, conflicts.needed, {})
 
 
 class _Uops:
@@ -132,7 +137,7 @@ def with_tokens(found: Dependences, after: Mapping[int, int] | None = None) -> O
     for late, early in (after or {}).items():
         wanted = needed[Unit(int(order.units[early]))]
         wanted[late] = max(wanted[late], order.positions[early] + 1)
-    return _IndirectWaits(order, needed).with_flags(found.program)
+    return _IndirectWaits(order, needed).with_flags(found.program, found.flagged)
 
 
 class _IndirectWaits:
@@ -227,8 +232,12 @@ class _IndirectWaits:
     def _position(self, own: int) -> int:
         return own + bisect_right(self._before, own)
 
-    def with_flags(self, program: Distinct[Instruction]) -> Ordered:
-        """Return the program with carriers and flags. Equal objects stay shared if their flags are equal."""
+    def with_flags(self, program: Distinct[Instruction], known: dict[int, Instruction]) -> Ordered:
+        """Return the program with carriers and flags. Equal objects stay shared if their flags are equal.
+
+        Args:
+            known: instructions with flags, by number in the program and flags. New ones are added.
+        """
         at = self._carriers
         units = np.insert(self._order.units, at, int(Unit.COMPUTE))
         needed = {Unit.COMPUTE: np.insert(self._needed[Unit.COMPUTE], at, 0)}
@@ -238,12 +247,12 @@ class _IndirectWaits:
         every = [*program.every, Gemm()]
         numbers = np.insert(program.places, at, len(every) - 1)
         keys, which = np.unique(numbers << len(_FLAGS) | flags, return_inverse=True)
-        flagged = [
-            replace(
-                every[key >> len(_FLAGS)], **{name: True for n, name in enumerate(_FLAGS) if key >> n & 1}
-            )
-            for key in keys.tolist()
-        ]
+        mask = (1 << len(_FLAGS)) - 1
+        for key in keys.tolist():
+            if key not in known:
+                one = every[key >> len(_FLAGS)]
+                known[key] = changed(one, _FLAGS_SET[key & mask]) if key & mask else one
+        flagged = [known[key] for key in keys.tolist()]
         sources = np.insert(np.arange(len(program), dtype=np.int32), at, CARRIER)
         return Ordered(Distinct.chosen(flagged, which), sources)
 

@@ -66,6 +66,7 @@ def _threads_along(plan: ConvPlan) -> str:
 
 
 CONV_PLANNER = Planner(
+    plan_type=ConvPlan,
     sides=(
         TileSide(key="tile_oc", attribute="channels", block="block_out"),
         TileSide(key="tile_h", attribute="rows"),

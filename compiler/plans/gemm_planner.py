@@ -128,6 +128,7 @@ def _threads_along(plan: GemmPlan) -> str:
 
 
 GEMM_PLANNER = Planner(
+    plan_type=GemmPlan,
     sides=(
         TileSide(key="tile_m", attribute="rows", block="batch"),
         TileSide(key="tile_n", attribute="columns", block="block_out"),

@@ -1,5 +1,6 @@
 """The interface of a planner: features of a workload, candidates, predictions and schedules."""
 
+import json
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -7,7 +8,9 @@ from typing import Any, Generic, Literal, TypeVar
 
 from accel.base.arguments import plain_integer
 from accel.base.errors import ScheduleError, nearest
+from accel.base.result_cache import cache_key, result_cache
 from accel.compiler.ops.workload import Workload
+from accel.compiler.plans.candidate_data import candidates_from_json, candidates_to_json
 from accel.compiler.plans.plan_candidate import Candidate, PlanT, Prediction
 from accel.compiler.schedule.schedule import Schedule
 from accel.compiler.schedule.stage_splits import check_threads
@@ -16,6 +19,7 @@ from accel.core.config import Config
 
 ShapeT = TypeVar("ShapeT", bound=Hashable)
 """The features of a workload."""
+_CACHE_KIND = "plans"
 Blocks = Mapping[str, int]
 """Tile sizes by attribute of the plan, in the plan's own units."""
 
@@ -59,6 +63,8 @@ class Planner(Generic[ShapeT, PlanT]):
         predict: predicts the cycles of a plan that fits.
         outermost: names the dimension of the outermost loop over tiles.
         threads_along: names the dimension that virtual threads run along.
+        plan_type: the class of plans, a dataclass of integers, booleans and strings, or None to write none to
+            the cache on disk. The cache's key covers only the source files of this package.
         identity_products: whether the plan moves data into the accumulators by GEMM with an identity matrix.
             Then the load unit loads that data, not the compute unit.
     """
@@ -71,6 +77,7 @@ class Planner(Generic[ShapeT, PlanT]):
     schedule: Callable[[Workload, Machine, PlanT], Schedule]
     outermost: Callable[[PlanT], str]
     threads_along: Callable[[PlanT], str]
+    plan_type: type[PlanT] | None = None
     identity_products: Callable[[PlanT], bool] = lambda plan: False
 
     def candidates(
@@ -123,5 +130,20 @@ def _find(
     threads: int | None,
     fixed: frozenset[tuple[str, int]],
 ) -> tuple[Candidate[Any], ...]:
-    """Cache a planner's candidates, because networks repeat layers."""
-    return tuple(planner.find(shape, config, threads, dict(fixed)))
+    """Cache a planner's candidates in memory and on disk, because networks repeat layers, and users compile
+    again."""
+    cache = result_cache()
+    if cache is None or planner.plan_type is None:
+        return tuple(planner.find(shape, config, threads, dict(fixed)))
+    key = cache_key(
+        f"{planner.find.__module__}.{planner.find.__qualname__}",
+        repr(shape),
+        json.dumps(config.to_dict(), sort_keys=True),
+        repr((threads, sorted(fixed))),
+    )
+    content = cache.read(_CACHE_KIND, key)
+    if content is None:
+        found = tuple(planner.find(shape, config, threads, dict(fixed)))
+        cache.write(_CACHE_KIND, key, candidates_to_json(found))
+        return found
+    return candidates_from_json(content, planner.plan_type)

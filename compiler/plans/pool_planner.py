@@ -121,6 +121,7 @@ def _threads_along(plan: PoolPlan) -> str:
 
 
 POOL_PLANNER = Planner(
+    plan_type=PoolPlan,
     sides=(
         TileSide(key="tile_c", attribute="channels", block="block_out"),
         TileSide(key="tile_h", attribute="rows"),

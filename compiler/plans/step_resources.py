@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from accel.compiler.plans.pipeline_steps import StepTable
-from accel.compiler.plans.plan_arrays import BoolArray, FloatArray, IntArray
+from accel.compiler.plans.plan_arrays import BoolArray, FloatArray, IntArray, divide
 from accel.compiler.plans.transfer_cost import Transfer
 from accel.core.config import INSTRUCTION_BYTES, Config
 from accel.core.timing_rules import REQUEST_STARTUP, compute_depth, store_depth
@@ -113,7 +113,7 @@ class ResourceTable:
         self._count, self._length = len(threads), len(steps.exists)
         self._sets = int(threads.max(initial=1))
         self._unused = self._flat(self._sets)
-        self._buffers = self._flat(np.arange(self._length)[:, None] % threads)
+        self._buffers = self._flat(divide(np.arange(self._length)[:, None], threads)[1])
         self._residual_buffers = self._flat(steps.accumulator_set)
 
     def _flat(self, row: IntArray | int) -> IntArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from accel.compiler.plans.operand_traffic import OperandTraffic
-from accel.compiler.plans.plan_arrays import BoolArray, FloatArray, IntArray, ceil_div
+from accel.compiler.plans.plan_arrays import BoolArray, FloatArray, IntArray, ceil_div, divide
 from accel.compiler.plans.tile_sizes import TileSizes
 
 
@@ -50,21 +50,23 @@ class StepPositions:
     def __init__(self, loops: LoopRounds, numbers: IntArray) -> None:
         sizes, shape, table = loops.sizes, loops.shape, loops.table
         threads, pixels_outer = table.threads, sizes.pixels_outer
-        self.thread = thread = numbers % threads
-        step, tile = numbers // threads % loops.steps, numbers // threads // loops.steps
+        rounds, self.thread = divide(numbers, threads)
+        tile, step = divide(rounds, loops.steps)
+        thread = self.thread
         self.is_last_round = tile == loops.tiles - 1
         self.steps_left = loops.steps - 1 - step
         inner = np.where(sizes.along_depth, loops.depths, sizes.kernel_steps)
-        kernel_step = np.where(sizes.along_depth, step // inner, step % inner)
-        depth_step = np.where(sizes.along_depth, step % inner * threads + thread, step // inner)
+        quotient, rest = divide(step, inner)
+        kernel_step = np.where(sizes.along_depth, quotient, rest)
+        depth_step = np.where(sizes.along_depth, rest * threads + thread, quotient)
         inner = np.where(pixels_outer, loops.channels, loops.positions)
         outer = np.where(pixels_outer, loops.positions, loops.channels)
-        low, high, group_round = tile % inner, tile // inner % outer, tile // inner // outer
+        quotient, low = divide(tile, inner)
+        group_round, high = divide(quotient, outer)
         self.channel_round = np.where(pixels_outer, low, high)
         self.position = np.where(pixels_outer, high, low)
-        column = self.position % sizes.column_tiles
-        row_round = self.position // sizes.column_tiles % loops.rows
-        batch = self.position // sizes.column_tiles // loops.rows
+        quotient, column = divide(self.position, sizes.column_tiles)
+        batch, row_round = divide(quotient, loops.rows)
         channel = np.where(sizes.along_channels, self.channel_round * threads + thread, self.channel_round)
         row = np.where(sizes.along_rows, row_round * threads + thread, row_round)
         group = np.where(sizes.along_groups, group_round * threads + thread, group_round)
@@ -105,7 +107,7 @@ class StepPositions:
 
         def of_thread(along: BoolArray, iterations: IntArray) -> IntArray:
             """Return the iterations of a loop that a thread executes."""
-            return np.where(along, (iterations - thread + threads - 1) // threads, iterations)
+            return np.where(along, divide(iterations - thread + threads - 1, threads)[0], iterations)
 
         has_one_step = of_thread(sizes.along_depth, sizes.depth_steps) * sizes.kernel_steps == 1
         rows = of_thread(sizes.along_rows, sizes.row_tiles)

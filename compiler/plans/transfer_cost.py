@@ -85,10 +85,14 @@ def _run_cost(
     elements_per_beat = max(1, bus // element_bytes)
     beats = ceil_div(size, bus) * 1.0
     if elements_per_beat > 1:
-        is_unaligned = (runs > 1) & (step % elements_per_beat != 0)
+        is_unaligned = (runs > 1) & (step // elements_per_beat * elements_per_beat != step)
         beats = np.where(is_unaligned, (run + elements_per_beat - 1) / elements_per_beat, beats)
     longest = min(PAGE_BYTES, config.max_burst_beats * bus)
-    crossings = np.where(
-        (runs > 1) | (size % longest != 0), (size - element_bytes) % longest / PAGE_BYTES, 0.0
-    )
+    is_cut = (runs > 1) | (size // longest * longest != size)
+    crossings = np.where(is_cut, _modulo(size - element_bytes, longest) / PAGE_BYTES, 0.0)
     return beats, ceil_div(size, longest) + crossings
+
+
+def _modulo(values: IntArray, divisor: int) -> IntArray:
+    """Return ``values % divisor``. numpy has a fast division by one number, but no fast remainder."""
+    return np.asarray(values - values // divisor * divisor)

@@ -3,10 +3,10 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 from accel.base.errors import ConfigError, ScheduleError, nearest
 from accel.base.html_summary import Bar, html_summary
-from accel.compiler.target import machine_intrinsics
 from accel.compiler.target.intrinsic_declaration import (
     AluIntrin,
     CopyIntrin,
@@ -18,6 +18,12 @@ from accel.compiler.target.memory_scope import Scope, scopes
 from accel.core.config import NAMED, Config, load_config
 from accel.core.isa import check_encodable
 from accel.core.scratchpad_specs import scratchpads_of
+
+
+def _intrinsics() -> ModuleType:
+    from accel.compiler.target import machine_intrinsics  # noqa: PLC0415  # only schedules use them
+
+    return machine_intrinsics
 
 
 @dataclass(frozen=True)
@@ -86,7 +92,8 @@ class Machine:
     @property
     def gemm(self) -> TensorIntrin:
         """Matrix product of one block; also known by its size, as ``m.gemm8x8``."""
-        return machine_intrinsics.gemm(self.config)
+        found: TensorIntrin = _intrinsics().gemm(self.config)
+        return found
 
     @property
     def depthwise(self) -> TensorIntrin:
@@ -101,22 +108,26 @@ class Machine:
                 f"machine {self.config.name!r} has no depthwise MACs; one with post=1 and equal block_in and "
                 f"block_out, as 'vta-int8', has"
             )
-        return machine_intrinsics.depthwise(self.config)
+        found: TensorIntrin = _intrinsics().depthwise(self.config)
+        return found
 
     @property
     def fill_zero(self) -> TensorIntrin:
         """Zero in one accumulator."""
-        return machine_intrinsics.fill_zero(self.config)
+        found: TensorIntrin = _intrinsics().fill_zero(self.config)
+        return found
 
     @property
     def dma_copy2d(self) -> CopyIntrin:
         """Copy between DRAM and a scratchpad."""
-        return machine_intrinsics.dma_copy2d(self.config)
+        found: CopyIntrin = _intrinsics().dma_copy2d(self.config)
+        return found
 
     @property
     def alu(self) -> AluIntrin:
         """Elementwise operations on accumulators, in place."""
-        return machine_intrinsics.alu(self.config)
+        found: AluIntrin = _intrinsics().alu(self.config)
+        return found
 
     @property
     def post(self) -> StoreIntrin:
@@ -130,7 +141,8 @@ class Machine:
                 f"machine {self.config.name!r} has post=0, whose store unit only copies; "
                 f"one with post=1, as 'vta-int8', requantizes"
             )
-        return machine_intrinsics.post(self.config)
+        found: StoreIntrin = _intrinsics().post(self.config)
+        return found
 
     def __getattr__(self, name: str) -> TensorIntrin:
         config = self.__dict__.get("config")  # copying and unpickling ask before it is there

@@ -19,6 +19,7 @@ PUBLIC = (
     "accel.te",
     "accel.views",
     "accel.sweeps",
+    "accel.explore",
     "accel.assembly",
     "accel.core.config",
     "accel.core.isa",

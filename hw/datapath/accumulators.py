@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
 from accel.core.scratchpad_specs import ACC, bits_of
+from accel.hw.datapath.access_probes import AccessProbes
 from accel.hw.datapath.beat_walker import BeatLayout
 from accel.hw.datapath.scratchpads import UNORDERED, Scratchpad, Shape, Write, bank_of, held
 from accel.hw.datapath.transfer_memories import Kind, choose
@@ -140,7 +141,13 @@ class Accumulators(Scratchpad):
     later than in other scratchpads, so that registers fit in front of the many block RAMs.
     """
 
-    def __init__(self, unit_kinds: Sequence[Kind], out: Sequence[Kind], config: Config) -> None:
+    def __init__(
+        self,
+        unit_kinds: Sequence[Kind],
+        out: Sequence[Kind],
+        config: Config,
+        probes: AccessProbes | None = None,
+    ) -> None:
         self._out = out
         self._config = config
         more = {
@@ -149,7 +156,7 @@ class Accumulators(Scratchpad):
             "result_index": In(sram_bits(config)),
             "result": In(config.acc_element_bytes * 8),
         }
-        super().__init__(ACC, unit_kinds, config, copies=2, extra=more)
+        super().__init__(ACC, unit_kinds, config, copies=2, extra=more, probes=probes)
 
     def writes(self, m: Module) -> list[Write]:
         return [self._final(m, write, number) for number, write in enumerate(super().writes(m))]

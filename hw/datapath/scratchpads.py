@@ -15,9 +15,11 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from accel.core import scratchpad_specs
+from accel.core.access_names import write_names
 from accel.core.config import Config
 from accel.core.isa import Unit, setting_of
 from accel.core.scratchpad_specs import bits_of
+from accel.hw.datapath.access_probes import AccessProbes
 from accel.hw.datapath.beat_walker import BeatLayout
 from accel.hw.datapath.transfer_memories import Kind, choose
 from accel.hw.datapath.word_layouts import bits_for_depth, log2, sram_bits
@@ -140,6 +142,12 @@ def held(m: Module, early: Write, shape: Shape, number: int) -> Write:
     return late
 
 
+def _ones(value: Value) -> Value:
+    """Return the number of bits that are set."""
+    total: Value = sum(value)
+    return total
+
+
 def bank_of(index: Value, banks: int) -> Value:
     """Return the bank of an element."""
     return index[: log2(banks)] if banks > 1 else Const(0, 1)
@@ -203,6 +211,7 @@ class Scratchpad(wiring.Component):
         taps: names of elements that can be read together with element 0, from other ones of at least
             ``tap_banks`` banks.
         late: delays writes by a cycle, for registers in front of the block RAMs.
+        probes: count the writes, in simulation.
 
     ``beat_valid`` writes the elements of ``beat`` from ``data``. ``word_valid`` writes the whole element
     ``word_index``. ``read_n`` and the port with a tap's name read one element each. If two of them are in one
@@ -222,8 +231,10 @@ class Scratchpad(wiring.Component):
         extra: Mapping[str, Any] | None = None,
         taps: Sequence[str] = (),
         late: bool = False,
+        probes: AccessProbes | None = None,
     ) -> None:
         self.holds = holds
+        self._probes = probes
         self._kinds = kinds = [kind for kind in unit_kinds if kind.route.scratchpad is holds]
         self._unit_kinds = unit_kinds
         self._copies = copies
@@ -305,6 +316,11 @@ class Scratchpad(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         writes = self.writes(m)
+        if self._probes is not None:
+            words, lanes = write_names(self._config)[self.holds.name]
+            enables = [write.enable for write in writes]
+            amounts = {words: sum(enable.any() for enable in enables), lanes: sum(map(_ones, enables))}
+            self._probes.drive(m, **amounts)
         if self._late:
             writes = [held(m, write, self.layout, number) for number, write in enumerate(writes)]
         for copy in range(self._copies):

@@ -81,6 +81,15 @@ class Engine(ABC):
     def tokens(self) -> Tokens:
         """Return the token counters."""
 
+    def accesses(self) -> dict[str, int]:
+        """Return the counts of accesses since the start of the last run, by the names of
+        :func:`~accel.core.access_names.access_names`.
+
+        Raises:
+            AccelError: this hardware is not observed.
+        """
+        raise AccelError("this hardware does not count accesses; simulated hardware does")
+
     @abstractmethod
     def load_memory(self, dram: Dram) -> None:
         """Copy ``dram`` to the machine's memory."""
@@ -204,6 +213,7 @@ class Engine(ABC):
             index=values.pop("fault_index"),
             counters=values,
             tokens=self.tokens(),
+            accesses=self.accesses() if self.observed else None,
             records=self.records() if record else None,
         )
 

@@ -71,6 +71,8 @@ class HardwareRun:
     Attributes:
         cycles: up to the last event, or before the error that ended the run.
         records: in order of cycles, or None if not recorded.
+        accesses: counts by the names of :func:`~accel.core.access_names.access_names`, or None on hardware
+            that does not count them.
     """
 
     config: Config
@@ -79,6 +81,7 @@ class HardwareRun:
     counters: Mapping[str, int]
     tokens: Tokens
     records: Records | None
+    accesses: Mapping[str, int] | None = None
 
     @property
     def cycles(self) -> int:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from accel.base.atomic_files import unwritable
 from accel.base.errors import EngineError, HardwareError
+from accel.core.access_names import access_names
 from accel.core.config import PAGE_BYTES, Config
 from accel.core.token_rules import Counter
 from accel.hw.engines.engine_driver import Contents, Engine, empty_contents, in_words
@@ -61,6 +62,7 @@ _FUNCTIONS = {
     "accel_preload": (None, [c_void_p, POINTER(c_void_p), POINTER(c_uint64)]),
     "accel_peek": (None, [c_void_p, POINTER(c_void_p), POINTER(c_uint64)]),
     "accel_tokens": (None, [c_void_p, POINTER(c_uint64)]),
+    "accel_accesses": (None, [c_void_p, POINTER(c_uint64), c_uint64]),
     "accel_run": (c_int, [c_void_p, c_uint64]),
     "accel_cycle": (c_uint64, [c_void_p]),
     "accel_wave": (c_int, [c_void_p, c_char_p]),
@@ -130,6 +132,12 @@ class NativeEngine(Engine):
         counts = (c_uint64 * len(Counter))()
         self._library.accel_tokens(self._handle, counts)
         return counts[0], counts[1], counts[2], counts[3]
+
+    def accesses(self) -> dict[str, int]:
+        names = access_names(self.config)
+        counts = (c_uint64 * len(names))()
+        self._library.accel_accesses(self._handle, counts, len(names))
+        return dict(zip(names, counts, strict=True))
 
     def load_memory(self, dram: Dram) -> None:
         self._library.accel_empty(self._handle)

@@ -9,6 +9,7 @@ from amaranth.hdl import ClockDomain, Module
 from amaranth.sim import Simulator, SimulatorContext
 
 from accel.base.errors import HardwareError
+from accel.core.access_names import access_names
 from accel.core.config import Config
 from accel.core.isa import Unit
 from accel.core.scratchpad_specs import scratchpads_of
@@ -221,6 +222,16 @@ class PysimEngine(Engine):
         first, second, third, fourth = self._shown
         self._watched = ()
         return first, second, third, fourth
+
+    def accesses(self) -> dict[str, int]:
+        found = {}
+        self._watched = ("access_count",)
+        for number, name in enumerate(access_names(self.config)):
+            self._inputs["access_select"] = number
+            self._step()
+            found[name] = self._shown[0]
+        self._watched = ()
+        return found
 
     def load_memory(self, dram: Dram) -> None:
         self._memory.dram.assign(dram)

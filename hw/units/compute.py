@@ -30,6 +30,7 @@ from accel.core.isa import Alu, AluOp, Gemm, Instruction, Load, Mac, Opcode, Set
 from accel.core.scratchpad_specs import UOP
 from accel.core.timing_rules import compute_depth
 from accel.hw.bus.read_port import ReadChannel
+from accel.hw.datapath.access_probes import AccessProbes
 from accel.hw.datapath.accumulators import Accumulators, MirrorRead
 from accel.hw.datapath.alu import Alu as AluLanes
 from accel.hw.datapath.alu import control, group_of
@@ -52,8 +53,9 @@ from accel.hw.units.unit_interfaces import ELSEWHERE, OperandReads, unit_ports
 class Compute(wiring.Component):
     """The compute unit, with the micro-op scratchpad and the accumulators."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, probes: AccessProbes | None = None) -> None:
         self._config = config
+        self._probes = probes
         self._kinds = kinds_of(Load, Unit.COMPUTE, config)
         self._out = kinds_of(Store, Unit.STORE, config)
         super().__init__(
@@ -74,8 +76,8 @@ class Compute(wiring.Component):
         config = self._config
         m.submodules.sequencer = sequencer = Sequencer(config)
         m.submodules.loader = loader = LoadExecutor(self._kinds, 1, config)
-        m.submodules.uops = uops = Scratchpad(UOP, self._kinds, config)
-        m.submodules.accumulators = accumulators = Accumulators(self._kinds, self._out, config)
+        m.submodules.uops = uops = Scratchpad(UOP, self._kinds, config, probes=self._probes)
+        m.submodules.accumulators = accumulators = Accumulators(self._kinds, self._out, config, self._probes)
         m.submodules.flight = flight = Queue(RetireLayout(), compute_depth(config) + 1)
         self._unsigned = Signal(name="acc_unsigned")
         self._taps = DepthwiseTaps(config) if config.depthwise else None
@@ -199,6 +201,8 @@ class Compute(wiring.Component):
             dst, src = late
 
         m.d.comb += [accumulators.read_0.index.eq(read[0]), accumulators.read_1.index.eq(read[1])]
+        if self._probes is not None:
+            self._count(m, self._probes, before)
 
         # Operands include results of the three preceding micro-ops that memory does not show yet.
         operating = self._delay(m, operation, "operating")
@@ -341,7 +345,40 @@ class Compute(wiring.Component):
             m.d.comb += self.index_fault.eq(cause)
         with m.If(~self.control.enable | (self.index_fault != 0)):
             m.d.comb += [good.run.eq(0), good.last.eq(0)]
+        if self._probes is not None:
+            inputs = {
+                f"{operand.memory.name}_reads": uses[operand.name]
+                for operand in Gemm.OPERANDS
+                if operand.memory in ELSEWHERE
+            }
+            products = good.run & ~chosen[Alu]
+            amounts = {name: products & is_used for name, is_used in inputs.items()}
+            self._probes.drive(m, uop_reads=sequencer.operation.run, **amounts)
         return good, indices["dst"], indices["src"]
+
+    def _count(self, m: Module, probes: AccessProbes, reading: Any) -> None:
+        """Count a micro-op in the cycle in which it reads the accumulators."""
+        config, run = self._config, reading.run
+        mac, depthwise, overwrite = (
+            (getattr(reading, name) if name in reading.shape().members else Const(0, 1))
+            for name in ("mac", "depthwise", "overwrite")
+        )
+        alu = run & ~reading.gemm & ~mac
+        multiplication = config.operation_codes.get("mul")
+        multiplies = Const(0, 1) if multiplication is None else reading.op == multiplication
+        zeros = reading.gemm & reading.reset
+        tapped = run & mac & depthwise
+        probes.drive(
+            m,
+            gemm=run & reading.gemm & ~reading.reset,
+            mac=run & mac & ~depthwise,
+            depthwise=tapped,
+            depthwise_taps=Const(0, 1) if self._taps is None else Mux(tapped, self._taps.taps, 0),
+            alu=alu & ~multiplies,
+            alu_mul=alu & multiplies,
+            acc_dst_reads=run & ~zeros & ~(mac & overwrite),
+            acc_src_reads=alu & ~reading.use_imm,
+        )
 
     def _delay(self, m: Module, operation: Any, name: str) -> Any:
         late = Signal(OperationLayout(self._config), name=name)

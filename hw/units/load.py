@@ -12,6 +12,7 @@ from accel.core.isa import Load as LoadInstruction
 from accel.core.isa import Opcode, SetBytes, Unit, setting_of
 from accel.core.scratchpad_specs import INP
 from accel.hw.bus.read_port import ReadChannel
+from accel.hw.datapath.access_probes import AccessProbes
 from accel.hw.datapath.gemm import tap_names
 from accel.hw.datapath.scratchpads import Scratchpad, access_ports, connect_access
 from accel.hw.datapath.transfer_memories import kinds_of
@@ -24,8 +25,9 @@ from accel.hw.units.unit_interfaces import OperandReads, unit_ports
 class Load(wiring.Component):
     """Executes LOADs and SETs of ``inp`` and ``wgt``."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, probes: AccessProbes | None = None) -> None:
         self._config = config
+        self._probes = probes
         self._kinds = kinds_of(LoadInstruction, Unit.LOAD, config)
         ports = unit_ports(config) | {
             "read": Out(ReadChannel(config)),
@@ -66,7 +68,9 @@ class Load(wiring.Component):
         for number, kind in enumerate(self._kinds):
             name = kind.route.scratchpad.name
             taps = tap_names(config) if kind.route.scratchpad is INP else []
-            pad = Scratchpad(kind.route.scratchpad, self._kinds, config, taps=taps, late=True)
+            pad = Scratchpad(
+                kind.route.scratchpad, self._kinds, config, taps=taps, late=True, probes=self._probes
+            )
             m.submodules[name] = pad
             m.d.comb += [
                 pad.beat_valid.eq(loader.data_valid & (loader.data_beat.kind == number)),

@@ -43,8 +43,10 @@ class RequantizedBeats:
         config = unit.config
         m.submodules.walker = walker = SlotWalker(unit.kinds, config)
         m.submodules.lanes = lanes = RequantizeLanes(config)
-        m.submodules.par = pars = Scratchpad(PAR, own.kinds, config, paced=True)
-        m.submodules.res = res = Scratchpad(RES, own.kinds, config, paced=True, circular=True)
+        m.submodules.par = pars = Scratchpad(PAR, own.kinds, config, paced=True, probes=unit.probes)
+        m.submodules.res = res = Scratchpad(
+            RES, own.kinds, config, paced=True, circular=True, probes=unit.probes
+        )
         m.d.comb += [
             walker.flush.eq(unit.control.flush),
             walker.start.eq(beats.free),
@@ -73,6 +75,11 @@ class RequantizedBeats:
             ]
         if TAB.exists(config):
             self._look_up(m, unit, own, walker, lanes, operands.table)
+        if unit.probes is not None:
+            requantizes = asking & walker.finished
+            unit.probes.drive(m, par_reads=requantizes, res_reads=requantizes & walker.adds)
+            if TAB.exists(config):
+                unit.probes.drive(m, tab_reads=requantizes & (walker.slot_table != 0))
         self.next: Signal = walker.finished
         self.full = self._write(m, unit, walker, lanes, asking, last)
 
@@ -87,7 +94,9 @@ class RequantizedBeats:
     ) -> None:
         """Connect the copies of ``tab`` with the lanes."""
         config = unit.config
-        m.submodules.tab = tab = Scratchpad(TAB, own.kinds, config, copies=config.lanes, paced=True)
+        m.submodules.tab = tab = Scratchpad(
+            TAB, own.kinds, config, copies=config.lanes, paced=True, probes=unit.probes
+        )
         number = next(n for n, kind in enumerate(own.kinds) if kind.route.scratchpad is TAB)
         _fill(m, own, number, tab)
         m.d.comb += [

@@ -19,6 +19,7 @@ from accel.hw.bus.abandoned_bursts import AbandonedBursts
 from accel.hw.bus.axi import Axi4Write, every_burst, pins
 from accel.hw.bus.axi import ports as axi_ports
 from accel.hw.bus.read_port import BurstLayout, ReadChannel
+from accel.hw.datapath.access_probes import AccessProbes
 from accel.hw.datapath.accumulators import MirrorRead
 from accel.hw.datapath.beat_walker import BeatWalker, PlacesLayout
 from accel.hw.datapath.burst_walker import BurstWalker
@@ -48,8 +49,9 @@ class Store(wiring.Component):
     an answer without a burst.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, probes: AccessProbes | None = None) -> None:
         self.config = config
+        self.probes = probes
         self.kinds = kinds_of(StoreInstruction, Unit.STORE, config)
         ports: dict[str, Any] = {
             **unit_ports(config),
@@ -171,6 +173,9 @@ class Store(wiring.Component):
 
         with m.If(advance):
             m.d.sync += [self.wvalid.eq(full), idle.eq(~full)]
+
+        if self.probes is not None:
+            self.probes.drive(m, out_reads=asking, write_bursts=self.grant)
 
         # Bursts on the bus, for the event of their last beat.
         m.submodules.sent = sent = Queue(BurstLayout(), config.outstanding)

@@ -112,6 +112,7 @@ class TimedProgram:
 
     Args:
         faults: by instruction, the micro-op and fault that functional execution found.
+        sound: timings of instructions without faults by the ``id`` of their object. New ones are added.
 
     Attributes:
         numbers: the index in ``timings`` of each instruction's timing, intp[instructions].
@@ -126,13 +127,14 @@ class TimedProgram:
         config: Config,
         faults: Mapping[int, tuple[int, Fault]],
         checked: Sequence[Fault | None],
+        sound: dict[int, InstructionTiming] | None = None,
     ) -> None:
         program = Distinct(instructions)
         self.fetch_faults = fetch_faults(program, config)
         self.start_faults = {n: one for n, one in enumerate(checked) if one is not None}
         self.uop_faults = {n: found for n, found in faults.items() if found[1].cause in _UOP_CAUSES}
         known: dict[InstructionTiming, int] = {}
-        self.numbers = self._number_timings(program, config, known)
+        self.numbers = self._number_timings(program, config, known, {} if sound is None else sound)
         for index in self.start_faults:  # equal instructions may differ: RES has room for one
             timing = _timing_of(instructions[index], config, is_faulty=True)
             self.numbers[index] = known.setdefault(timing, len(known))
@@ -141,7 +143,11 @@ class TimedProgram:
         self.members: dict[Unit, npt.NDArray[np.intp]] = {u: np.flatnonzero(self.units == u) for u in WORKERS}
 
     def _number_timings(
-        self, program: Distinct[Instruction], config: Config, known: dict[InstructionTiming, int]
+        self,
+        program: Distinct[Instruction],
+        config: Config,
+        known: dict[InstructionTiming, int],
+        known_sound: dict[int, InstructionTiming],
     ) -> npt.NDArray[np.intp]:
         is_faulty = np.zeros(len(program), dtype=bool)
         is_faulty[list(self.start_faults)] = True
@@ -150,7 +156,11 @@ class TimedProgram:
         numbers: list[int] = []
         intervals = 0
         for number, (one, sound) in enumerate(zip(program.every, is_sound.tolist(), strict=True)):
-            timing = _timing_of(one, config, is_faulty=not sound)
+            timing = known_sound.get(id(one)) if sound else None
+            if timing is None:
+                timing = _timing_of(one, config, is_faulty=not sound)
+                if sound:
+                    known_sound[id(one)] = timing
             numbers.append(known.setdefault(timing, len(known)))
             intervals += timing.bus_intervals
             if intervals > MAX_BUS_INTERVALS:  # each occurs at least once

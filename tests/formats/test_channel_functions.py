@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from accel.formats.onnx_import import import_model
 from accel.formats.onnx_runtime import run_optimized
 from accel.network import function_parts, fusion_choice
+from accel.network.cost import ZERO_COST
 from accel.network.network import Network
 from accel.network.network_program import NetworkProgram
-from accel.network.predicted_cost import ZERO_COST
 from tests.formats.runtime import Array, model, node
 
 MACHINES = ["vta-int8", "gemm8x8-int8", "ecp5-int8", "tiny-int8"]

@@ -14,7 +14,7 @@ from accel.graph.graph_serialization import graph_from_data, graph_to_data
 from accel.graph.graph_tensor import Quantization, Shape, Tensor
 from accel.graph.movement_operators import Transpose
 from accel.graph.pooling_operators import MaxPool
-from accel.graph.transpose_cancellation import cancel_transposes
+from accel.rewriting.transpose_cancellation import cancel_transposes
 from tests.graph.test_qdq_regions import PAIRS, SHAPE, Made, assert_close_to_float32, kinds, random_inputs
 
 SLOPES = np.array([0.25, -0.5, 0.0], np.float32).reshape(3, 1, 1)

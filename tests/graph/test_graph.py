@@ -17,7 +17,7 @@ from accel.graph.graph_evaluation import evaluate
 from accel.graph.graph_tensor import Quantization, Tensor
 from accel.graph.movement_operators import Identity, Pad, Reshape, Slice
 from accel.graph.product_operators import MatMul
-from accel.rewriting.elementwise_rules import CONSTANT_FOLDING
+from accel.rewriting.constant_rules import CONSTANT_FOLDING
 from accel.rewriting.rule_application import simplify
 from tests.expect import refused
 

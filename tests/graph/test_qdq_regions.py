@@ -18,7 +18,7 @@ from accel.graph.pooling_operators import MaxPool
 from accel.graph.product_operators import Conv, MatMul
 from accel.graph.qdq_regions import match_regions
 from accel.graph.window_geometry import Windows
-from accel.rewriting.elementwise_rules import CONSTANT_FOLDING
+from accel.rewriting.constant_rules import CONSTANT_FOLDING
 from accel.rewriting.rule_application import simplify
 
 RNG = np.random.default_rng(0)

@@ -17,9 +17,9 @@ from accel.graph.graph_tensor import Array, Quantization, Tensor
 from accel.graph.movement_operators import Concat
 from accel.graph.quantize_values import all_values
 from accel.network import function_parts
+from accel.network.cost import ZERO_COST
 from accel.network.function_parts import divide_functions
 from accel.network.network import Network
-from accel.network.predicted_cost import ZERO_COST
 from tests.network.networks import MACHINE, Small
 
 CONFIG = NAMED[MACHINE]

@@ -6,7 +6,8 @@ import pytest
 from accel.core.config import load_config
 from accel.network import predicted_cost
 from accel.network.fusion_candidates import fusion_groups
-from accel.network.fusion_choice import FusionChooser, total_savings
+from accel.network.fusion_choice import FusionChooser
+from accel.network.fusion_report import total_savings
 from accel.network.network import Network
 from accel.network.network_file import load_network, save_network
 from accel.network.network_text import choices_text

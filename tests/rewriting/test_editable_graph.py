@@ -9,7 +9,9 @@ from accel.graph.graph import Graph
 from accel.graph.graph_evaluation import evaluate
 from accel.graph.graph_tensor import Array
 from accel.graph.movement_operators import Identity, Reshape, Slice, Transpose
-from accel.rewriting.elementwise_rules import CLIP_PAIR, CONSTANT_FOLDING, FUNCTION_BEFORE_TRANSPOSE, IDENTITY
+from accel.rewriting.byte_rules import CLIP_PAIR
+from accel.rewriting.constant_rules import CONSTANT_FOLDING, IDENTITY
+from accel.rewriting.elementwise_rules import FUNCTION_BEFORE_TRANSPOSE
 from accel.rewriting.movement_rules import (
     PRODUCT_OF_ROWS,
     RESHAPE_OF_NOTHING,

@@ -8,19 +8,15 @@ from accel.base.errors import MismatchError
 from accel.graph.elementwise_operators import Clip, Function, Requantize
 from accel.graph.graph_tensor import Quantization
 from accel.graph.movement_operators import Concat
-from accel.rewriting import elementwise_rules, movement_rules
-from accel.rewriting.elementwise_rules import (
-    CLIP_PAIR,
-    COMMON_SUBEXPRESSION,
-    ELEMENTWISE_RULES,
-    EQUAL_QUANTIZES,
-)
-from accel.rewriting.movement_rules import MOVEMENT_RULES
+from accel.rewriting import constant_rules, transpose_rules
+from accel.rewriting.byte_rules import CLIP_PAIR
+from accel.rewriting.constant_rules import COMMON_SUBEXPRESSION, EQUAL_QUANTIZES
 from accel.rewriting.rule_application import simplify
 from accel.rewriting.rule_check import check_rule
+from accel.rewriting.rules import RULES
 from tests.network.networks import Small
 
-RULES = {rule.name: rule for rule in (*ELEMENTWISE_RULES, *MOVEMENT_RULES)}
+BY_NAME = {rule.name: rule for rule in RULES}
 
 
 def test_an_operand_of_two_concats_is_requantized_once() -> None:
@@ -86,7 +82,7 @@ def test_without_its_condition_a_rule_fails(name: str) -> None:
         x, out = match["x"], match.root
         return (x.shape, x.dtype, x.quantization) == (out.shape, out.dtype, out.quantization)
 
-    rule = replace(RULES[name], condition=keeps_type)
+    rule = replace(BY_NAME[name], condition=keeps_type)
     with pytest.raises(MismatchError, match=name):
         check_rule(rule, 200)
 
@@ -94,11 +90,11 @@ def test_without_its_condition_a_rule_fails(name: str) -> None:
 @pytest.mark.parametrize(
     ("module", "function", "name"),
     [
-        (elementwise_rules, "_grows_exactly", "factor-pair"),
-        (movement_rules, "swaps_operands", "constant-before-transpose"),
-        (movement_rules, "swaps_operands", "first-constant-before-transpose"),
-        (movement_rules, "swaps_operands", "binary-before-transpose"),
-        (movement_rules, "swaps_operands", "binary-after-transpose"),
+        (constant_rules, "_grows_exactly", "factor-pair"),
+        (transpose_rules, "swaps_operands", "constant-before-transpose"),
+        (transpose_rules, "swaps_operands", "first-constant-before-transpose"),
+        (transpose_rules, "swaps_operands", "binary-before-transpose"),
+        (transpose_rules, "swaps_operands", "binary-after-transpose"),
     ],
 )
 def test_without_a_check_in_its_replacement_a_rule_fails(
@@ -106,4 +102,4 @@ def test_without_a_check_in_its_replacement_a_rule_fails(
 ) -> None:
     monkeypatch.setattr(module, function, lambda *_: True)
     with pytest.raises(MismatchError, match=name):
-        check_rule(RULES[name], 2000)
+        check_rule(BY_NAME[name], 2000)

@@ -58,6 +58,11 @@ from accel.network.model_files import DEFAULT_MACHINE
     help="Also print changes of the machine that would help, with their predicted cycles. The search takes "
     "at most ten seconds, or sixty for a network.",
 )
+@click.option(
+    "--energy",
+    is_flag=True,
+    help="Also print the energy by component and by layer, from counts of accesses and published energies.",
+)
 @seed_option
 @set_option("timing")
 @limit_options
@@ -77,6 +82,7 @@ def run() -> None:
       accel run gemm.accel --report report.html --timeline gemm.svg --trace gemm.json
       accel run gemm.accel --set read_latency=100 --save slow.accelrun
       accel run gemm.accel --advise --report report.html
+      accel run gemm.accel --energy
       accel run model.onnx --config gemm8x8-int8 --report net.html
       accel run net.accel --input image=picture.npy --output scores=scores.npy --report net.html
       accel run vad.accel --input sound=pieces.npy --state h_out=h --output speech=speech.npy

@@ -14,7 +14,14 @@ from accel.core.isa.codec import (
     encode_uops,
 )
 from accel.core.isa.field_widths import PAD_BITS, PART_AT, SIZE_BITS
-from accel.core.isa.instruction_base import TOKEN_FLAGS, Finish, Instruction, Unknown, without_tokens
+from accel.core.isa.instruction_base import (
+    TOKEN_FLAGS,
+    Finish,
+    Instruction,
+    Unknown,
+    changed,
+    without_tokens,
+)
 from accel.core.isa.instruction_fields import Slot, class_slots, field_specs
 from accel.core.isa.instruction_set import (
     CLASSES,
@@ -103,6 +110,7 @@ __all__ = [
     "UopArray",
     "add_to_field",
     "alu_of",
+    "changed",
     "check_encodable",
     "class_of",
     "class_slots",

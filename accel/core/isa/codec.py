@@ -83,10 +83,13 @@ def _check_class(
     cls: type[Instruction], members: Sequence[int], program: Distinct[Instruction], config: Config
 ) -> None:
     """Refuse an instruction whose memory id :func:`decode` would read as another class."""
+    known: dict[tuple[int, int], type[Instruction] | None] = {}
     for number in members:
         instruction = program.every[number]
-        memory, part = getattr(instruction, "memory", 0), getattr(instruction, "part", 0)
-        decoded = class_of(cls.OPCODE, memory, config, part=part)
+        key = memory, part = getattr(instruction, "memory", 0), getattr(instruction, "part", 0)
+        if key not in known:
+            known[key] = class_of(cls.OPCODE, memory, config, part=part)
+        decoded = known[key]
         if decoded is not cls and decoded is not None:
             raise ProgramError(
                 f"instruction {_first_position(program, number)} is a {cls.__name__} with the memory id of "

@@ -10,7 +10,8 @@ from accel.graph.graph_tensor import QUANTIZED
 from accel.graph.pooling_operators import AveragePool, GlobalAveragePool
 from accel.network.exact_averages import exact_average_scale
 from accel.network.fused_nodes import FusedNodes
-from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine, Operand
+from accel.network.lowering.layer_operand import Operand
+from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine
 from accel.network.lowering.quantized_epilogue import quantized_epilogue
 from accel.network.lowering.unsupported_reasons import unsupported_reason
 from accel.network.lowering.window_parameters import (

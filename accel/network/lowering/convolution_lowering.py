@@ -3,7 +3,8 @@
 from accel.graph.graph import Graph
 from accel.graph.product_operators import Conv
 from accel.network.fused_nodes import FusedNodes
-from accel.network.lowering.lowered_layer import LoweredLayer, Operand
+from accel.network.lowering.layer_operand import Operand
+from accel.network.lowering.lowered_layer import LoweredLayer
 from accel.network.lowering.product_layer import count_int8_summands, product_layer
 from accel.network.lowering.window_parameters import (
     padded_windows,

@@ -11,7 +11,8 @@ from accel.graph.graph_tensor import Shape, Tensor
 from accel.graph.movement_operators import Reshape
 from accel.graph.pooling_operators import GlobalAveragePool, MaxPool
 from accel.graph.product_operators import Conv, ConvTranspose, MatMul
-from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine, Operand
+from accel.network.lowering.layer_operand import Operand
+from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine
 from accel.network.lowering.quantized_epilogue import require_exact_residual, residual_shape
 from accel.network.lowering.window_parameters import with_two_axes
 

@@ -5,7 +5,8 @@ from math import prod
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import Shape, Tensor
 from accel.network.fused_nodes import FusedNodes
-from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine, Operand
+from accel.network.lowering.layer_operand import Operand
+from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine
 from accel.network.lowering.product_layer import count_int8_summands, product_layer
 
 

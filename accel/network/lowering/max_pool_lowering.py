@@ -4,7 +4,8 @@ from accel.graph.graph import Graph
 from accel.graph.graph_tensor import QUANTIZED
 from accel.graph.pooling_operators import MaxPool
 from accel.network.fused_nodes import FusedNodes
-from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine, Operand
+from accel.network.lowering.layer_operand import Operand
+from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine
 from accel.network.lowering.window_parameters import (
     require_two_axes,
     size_parameters,

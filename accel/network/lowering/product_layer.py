@@ -8,7 +8,8 @@ from accel.graph.graph import Graph
 from accel.graph.graph_tensor import QUANTIZED, Shape, Tensor
 from accel.graph.product_operators import Product
 from accel.network.fused_nodes import FusedNodes
-from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine, Operand, weights_without_zero
+from accel.network.lowering.layer_operand import Operand, weights_without_zero
+from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine
 from accel.network.lowering.quantized_epilogue import (
     fused_residual,
     quantized_epilogue,

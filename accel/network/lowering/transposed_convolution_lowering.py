@@ -8,12 +8,8 @@ from accel.graph.graph import Graph
 from accel.graph.graph_tensor import Tensor
 from accel.graph.product_operators import ConvTranspose
 from accel.network.fused_nodes import FusedNodes
-from accel.network.lowering.lowered_layer import (
-    LoweredLayer,
-    NotOnMachine,
-    Operand,
-    weights_without_zero,
-)
+from accel.network.lowering.layer_operand import Operand, weights_without_zero
+from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine
 from accel.network.lowering.product_layer import count_int8_summands, product_layer
 from accel.network.lowering.window_parameters import (
     require_two_axes,

@@ -481,6 +481,17 @@ void accel_tokens(Harness *harness, uint64_t *counts) {
     counts[3] = model.tokens_3();
 }
 
+// The counts of accesses since the start of the last run.
+void accel_accesses(Harness *harness, uint64_t *counts, uint64_t count) {
+    Model &model = harness->model;
+    for (uint64_t number = 0; number < count; number++) {
+        model.access_select(number);
+        model.settle();
+        counts[number] = model.access_count();
+    }
+    model.access_select(0);
+}
+
 // Up to so many cycles. Returns 1 when the run has ended, 2 when the design broke a rule of the bus, else 0.
 int accel_run(Harness *harness, uint64_t cycles) {
     for (uint64_t count = 0; count < cycles; count++) {

@@ -10,35 +10,42 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from accel.base.unique_names import Names
-from accel.graph.elementwise_operators import (
-    Add,
-    Binary,
-    Cast,
-    ChannelTable,
-    Clip,
-    Dequantize,
-    Function,
-    Mul,
-    Quantize,
-    Reinterpret,
-    Requantize,
-    Table,
-    swaps_operands,
+from accel.graph.elementwise_operators import Add, ChannelTable, swaps_operands
+from accel.graph.graph import Graph, Node
+from accel.graph.movement_operators import Concat, Pad, Transpose
+from accel.rewriting.editable_graph import EditableGraph
+from accel.rewriting.elementwise_rules import FUNCTION_BEFORE_TRANSPOSE
+from accel.rewriting.movement_rules import TRANSPOSE_PAIR
+from accel.rewriting.operator_classes import BINARY, UNARY
+from accel.rewriting.rule import Rule
+from accel.rewriting.rule_application import applications
+from accel.rewriting.transpose_rules import (
+    BINARY_BEFORE_TRANSPOSE,
+    CHANNEL_TABLE_BEFORE_TRANSPOSE,
+    CONCAT_BEFORE_TRANSPOSE,
+    CONSTANT_BEFORE_TRANSPOSE,
+    FIRST_CONSTANT_BEFORE_TRANSPOSE,
+    PAD_BEFORE_TRANSPOSE,
 )
-from accel.graph.graph import Graph, Node, build_graph
-from accel.graph.graph_operator import Operator
-from accel.graph.graph_tensor import Array, Tensor
-from accel.graph.movement_operators import Concat, Identity, Pad, Transpose
 
-_UNARY = Quantize | Dequantize | Requantize | Reinterpret | Cast | Clip | Function | Table
 _Permutation = tuple[int, ...]
+
+_RULES: tuple[Rule, ...] = (
+    FUNCTION_BEFORE_TRANSPOSE,
+    BINARY_BEFORE_TRANSPOSE,
+    CONSTANT_BEFORE_TRANSPOSE,
+    FIRST_CONSTANT_BEFORE_TRANSPOSE,
+    CONCAT_BEFORE_TRANSPOSE,
+    PAD_BEFORE_TRANSPOSE,
+    CHANNEL_TABLE_BEFORE_TRANSPOSE,
+)
 
 
 def cancel_transposes(graph: Graph) -> Graph:
     """Remove pairs of Transposes with elementwise operators, Concat and Pad between them.
 
-    A region is rewritten if it then has fewer Transposes than before. Integers and float32 values stay equal.
+    A region is rewritten if it then has fewer Transposes than before. Rules rewrite it. This function chooses
+    the region as a whole, because each rule alone may need one more Transpose.
     """
     permutations = {node.operator.permutation for node in graph.nodes if isinstance(node.operator, Transpose)}
     for permutation in sorted(permutations):
@@ -100,9 +107,9 @@ def _can_move(graph: Graph, node: Node, region: _Region) -> bool:
     if isinstance(operator, Add) and out.dtype != "float32":
         moved = [replace(one, shape=_moved_shape(one.shape, region)) for one in tensors]
         return swaps_operands(tensors[:-1], out) == swaps_operands(moved[:-1], moved[-1])
-    if isinstance(operator, Add | Mul | Binary):
+    if isinstance(operator, BINARY):
         return all(graph.tensors[name].shape == out.shape for name in varying)
-    return isinstance(operator, _UNARY | Pad | ChannelTable)
+    return isinstance(operator, (*UNARY, Pad, ChannelTable))
 
 
 def _keep_gains(graph: Graph, region: _Region) -> None:
@@ -145,70 +152,13 @@ def _moved_shape(shape: Sequence[int], region: _Region) -> tuple[int, ...]:
 
 
 def _rewrite(graph: Graph, region: _Region) -> Graph:
-    tensors, constants = dict(graph.tensors), dict(graph.constants)
-    names = Names()
-    names.reserve([*tensors, *(node.name for node in graph.nodes)])
-    moved: dict[str, str] = dict(region.sources)
-    """The tensor before the Transpose, for each source and member."""
-    back: dict[str, str] = {}
-    for name, node in region.sinks.items():
-        if node.inputs[0] in region.members and node.inputs[0] not in back:
-            back[node.inputs[0]] = name
-    renamed: dict[str, str] = {}
-    nodes: list[Node] = []
-    for node in graph.nodes:
-        if node.output in region.members:
-            new = back.get(node.output) or names.fresh(f"{node.output}/moved")
-            out = graph.tensors[node.output]
-            tensors[new] = replace(out, name=new, shape=_moved_shape(out.shape, region))
-            inputs = tuple(
-                moved[name]
-                if name in moved
-                else name  # results of a ChannelTable have no layout
-                if isinstance(node.operator, ChannelTable)
-                else _moved_constant(graph.tensors[name], region, tensors, constants)
-                for name in node.inputs
-            )
-            nodes.append(
-                Node(name=node.name, operator=_moved_operator(node, region), inputs=inputs, output=new)
-            )
-            moved[node.output] = new
-            turn = Transpose(permutation=region.permutation)
-            label = names.fresh(f"{node.name}/transpose")
-            nodes.append(Node(name=label, operator=turn, inputs=(new,), output=node.output))
-        elif node.output in region.sinks:
-            source = moved[node.inputs[0]]
-            if source == node.output:
-                continue
-            if node.output in graph.outputs:
-                nodes.append(replace(node, operator=Identity(), inputs=(source,)))
-            else:
-                renamed[node.output] = renamed.get(source, source)
-        else:
-            nodes.append(node)
-    nodes = [replace(one, inputs=tuple(renamed.get(name, name) for name in one.inputs)) for one in nodes]
-    return build_graph(graph.name, tensors.values(), constants, nodes, graph.inputs, graph.outputs)
-
-
-def _moved_constant(
-    tensor: Tensor, region: _Region, tensors: dict[str, Tensor], constants: dict[str, Array]
-) -> str:
-    if tensor.size == 1:
-        return tensor.name
-    name = f"{tensor.name}/moved{''.join(map(str, region.permutation))}"
-    if name not in tensors:
-        values = constants[tensor.name]
-        padded = values.reshape((1,) * (len(region.permutation) - values.ndim) + values.shape)
-        constants[name] = np.ascontiguousarray(padded.transpose(region.inverse))
-        tensors[name] = replace(tensor, name=name, shape=constants[name].shape)
-    return name
-
-
-def _moved_operator(node: Node, region: _Region) -> Operator:
-    operator, axes = node.operator, region.permutation
-    if isinstance(operator, Concat | ChannelTable):
-        return replace(operator, axis=axes[operator.axis])
-    if isinstance(operator, Pad):
-        begin, end = (tuple(one[axis] for axis in region.inverse) for one in (operator.begin, operator.end))
-        return replace(operator, begin=begin, end=end)
-    return operator
+    """Compute the members of a region before their Transposes, and remove the Transposes back."""
+    editable = EditableGraph(graph)
+    places = [(name, _RULES) for name in region.members]
+    places += [(name, (TRANSPOSE_PAIR,)) for name in region.sinks]
+    for name, rules in places:
+        found = ((rule, one) for rule in rules for one in applications(editable, rule, name))
+        for rule, (match, terms) in found:
+            editable.replace(rule, match, terms)
+            break
+    return editable.graph()

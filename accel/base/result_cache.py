@@ -1,0 +1,197 @@
+"""A cache of the compiler's results on disk, so that compiling again is reading.
+
+The key of an entry covers everything that its result follows from, with the package's source files. Content
+is data, such as JSON, and nothing in it is executed. Several processes may share a folder: an entry is
+complete or absent, and a damaged one counts as absent.
+"""
+
+import hashlib
+import os
+import secrets
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from accel.base.version import __version__
+
+VARIABLE = "ACCEL_CACHE"
+"""The environment variable with the folder of entries, or :data:`OFF`."""
+OFF = "off"
+MAX_BYTES = 256 << 20
+"""Most bytes of all entries. The least recently used ones are deleted first."""
+_SHARE_AFTER_PRUNING = 0.75
+_MAX_ENTRY_SHARE = 0.25
+"""An entry beyond this share of the limit is not written: it would displace too many others."""
+_WRITES_PER_PRUNING = 64
+"""Writes of a process from one look at the folder's size to the next."""
+_TEMPORARY = ".tmp-"
+_ABANDONED_SECONDS = 3600
+"""Age from which a temporary file belongs to a process that was killed."""
+_DIGEST_BYTES = hashlib.sha256().digest_size
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheEntry:
+    """A file of the cache.
+
+    Attributes:
+        kind: what it holds, for example ``plans``.
+        nbytes: size of the file.
+        used: when it was last read or written, in seconds since the epoch.
+    """
+
+    kind: str
+    path: Path
+    nbytes: int
+    used: float
+
+
+class ResultCache:
+    """Entries in one folder.
+
+    Args:
+        folder: created by the first write.
+        max_bytes: most bytes of all entries.
+    """
+
+    def __init__(self, folder: Path, max_bytes: int = MAX_BYTES) -> None:
+        self.folder = folder
+        self.max_bytes = max_bytes
+        self._writes = 0
+
+    def read(self, kind: str, key: str) -> bytes | None:
+        """Return the content of an entry, or None if it is absent or damaged."""
+        path = self._path(kind, key)
+        try:
+            data = path.read_bytes()
+        except OSError:
+            return None
+        digest, content = data[:_DIGEST_BYTES], data[_DIGEST_BYTES:]
+        if hashlib.sha256(content).digest() != digest:
+            _delete(path)
+            return None
+        with suppress(OSError):
+            os.utime(path)
+        return content
+
+    def write(self, kind: str, key: str, content: bytes) -> None:
+        """Write an entry, all or nothing. If the folder cannot be written, there is no entry."""
+        if len(content) > self.max_bytes * _MAX_ENTRY_SHARE:
+            return
+        temporary = self.folder / f"{_TEMPORARY}{secrets.token_hex(8)}"
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            temporary.write_bytes(hashlib.sha256(content).digest() + content)
+            os.replace(temporary, self._path(kind, key))
+        except OSError:
+            _delete(temporary)
+            return
+        if self._writes % _WRITES_PER_PRUNING == 0:
+            self._prune()
+        self._writes += 1
+
+    def entries(self) -> list[CacheEntry]:
+        """Return all entries, the least recently used first."""
+        return sorted(self._files(temporary=False), key=lambda entry: entry.used)
+
+    def clear(self) -> int:
+        """Delete all entries, and return their number."""
+        deleted = self.entries()
+        for entry in (*deleted, *self._files(temporary=True)):
+            _delete(entry.path)
+        return len(deleted)
+
+    def _path(self, kind: str, key: str) -> Path:
+        return self.folder / f"{kind}-{key}"
+
+    def _files(self, *, temporary: bool) -> Iterator[CacheEntry]:
+        try:
+            names = os.listdir(self.folder)
+        except OSError:
+            return
+        for name in names:
+            path = self.folder / name
+            if name.startswith(_TEMPORARY) is temporary:
+                with suppress(OSError):  # another process has deleted it
+                    status = path.stat()
+                    yield CacheEntry(
+                        kind=name.partition("-")[0], path=path, nbytes=status.st_size, used=status.st_mtime
+                    )
+
+    def _prune(self) -> None:
+        for entry in self._files(temporary=True):
+            if time.time() - entry.used > _ABANDONED_SECONDS:
+                _delete(entry.path)
+        entries = self.entries()
+        total = sum(entry.nbytes for entry in entries)
+        if total <= self.max_bytes:
+            return
+        for entry in entries:
+            if total <= self.max_bytes * _SHARE_AFTER_PRUNING:
+                break
+            _delete(entry.path)
+            total -= entry.nbytes
+
+
+def _delete(path: Path) -> None:
+    with suppress(OSError):
+        path.unlink()
+
+
+def cache_folder() -> Path:
+    """Return the folder of entries: ``$ACCEL_CACHE``, or ``accel/results`` in ``$XDG_CACHE_HOME`` or
+    ``~/.cache``."""
+    given = os.environ.get(VARIABLE, "")
+    if given and given != OFF:
+        return Path(given)
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(base) / "accel" / "results"
+
+
+def result_cache() -> ResultCache | None:
+    """Return the cache, or None if it is off."""
+    return None if os.environ.get(VARIABLE) == OFF else _opened(cache_folder())
+
+
+@cache
+def _opened(folder: Path) -> ResultCache:
+    return ResultCache(folder)
+
+
+def cache_key(*parts: str | bytes) -> str:
+    """Return the key of a result of this version of the package.
+
+    Args:
+        parts: everything that the result follows from, in a fixed order.
+    """
+    digest = hashlib.sha256(_source_digest())
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+@cache
+def _source_digest() -> bytes:
+    """Return a digest of the package's version and of its source files' names, sizes and times of change."""
+    import numpy as np  # noqa: PLC0415  # 'accel cache' needs none
+
+    digest = hashlib.sha256(f"{__version__} {sys.version} {np.__version__}".encode())
+    for name, size, changed in sorted(_source_files(Path(__file__).parents[1])):
+        digest.update(f"{name} {size} {changed}\n".encode())
+    return digest.digest()
+
+
+def _source_files(folder: Path) -> Iterator[tuple[str, int, int]]:
+    with os.scandir(folder) as found:
+        for entry in found:
+            if entry.name.endswith(".py"):
+                status = entry.stat()
+                yield entry.path, status.st_size, status.st_mtime_ns
+            elif entry.is_dir() and entry.name != "__pycache__":
+                yield from _source_files(Path(entry.path))

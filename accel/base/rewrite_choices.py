@@ -1,0 +1,21 @@
+"""Choices and limits of searches over rewritten graphs."""
+
+from typing import Literal, get_args
+
+from accel.base.errors import GraphError, nearest
+
+Search = Literal["none", "greedy", "backtrack"]
+"""How rules are applied: not at all, wherever one simplifies, or where a search predicts fewer cycles."""
+SEARCHES: tuple[Search, ...] = get_args(Search)
+SEARCHES_BY_COST: tuple[Search, ...] = ("backtrack",)
+"""Searches that predict the cost of each graph on the machine."""
+RELAXATION = 1.05
+"""Backtracking expands graphs that cost at most this multiple of the best."""
+SECONDS = 10.0
+"""Default limit of a search."""
+
+
+def check_search(search: object) -> None:
+    """Raise a GraphError for an unknown search."""
+    if search not in SEARCHES:
+        raise GraphError(f"the search {search!r} does not exist; {nearest(search, SEARCHES)}")

@@ -1,0 +1,55 @@
+"""Tables of the energy of a run."""
+
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from accel.cli.adaptive_table import shorten
+from accel.cli.run_request import RunRequest
+from accel.cli.shared_options import figures_table, show
+from accel.energy.energy_report import EnergyReport
+from accel.energy.energy_text import energy_cells, ranking_lines, unit_of
+
+if TYPE_CHECKING:
+    from accel.network.network_result import NetworkResult
+    from accel.run.result import Result
+
+_NAME_WIDTH = 40
+"""Characters of a layer's name."""
+
+
+def energy_json(result: "Result | NetworkResult", request: RunRequest) -> dict[str, Any]:
+    """Return the energy as an entry of a run's JSON object, or nothing without ``--energy``."""
+    return {"energy": result.energy().to_dict()} if request.energy else {}
+
+
+def show_energy(report: EnergyReport | None) -> None:
+    """Print the energy by component and by layer, and the rankings that hold over the whole range, if there
+    is a report."""
+    if report is None:
+        return
+    unit, name = unit_of(report.total.nominal)
+    table = _table(f"energy in {name} by component, from counts of accesses", "component")
+    for part, energy in report.components.items():
+        if energy.high:
+            table.add_row(part, *energy_cells(energy, unit))
+    table.add_section()
+    table.add_row("total", *energy_cells(report.total, unit))
+    show(table)
+    if report.parts:
+        layers = _table(f"energy in {name} by layer", "layer")
+        for layer, one in report.parts:
+            layers.add_row(shorten(layer, _NAME_WIDTH), *energy_cells(one.total, unit))
+        show(layers)
+    rankings = ranking_lines(report)
+    rows = [("for all published energies" if not n else "", line) for n, line in enumerate(rankings)]
+    if rows:
+        show(figures_table(rows))
+
+
+def _table(title: str, heading: str) -> Table:
+    table = Table(box=None, pad_edge=False, title=title, title_justify="left", header_style="bold")
+    table.add_column(heading)
+    for column in ("low", "nominal", "high"):
+        table.add_column(column, justify="right")
+    return table

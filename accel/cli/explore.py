@@ -1,0 +1,188 @@
+"""``accel explore``: search a space of machines."""
+
+import os
+from pathlib import Path
+
+import click
+from rich.table import Table as TextTable
+
+from accel.base.atomic_files import check_distinct, check_folder, check_writable, write_atomically
+from accel.cli.declared_options import complete, json_option
+from accel.cli.shared_options import check_name, figures_table, print_json, progress_bar, show
+from accel.cli.stdout import wrote
+from accel.cli.sweep import hint_to_resume
+from accel.explore import Exploration, ExplorationSpec, explore, load_exploration
+from accel.explore.front_page import front_page
+from accel.explore.front_picture import front_svg
+from accel.explore.objectives import format_value
+from accel.explore.point_samplers import SAMPLERS, check_sampler
+from accel.run.result import SCHEMA_VERSION
+from accel.sweeps.executors import EXECUTORS, check_dask
+from accel.sweeps.sweep_plots import check_matplotlib
+
+_SHOWN = 20
+"""Number of printed points of the front."""
+_JOURNAL, _CSV, _PAGE, _PICTURE = "the journal", "the table", "the page", "the picture"
+_ENDINGS = {_CSV: ".csv", _PAGE: ".html", _PICTURE: ".svg", _JOURNAL: ".journal.jsonl"}
+
+
+@click.command(name="explore")
+@click.argument("file", type=click.Path(path_type=Path), metavar="SPACE.toml")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="The folder of the results.  [default: the file's name]",
+)
+@click.option(
+    "--sampler",
+    metavar="|".join(SAMPLERS),
+    shell_complete=complete(SAMPLERS),
+    help="Replace the file's sampler.",
+)
+@click.option("--trials", type=click.IntRange(1), help="Replace the number of points to measure.")
+@click.option("--seed", type=click.IntRange(0), help="Replace the sampler's seed.")
+@click.option(
+    "--max-neighbours",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Most points that the local check measures; 0 turns it off.  [default: the trials, at least 100]",
+)
+@click.option("--simulate-front", is_flag=True, help="Also simulate the points of the front.")
+@click.option("--no-picture", is_flag=True, help="Skip the picture.")
+@click.option("--fresh", is_flag=True, help="Measure all points again.")
+@click.option("--jobs", type=click.IntRange(1), help="Number of processes.  [default: one for each core]")
+@click.option(
+    "--executor",
+    default="processes",
+    show_default=True,
+    metavar="|".join(EXECUTORS),
+    shell_complete=complete(EXECUTORS),
+    help="Measure points in processes or on a Dask cluster.",
+)
+@click.option(
+    "--scheduler", metavar="ADDRESS", help="Address of a Dask cluster.  [default: one on this machine]"
+)
+@json_option
+def explore_command(
+    file: Path,
+    output: Path | None,
+    sampler: str | None,
+    trials: int | None,
+    seed: int | None,
+    max_neighbours: int | None,
+    simulate_front: bool,
+    no_picture: bool,
+    fresh: bool,
+    jobs: int | None,
+    executor: str,
+    scheduler: str | None,
+    as_json: bool,
+) -> int:
+    """Search a space of machines for the best ones.
+
+    SPACE.toml has the fields of the machine with their values, constraints, limits, workloads and
+    objectives (docs/how-to/explore-machines.md). A sampler proposes points, and each is measured on all
+    workloads. At the end, the neighbours of the Pareto front are measured, too.
+
+    FOLDER gets all points as CSV, the front as a page and as SVG, and a journal. After an interruption,
+    the same command continues. The exit code is 1 if a program is at fault. A machine that violates a
+    limit or does not fit a workload is not an error.
+
+    \b
+    Example:
+      accel explore docs/experiments/explore/ecp5-resnet.toml
+      accel explore space.toml --sampler random --trials 50 --json
+    """
+    check_name("executor", executor, EXECUTORS)
+    spec = load_exploration(file).with_options(sampler=sampler, trials=trials, seed=seed)
+    check_sampler(spec.sampler)
+    if not no_picture:
+        check_matplotlib()
+    if executor == "dask":
+        check_dask()
+    folder = output or Path(spec.name)
+    targets = {
+        what: folder / f"{spec.name}{ending}"
+        for what, ending in _ENDINGS.items()
+        if what != _PICTURE or not no_picture
+    }
+    check_distinct(targets, {"SPACE.toml": file})
+    check_folder(folder)
+    folder.mkdir(exist_ok=True)
+    for path in targets.values():
+        check_writable(path)
+    notes: list[str] = []
+    with hint_to_resume(targets[_JOURNAL]), progress_bar(spec.title) as progress:
+        found = explore(
+            spec,
+            journal=targets[_JOURNAL],
+            fresh=fresh,
+            jobs=jobs or os.cpu_count() or 1,
+            executor=executor,
+            scheduler=scheduler,
+            max_neighbours=max_neighbours,
+            simulate_front=simulate_front,
+            progress=progress,
+            note=notes.append,
+        )
+    files = _write(found, targets)
+    if as_json:
+        print_json(
+            {
+                "schema_version": SCHEMA_VERSION,
+                **found.to_dict(),
+                "files": [str(path) for path in files],
+                "notes": [f"journal: {note}" for note in notes],
+            }
+        )
+    else:
+        _print(spec, found, notes)
+        wrote(*files)
+    return 1 if found.faults else 0
+
+
+def _write(found: Exploration, targets: dict[str, Path]) -> list[Path]:
+    found.table.save_csv(targets[_CSV])
+    files = [targets[_CSV]]
+    if found.measured:
+        write_atomically(targets[_PAGE], front_page(found).encode())
+        files.append(targets[_PAGE])
+        if _PICTURE in targets:
+            write_atomically(targets[_PICTURE], front_svg(found))
+            files.append(targets[_PICTURE])
+    return files
+
+
+def _print(spec: ExplorationSpec, found: Exploration, notes: list[str]) -> None:
+    if found.front:
+        show(_front_table(found))
+    if len(found.front) > _SHOWN:
+        show(f"... {len(found.front) - _SHOWN:,} more points of the front")
+    rows = [
+        ("space", f"{found.space.size:,} points; sampler {found.sampler}, seed {found.seed}: {found.end}"),
+        ("points", f"{len(found.measured):,} measured, {len(found.front):,} on the front"),
+        *(("journal", note) for note in notes),
+    ]
+    for name, points in (("infeasible", found.infeasible), ("failed", found.failed)):
+        if points:
+            rows.append((name, f"{len(points):,}; the first: {points[0].message}"))
+    if found.faults:
+        rows.append(("AT FAULT", f"{len(found.faults):,}; the first: {found.faults[0].message}"))
+    if found.check is not None:
+        rows.append(("local check", found.check.describe()))
+    if found.front:
+        rows += [("best " + spec.objectives[0].name, command) for command in found.commands(found.best)]
+    show("", figures_table(rows))
+
+
+def _front_table(found: Exploration) -> TextTable:
+    text = TextTable(box=None, pad_edge=False, title=found.title, title_justify="left")
+    fields = list(found.space.domains)
+    for heading in (*(one.name for one in found.objectives), *fields):
+        text.add_column(heading, justify="right")
+    for point in found.front[:_SHOWN]:
+        values = [format_value(point.objectives[one.name]) for one in found.objectives]
+        text.add_row(*values, *(f"{value:,}" for value in point.values))
+    return text

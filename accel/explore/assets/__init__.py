@@ -1,0 +1,1 @@
+"""Body, style sheet and script of the page of an exploration."""

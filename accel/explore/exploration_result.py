@@ -1,0 +1,221 @@
+"""The points of an exploration and its Pareto front."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from accel.core.config import Config
+from accel.explore.exploration_tasks import Workload
+from accel.explore.machine_figures import machine_figures
+from accel.explore.objectives import MEASURED_FIGURES, Objective
+from accel.explore.pareto_front import Losses, dominates, pareto_front
+from accel.explore.search_space import Space, Values
+from accel.sweeps.sweep_table import Table
+from accel.sweeps.task_figures import Figures
+
+Status = Literal["measured", "infeasible", "failed"]
+Origin = Literal["base", "sampler", "neighbour"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """A machine that was proposed.
+
+    Attributes:
+        values: of the space's fields, in order.
+        config: the machine, or None if it is no machine or violates a constraint.
+        status: ``infeasible`` points violate a constraint or a limit, ``failed`` ones do not fit a workload.
+        message: why the point is infeasible or failed.
+        measured: figures by workload.
+        objectives: values by objective, for measured points.
+        losses: the objectives as numbers to minimize.
+        origin: ``neighbour`` for points of the local check.
+        is_fault: whether a program was at fault, see :class:`~accel.base.errors.ProgramFault`.
+    """
+
+    values: Values
+    config: Config | None
+    status: Status
+    message: str | None = None
+    measured: Mapping[str, Figures] = field(default_factory=dict)
+    objectives: Mapping[str, float] = field(default_factory=dict)
+    losses: Losses = ()
+    origin: Origin = "sampler"
+    is_fault: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalCheck:
+    """Whether a neighbour of the front dominates a point of it.
+
+    Attributes:
+        evaluated: neighbours that were measured for the check.
+        improved: points of the sampler's front that a neighbour dominates.
+        rounds: how often the neighbours of new points of the front were measured.
+        left: neighbours of the final front that are not measured, because of the limit.
+    """
+
+    evaluated: int
+    improved: int
+    rounds: int
+    left: int
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every feasible neighbour of the final front is measured."""
+        return self.left == 0
+
+    def describe(self) -> str:
+        before = f"{self.evaluated:,} neighbours measured in {self.rounds} rounds"
+        if self.improved:
+            before += f"; {self.improved} points of the sampler's front were dominated and are replaced"
+        if self.is_complete:
+            return f"no neighbour dominates a point of the front ({before})"
+        return f"incomplete, {self.left:,} neighbours are not measured ({before})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exploration:
+    """A finished exploration.
+
+    Attributes:
+        points: all proposed points, in order of their proposal, then those of the local check.
+        base: the base machine, which is measured for comparison, whether it lies in the space or not.
+        end: why the sampler ended.
+        check: the local check, or None if it was turned off.
+        simulated: simulated figures by workload, of points of the front. Empty without a simulation.
+    """
+
+    title: str
+    space: Space
+    workloads: tuple[Workload, ...]
+    objectives: tuple[Objective, ...]
+    timing: str
+    sampler: str
+    seed: int
+    points: tuple[Point, ...]
+    base: Point
+    end: str
+    check: LocalCheck | None
+    simulated: Mapping[Values, Mapping[str, Figures]] = field(default_factory=dict)
+
+    @cached_property
+    def measured(self) -> tuple[Point, ...]:
+        return tuple(one for one in self.points if one.status == "measured")
+
+    @cached_property
+    def front(self) -> tuple[Point, ...]:
+        """The points that no other dominates, by the first objective. Of equal points only one is here."""
+        best = pareto_front([one.losses for one in self.measured])
+        distinct: dict[Losses, Point] = {}
+        for index in best:
+            distinct.setdefault(self.measured[index].losses, self.measured[index])
+        return tuple(sorted(distinct.values(), key=lambda one: one.losses))
+
+    def is_on_front(self, point: Point) -> bool:
+        return point.values in self._front_values
+
+    @cached_property
+    def _front_values(self) -> frozenset[Values]:
+        return frozenset(one.values for one in self.front)
+
+    @property
+    def best(self) -> Point:
+        """The point of the front with the best value of the first objective."""
+        return self.front[0]
+
+    @property
+    def infeasible(self) -> tuple[Point, ...]:
+        return tuple(one for one in self.points if one.status == "infeasible")
+
+    @property
+    def failed(self) -> tuple[Point, ...]:
+        return tuple(one for one in self.points if one.status == "failed")
+
+    @property
+    def faults(self) -> tuple[Point, ...]:
+        return tuple(one for one in self.points if one.is_fault)
+
+    def machine_options(self, point: Point) -> list[str]:
+        """Return a point's machine as options of the command line."""
+        settings = self.space.settings(point.values)
+        return [
+            "--config",
+            self.space.base_name,
+            *(part for name, value in settings.items() for part in ("--set", f"{name}={value}")),
+        ]
+
+    def commands(self, point: Point) -> list[str]:
+        """Return the commands that measure a point's workloads again."""
+        machine = self.machine_options(point)
+        return [shlex.join([*one.command, *machine]) for one in self.workloads]
+
+    def row(self, number: int, point: Point) -> dict[str, Any]:
+        """Return a point's columns: number, status, fields, figures, objectives, and machine."""
+        figures: dict[str, Any] = {}
+        if point.config is not None:
+            figures |= machine_figures(point.config)
+        for name, measured in point.measured.items():
+            figures |= {f"{figure}:{name}": measured.get(figure) for figure in MEASURED_FIGURES}
+        for name, simulated in self.simulated.get(point.values, {}).items():
+            figures |= {f"simulated_{figure}:{name}": simulated.get(figure) for figure in MEASURED_FIGURES}
+        return {
+            "point": number,
+            "status": point.status,
+            "front": self.is_on_front(point),
+            "origin": point.origin,
+            "message": point.message,
+            **dict(zip(self.space.domains, point.values, strict=True)),
+            **figures,
+            **point.objectives,
+            "machine": shlex.join(self.machine_options(point)) if point.config is not None else None,
+        }
+
+    @cached_property
+    def table(self) -> Table:
+        """All points as a table, one row each."""
+        return Table.of(self.row(number, one) for number, one in enumerate(self.points))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON: settings, counts, the local check, and all points."""
+        numbers = {one.values: number for number, one in enumerate(self.points)}
+        return {
+            "title": self.title,
+            "timing": self.timing,
+            "sampler": self.sampler,
+            "seed": self.seed,
+            "space_size": self.space.size,
+            "objectives": [one.name for one in self.objectives],
+            "limits": dict(self.space.limits),
+            "measured": len(self.measured),
+            "infeasible": len(self.infeasible),
+            "failed": len(self.failed),
+            "end": self.end,
+            "base": {
+                "name": self.space.base_name,
+                "status": self.base.status,
+                "message": self.base.message,
+                "objectives": dict(self.base.objectives),
+            },
+            "local_check": None
+            if self.check is None
+            else {
+                "evaluated": self.check.evaluated,
+                "improved": self.check.improved,
+                "rounds": self.check.rounds,
+                "left": self.check.left,
+                "is_complete": self.check.is_complete,
+            },
+            "front": [numbers[one.values] for one in self.front],
+            "points": [
+                row | {"commands": self.commands(one) if one.config is not None else []}
+                for row, one in zip(self.table.rows, self.points, strict=True)
+            ],
+        }
+
+
+def count_dominated(points: Sequence[Point], by: Sequence[Point]) -> int:
+    """Return how many of ``points`` some point of ``by`` dominates."""
+    return sum(any(dominates(other.losses, one.losses) for other in by) for one in points)

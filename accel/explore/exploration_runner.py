@@ -1,0 +1,273 @@
+"""Run an exploration: ask the sampler, measure, tell the sampler; then check the front's neighbours.
+
+A sampler gets equal results in an equal order, also after an interruption. So it proposes the same points
+again, and their figures come from the journal.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from accel.base.errors import SweepError, nearest
+from accel.core.config import Config
+from accel.explore.exploration_result import Exploration, LocalCheck, Origin, Point, count_dominated
+from accel.explore.exploration_tasks import Task, Timing, measure_task
+from accel.explore.objectives import Measured, objectives_of
+from accel.explore.pareto_front import pareto_front
+from accel.explore.point_samplers import Proposal, make_sampler
+from accel.explore.search_space import Infeasible, Values
+from accel.explore.space_expressions import Number
+from accel.explore.space_file import ExplorationSpec
+from accel.sweeps.executors import EXECUTORS, Execute, open_executor
+from accel.sweeps.sweep_journal import Journal
+from accel.sweeps.sweep_points import task_key
+from accel.sweeps.sweep_runner import Note, Progress, journal_remarks
+from accel.sweeps.task_figures import Figures
+
+_REFUSED = "refused"
+_MAX_REPEATS = 2000
+"""Proposals in a row without a new point, after which the sampler has no more."""
+_MIN_NEIGHBOURS = 100
+_MAX_INFEASIBLE = 20_000
+"""Infeasible proposals in a row, after which the space counts as empty."""
+
+
+def explore(
+    spec: ExplorationSpec,
+    *,
+    journal: Path | None = None,
+    fresh: bool = False,
+    jobs: int = 1,
+    executor: str = "processes",
+    scheduler: str | None = None,
+    max_neighbours: int | None = None,
+    simulate_front: bool = False,
+    progress: Progress | None = None,
+    note: Note | None = None,
+) -> Exploration:
+    """Search a space of machines.
+
+    Args:
+        journal: file of measured workloads, where an interrupted exploration continues.
+        fresh: measure everything again.
+        jobs, executor, scheduler: see :func:`~accel.sweeps.run_sweep`.
+        max_neighbours: most points that the local check measures. None: as many as the trials and at least
+            100; 0: no check.
+        simulate_front: also simulate the points of the front, if their cycles are predicted.
+        progress: called with the number of measured points, and with the trials.
+
+    Raises:
+        SweepError: the executor or the sampler is unavailable, or no point of the space is feasible.
+    """
+    if executor not in EXECUTORS:
+        raise SweepError(f"the executor is {executor!r}; {nearest(executor, EXECUTORS)}")
+    if jobs < 1:
+        raise SweepError(f"jobs is {jobs}; at least 1 is needed")
+    sampler = make_sampler(spec.sampler, spec.space, spec.objectives, spec.seed)
+    with Journal(journal, fresh=fresh) as log, open_executor(jobs, executor, scheduler) as execute:
+        for text in journal_remarks(log, has_missing=True):
+            if note is not None:
+                note(text)
+        run = _Run(spec, log, execute, progress or (lambda _done, _all: None))
+        base = run.measure_base()
+        end = run.sample(sampler.propose, sampler.batch)
+        check = (
+            None
+            if max_neighbours == 0
+            else run.check_neighbours(max_neighbours or max(spec.trials, _MIN_NEIGHBOURS))
+        )
+        found = Exploration(
+            title=spec.title,
+            space=spec.space,
+            workloads=spec.workloads,
+            objectives=spec.objectives,
+            timing=spec.timing,
+            sampler=spec.sampler,
+            seed=spec.seed,
+            points=tuple(run.points.values()),
+            base=base,
+            end=end,
+            check=check,
+            simulated=run.simulate() if simulate_front and spec.timing == "predicted" else {},
+        )
+    if not found.measured and not found.failed:
+        first = found.infeasible[0].message if found.infeasible else "the sampler proposed none"
+        raise SweepError(f"no point of the space is feasible; the first: {first}")
+    return found
+
+
+class _Run:
+    """The points so far.
+
+    Attributes:
+        points: by values, in order of their proposal.
+    """
+
+    def __init__(self, spec: ExplorationSpec, log: Journal, execute: Execute, progress: Progress) -> None:
+        self._spec, self._log, self._execute, self._progress = spec, log, execute, progress
+        self.points: dict[Values, Point] = {}
+        self._known_objectives = objectives_of(spec.workloads)
+        self._done = 0
+
+    def measure_base(self) -> Point:
+        """Measure the base machine, without its constraints and limits."""
+        space = self._spec.space
+        values = tuple(int(getattr(space.base, name)) for name in space.domains)
+        draft = Point(values=values, config=space.base, status="measured", origin="base")
+        figures = self._figures([draft], self._spec.timing)
+        self._done = 0
+        return self._point(draft, figures[values], limits={})
+
+    def sample(self, propose: Callable[[], Proposal | None], batch: int) -> str:
+        """Measure proposals until the trials are used up. Return why the sampler ended."""
+        trials = self._spec.trials
+        self._progress(0, trials)
+        while self._done < trials:
+            pending, end = self._collect(propose, min(batch, trials - self._done))
+            self._measure(dict.fromkeys(one.point for one in pending), "sampler")
+            for one in pending:
+                one.tell(self._losses(one.point))
+            if end:
+                return end
+        return f"{trials:,} points are measured"
+
+    def _collect(self, propose: Callable[[], Proposal | None], count: int) -> tuple[list[Proposal], str]:
+        """Return proposals with ``count`` new feasible points, or why there are fewer."""
+        pending: list[Proposal] = []
+        new: set[Values] = set()
+        repeats = infeasible = 0
+        while len(new) < count:
+            one = propose()
+            if one is None:
+                return pending, "all points of the space are proposed"
+            if one.point in new:
+                pending.append(one)
+                repeats += 1
+            elif one.point in self.points:
+                one.tell(self._losses(one.point))
+                repeats += 1
+            elif self._is_feasible(one.point, "sampler"):
+                new.add(one.point)
+                pending.append(one)
+                repeats = infeasible = 0
+            else:
+                one.tell(None)
+                infeasible += 1
+            if repeats > _MAX_REPEATS:
+                return pending, f"the sampler repeated known points {_MAX_REPEATS:,} times in a row"
+            if infeasible > _MAX_INFEASIBLE:
+                return pending, f"{_MAX_INFEASIBLE:,} infeasible points were proposed in a row"
+        return pending, ""
+
+    def check_neighbours(self, most: int) -> LocalCheck:
+        """Measure the neighbours of the front, and those of points that they add to it."""
+        first = self._front()
+        evaluated = rounds = 0
+        while True:
+            missing = [
+                other
+                for values in self._front()
+                for other in self._spec.space.neighbours(values)
+                if other not in self.points and self._is_feasible(other, "neighbour")
+            ]
+            missing = list(dict.fromkeys(missing))
+            chosen = missing[: most - evaluated]
+            if not chosen:
+                break
+            self._progress(self._done, self._done + len(chosen))
+            self._measure(chosen, "neighbour")
+            evaluated += len(chosen)
+            rounds += 1
+        neighbours = [one for one in self.points.values() if one.origin == "neighbour" and one.losses]
+        improved = count_dominated([self.points[values] for values in first], neighbours)
+        return LocalCheck(evaluated=evaluated, improved=improved, rounds=rounds, left=len(missing))
+
+    def simulate(self) -> dict[Values, dict[str, Figures]]:
+        """Return simulated figures of the front by workload."""
+        front = [self.points[values] for values in self._front()]
+        return self._figures(front, "simulated")
+
+    def _front(self) -> list[Values]:
+        measured = [one for one in self.points.values() if one.status == "measured"]
+        return [measured[index].values for index in pareto_front([one.losses for one in measured])]
+
+    def _losses(self, values: Values) -> Sequence[float] | None:
+        return self.points[values].losses or None
+
+    def _is_feasible(self, values: Values, origin: Origin) -> bool:
+        """Whether a point is a machine within the constraints. Otherwise it is recorded with the reason."""
+        try:
+            self._spec.space.config(values)
+        except Infeasible as reason:
+            self.points[values] = Point(
+                values=values, config=None, status="infeasible", message=str(reason), origin=origin
+            )
+            return False
+        return True
+
+    def _measure(self, new: Iterable[Values], origin: Origin) -> None:
+        drafts = [
+            Point(values=values, config=self._spec.space.config(values), status="measured", origin=origin)
+            for values in new
+        ]
+        figures = self._figures(drafts, self._spec.timing)
+        for draft in drafts:
+            self.points[draft.values] = self._point(draft, figures[draft.values], self._spec.measured_limits)
+
+    def _figures(self, points: Sequence[Point], timing: Timing) -> dict[Values, dict[str, Figures]]:
+        tasks: dict[str, Task] = {}
+        keys: dict[tuple[Values, str], str] = {}
+        for point in points:
+            assert point.config is not None
+            for workload in self._spec.workloads:
+                task = workload.make(_without_name(point.config), timing)
+                key = keys[point.values, workload.name] = task_key(task)
+                tasks[key] = task
+        missing = {key: task for key, task in tasks.items() if key not in self._log.known}
+        order = list(missing)
+        waiting = {
+            point.values: {keys[point.values, one.name] for one in self._spec.workloads} for point in points
+        }
+        total = max(self._spec.trials, self._done + len(points))
+        self._count(waiting, tasks.keys() - missing.keys(), total)
+        for index, figures in self._execute(measure_task, list(missing.values())):
+            self._log.add(order[index], figures)
+            self._count(waiting, {order[index]}, total)
+        return {
+            point.values: {
+                one.name: self._log.known[keys[point.values, one.name]] for one in self._spec.workloads
+            }
+            for point in points
+        }
+
+    def _count(self, waiting: dict[Values, set[str]], keys: Iterable[str], total: int) -> None:
+        """Report progress for points whose last task is complete."""
+        done = set(keys)
+        for values in [one for one, left in waiting.items() if left <= done]:
+            del waiting[values]
+            self._done += 1
+            self._progress(self._done, total)
+        for left in waiting.values():
+            left.difference_update(done)
+
+    def _point(self, draft: Point, measured: Measured, limits: Mapping[str, Number]) -> Point:
+        assert draft.config is not None
+        errors = {name: one for name, one in measured.items() if one["error"] is not None}
+        if errors:
+            name, first = next(iter(errors.items()))
+            faulty = any(one["error"] != _REFUSED for one in errors.values())
+            message = f"{name}: {first['message']}"
+            return replace(draft, status="failed", message=message, measured=measured, is_fault=faulty)
+        for name, limit in limits.items():
+            value = self._known_objectives[name].value(draft.config, measured)
+            if value > limit:
+                message = f"{name} is {value:,}; the limit is {limit:,}"
+                return replace(draft, status="infeasible", message=message, measured=measured)
+        objectives = {one.name: one.value(draft.config, measured) for one in self._spec.objectives}
+        losses = tuple(one.loss(objectives[one.name]) for one in self._spec.objectives)
+        return replace(draft, measured=measured, objectives=objectives, losses=losses)
+
+
+def _without_name(config: Config) -> Config:
+    """Return a machine under a common name, so that equal machines of several spaces are measured once."""
+    return replace(config, name="custom")

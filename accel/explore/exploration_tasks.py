@@ -1,0 +1,183 @@
+"""Measure a workload on a machine, in worker processes.
+
+Journals identify tasks by class names, field names and values: do not rename them.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from pathlib import Path
+from typing import Any, Literal
+
+from accel.base.errors import AccelError, ProgramFault, SweepError
+from accel.benchmarks import Task as LayerTask
+from accel.benchmarks import default_epilogue, layers_of
+from accel.compiler.mappings.mapping import workload_tensors
+from accel.compiler.mappings.mapping_choice import MappingChoice, choose_mapping
+from accel.compiler.operators.operator_registry import make_workload
+from accel.compiler.target.machine import Machine
+from accel.core.config import Config
+from accel.image.image import Image
+from accel.run.build_program import build
+from accel.run.measured_plans import simulated_cycles
+from accel.run.result import bytes_moved, error_dict
+from accel.sweeps.sweep_points import Values
+from accel.sweeps.task_figures import Figures
+
+Timing = Literal["predicted", "simulated"]
+TIMINGS: tuple[Timing, ...] = ("predicted", "simulated")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerRun:
+    """An operator on a machine."""
+
+    operator: str
+    parameters: Values
+    config: Config
+    timing: Timing
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkRun:
+    """The layers of a benchmark network on a machine, each measured by itself."""
+
+    network: str
+    config: Config
+    timing: Timing
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelRun:
+    """A quantized ONNX or TensorFlow Lite network on a machine, simulated. The host's time is not counted, so
+    a machine is refused if the host would multiply.
+
+    Attributes:
+        path: the file, which worker processes read.
+        digest: SHA-256 of its content, so that a changed file is measured again.
+    """
+
+    path: str
+    digest: str
+    config: Config
+
+
+Task = LayerRun | NetworkRun | ModelRun
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """A workload of an exploration.
+
+    Attributes:
+        name: in columns and messages.
+        weight: factor of its figures in sums, for example how often it runs.
+        make: returns its task for a machine.
+        command: the command that repeats its measurement, up to the options of the machine.
+    """
+
+    name: str
+    weight: float
+    make: Callable[[Config, Timing], Task]
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class MakeLayer:
+    """Makes the tasks of an operator."""
+
+    operator: str
+    parameters: Values
+
+    def __call__(self, config: Config, timing: Timing) -> LayerRun:
+        return LayerRun(operator=self.operator, parameters=self.parameters, config=config, timing=timing)
+
+
+@dataclass(frozen=True)
+class MakeNetwork:
+    """Makes the tasks of a benchmark network."""
+
+    network: str
+
+    def __call__(self, config: Config, timing: Timing) -> NetworkRun:
+        return NetworkRun(network=self.network, config=config, timing=timing)
+
+
+@dataclass(frozen=True)
+class MakeModel:
+    """Makes the tasks of a network in a file."""
+
+    path: Path
+
+    @cached_property
+    def digest(self) -> str:
+        try:
+            return hashlib.sha256(self.path.read_bytes()).hexdigest()
+        except OSError as error:
+            raise SweepError(f"network {str(self.path)!r} cannot be read: {error.strerror}") from None
+
+    def __call__(self, config: Config, timing: Timing) -> ModelRun:
+        return ModelRun(path=str(self.path), digest=self.digest, config=config)
+
+
+def measure_task(task: Task) -> Figures:
+    """Return ``cycles`` and ``dram_bytes`` of a task, or the error of a workload that does not fit.
+
+    ``dram_bytes`` are the bytes that LOADs read and STOREs write. Predicted ones are those of operands and
+    results.
+    """
+    try:
+        cycles, moved = _MEASURES[type(task)](task)
+    except ProgramFault as error:
+        return {"error": error_dict(error)["cause"], "message": str(error)}
+    except AccelError as error:
+        return {"error": "refused", "message": str(error)}
+    return {"error": None, "message": None, "cycles": cycles, "dram_bytes": moved}
+
+
+def _measure_layer(task: LayerRun) -> tuple[int, int]:
+    workload = make_workload(task.operator, dict(task.parameters))
+    if task.timing == "predicted":
+        return _predicted(choose_mapping(workload, task.config))
+    return _simulated(build(workload, Machine(task.config)))
+
+
+def _measure_network(task: NetworkRun) -> tuple[int, int]:
+    cycles = moved = 0
+    for layer in layers_of(task.network, default_epilogue(task.config)):
+        own = LayerTask(layer=layer, config=task.config)
+        try:
+            found = _predicted(own.choice()) if task.timing == "predicted" else _simulated(own.build())
+        except AccelError as error:
+            raise type(error)(f"{layer.name}: {error}") from None
+        cycles += layer.repeats * found[0]
+        moved += layer.repeats * found[1]
+    return cycles, moved
+
+
+def _measure_model(task: ModelRun) -> tuple[int, int]:
+    from accel.network.network import read_network  # noqa: PLC0415  # slow to import
+
+    program = read_network(task.path).build(task.config, strict=True)
+    found = [_simulated(chain.program) for chain in program.chains]
+    return sum(cycles for cycles, _ in found), sum(moved for _, moved in found)
+
+
+_MEASURES: dict[type[Any], Callable[[Any], tuple[int, int]]] = {
+    LayerRun: _measure_layer,
+    NetworkRun: _measure_network,
+    ModelRun: _measure_model,
+}
+
+
+def _predicted(choice: MappingChoice) -> tuple[int, int]:
+    best = choice.candidates[0]
+    *_, out = workload_tensors(choice.mapping.workload)
+    return round(best.prediction.cycles), best.read_bytes + prod(out.shape)
+
+
+def _simulated(program: Image) -> tuple[int, int]:
+    by_kind = bytes_moved(program.instructions, program.config)
+    return simulated_cycles(program), sum(n for kind, n in by_kind.items() if kind != "instructions")

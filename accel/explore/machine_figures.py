@@ -1,0 +1,48 @@
+"""Figures of a machine that need no measurement."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from accel.core.config import Config
+from accel.hw.export.resource_counts import block_rams, multipliers
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineFigure:
+    """A figure of a machine.
+
+    Attributes:
+        unit: of the value, or empty.
+        doc: a sentence for lists.
+        value: computes it.
+    """
+
+    unit: str
+    doc: str
+    value: Callable[[Config], int | float]
+
+
+MACHINE_FIGURES: dict[str, MachineFigure] = {
+    "block_rams": MachineFigure(
+        unit="block RAMs", doc="block RAMs of 18 Kbit that the scratchpads take on an ECP5", value=block_rams
+    ),
+    "multipliers": MachineFigure(
+        unit="multipliers", doc="multipliers of 18x18 bits that the core takes on an ECP5", value=multipliers
+    ),
+    "macs_per_cycle": MachineFigure(
+        unit="MACs",
+        doc="multiply-accumulates of the GEMM core in a cycle",
+        value=lambda one: one.macs_per_cycle,
+    ),
+    "scratchpad_bytes": MachineFigure(
+        unit="bytes",
+        doc="capacity of inp, wgt and acc together",
+        value=lambda one: one.inp_bytes + one.wgt_bytes + one.acc_bytes,
+    ),
+}
+"""All figures by name. Models of area or frequency are added here."""
+
+
+def machine_figures(config: Config) -> dict[str, int | float]:
+    """Return all figures of a machine by name."""
+    return {name: figure.value(config) for name, figure in MACHINE_FIGURES.items()}

@@ -1,0 +1,116 @@
+"""What an exploration minimizes or maximizes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from accel.base.errors import SweepError, nearest
+from accel.core.config import Config
+from accel.explore.exploration_tasks import Workload
+from accel.explore.machine_figures import MACHINE_FIGURES
+from accel.sweeps.task_figures import Figures
+
+Measured = Mapping[str, Figures]
+"""The figures of a machine's workloads by name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Objective:
+    """A named figure of a point.
+
+    Attributes:
+        name: as in a file and in columns, for example ``cycles`` or ``cycles:resnet18``.
+        unit: of the value, or empty.
+        doc: a sentence for lists.
+        value: computes it from a machine and its measured workloads.
+        is_maximized: whether larger values are better.
+    """
+
+    name: str
+    unit: str
+    doc: str
+    value: Callable[[Config, Measured], float]
+    is_maximized: bool = False
+
+    def loss(self, value: float) -> float:
+        """Return a number that is smaller for better values."""
+        return -value if self.is_maximized else value
+
+
+MEASURED_FIGURES = {
+    "cycles": ("cycles", "cycles"),
+    "dram_bytes": ("bytes", "bytes that move to and from DRAM"),
+}
+"""Figures of each workload: unit and description."""
+_MAXIMIZED = {"macs_per_cycle"}
+
+
+def objectives_of(workloads: Sequence[Workload]) -> dict[str, Objective]:
+    """Return all objectives of an exploration by name.
+
+    ``cycles`` and ``dram_bytes`` are weighted sums over the workloads. ``cycles:NAME`` is one workload's
+    figure without its weight. Every figure of a machine is an objective, too.
+    """
+    found: dict[str, Objective] = {}
+    for figure, (unit, doc) in MEASURED_FIGURES.items():
+        found[figure] = Objective(
+            name=figure,
+            unit=unit,
+            doc=f"{doc}, a weighted sum over all workloads",
+            value=_sum_of(figure, workloads),
+        )
+    for figure, (unit, doc) in MEASURED_FIGURES.items():
+        for one in workloads:
+            name = f"{figure}:{one.name}"
+            found[name] = Objective(
+                name=name, unit=unit, doc=f"{doc} of {one.name}", value=_one_of(figure, one.name)
+            )
+    for name, machine_figure in MACHINE_FIGURES.items():
+        found[name] = Objective(
+            name=name,
+            unit=machine_figure.unit,
+            doc=machine_figure.doc,
+            value=_machine_value(machine_figure.value),
+            is_maximized=name in _MAXIMIZED,
+        )
+    return found
+
+
+def format_value(value: float) -> str:
+    """Return a value of an objective as text, for example ``1,234``."""
+    return f"{value:,}" if value == int(value) else f"{value:,.4g}"
+
+
+def find_objectives(names: Sequence[str], workloads: Sequence[Workload]) -> tuple[Objective, ...]:
+    """Return objectives by their names.
+
+    Raises:
+        SweepError: a name is unknown, or appears twice.
+    """
+    known = objectives_of(workloads)
+    for name in names:
+        if name not in known:
+            raise SweepError(f"{name!r} is not an objective; {nearest(name, known)}")
+        if list(names).count(name) > 1:
+            raise SweepError(f"the objective {name} is given twice; give each once")
+    return tuple(known[name] for name in names)
+
+
+def _sum_of(figure: str, workloads: Sequence[Workload]) -> Callable[[Config, Measured], float]:
+    def value(_config: Config, measured: Measured) -> float:
+        total = sum(one.weight * _number(measured[one.name][figure]) for one in workloads)
+        return int(total) if total == int(total) else total
+
+    return value
+
+
+def _one_of(figure: str, name: str) -> Callable[[Config, Measured], float]:
+    return lambda _config, measured: _number(measured[name][figure])
+
+
+def _machine_value(compute: Callable[[Config], float]) -> Callable[[Config, Measured], float]:
+    return lambda config, _measured: compute(config)
+
+
+def _number(figure: object) -> float:
+    assert isinstance(figure, int | float)
+    return figure

@@ -1,0 +1,193 @@
+"""The predicted cost of a graph on a machine, for searches over many similar graphs.
+
+The prediction goes through what :meth:`~accel.network.network.Network.build` does up to the placement, and
+compiles no layer. Three costs are added: layers of the machine, nodes on the host, and switches between both.
+Groups of fused nodes are decided independently, so equal groups of different graphs are predicted once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from accel.core.config import Config
+from accel.graph.graph import Graph, Node
+from accel.graph.movement_operators import Concat, Slice
+from accel.network.cost import ZERO_COST, Cost
+from accel.network.fused_nodes import FusedNodes
+from accel.network.fusion_candidates import FusionGroup
+from accel.network.fusion_choice import FusionChooser
+from accel.network.graph_preparation import prepare_graph
+from accel.network.host_inputs import is_packed_by_host
+from accel.network.lowering.diagonal_layer import is_matrix
+from accel.network.network_part import NetworkPart, Where
+from accel.network.partition import PartitionProblem
+from accel.network.predicted_cost import host_cost, switch_cycles
+from accel.network.tensor_aliases import may_alias
+from accel.rewriting.content_numbers import ContentNumbers
+
+MAX_CACHED_GRAPHS = 100_000
+"""Graphs whose cost is kept."""
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """Fused nodes of a group, by their positions in it, and where they run.
+
+    Attributes:
+        cost: of the machine, or None on the host.
+    """
+
+    positions: tuple[int, ...]
+    cost: Cost | None
+
+
+class GraphCosts:
+    """Predicts costs of graphs for one machine, and caches them by content."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        approximate: bool = False,
+        fusion: bool = True,
+        numbers: ContentNumbers | None = None,
+    ) -> None:
+        """
+        Args:
+            approximate, fusion: as in :meth:`~accel.network.network.Network.build`.
+        """
+        self._config = config
+        self._approximate = approximate
+        self._fusion = fusion
+        self._numbers = numbers or ContentNumbers()
+        self._graphs: dict[int, Cost] = {}
+        self._groups: dict[tuple[int, ...], tuple[_Placed, ...]] = {}
+
+    def cycles(self, graph: Graph) -> int:
+        """Return the predicted cycles of a graph."""
+        return self.cost(graph).cycles
+
+    def cost(self, graph: Graph) -> Cost:
+        """Return the predicted cost of a graph."""
+        key = self._numbers.graph(graph)
+        if key not in self._graphs:
+            if len(self._graphs) >= MAX_CACHED_GRAPHS:
+                self._graphs.clear()
+            self._graphs[key] = self._predict(graph)
+        return self._graphs[key]
+
+    def _predict(self, graph: Graph) -> Cost:
+        prepared = prepare_graph(graph, self._config, fusion=self._fusion)
+        graph = prepared.graph
+        contents = _GroupContents(graph, self._numbers)
+        total, parts = ZERO_COST, dict[str, NetworkPart]()
+        for group in prepared.groups:
+            nodes = [fused.main for fused in group.unfused]
+            key = contents.of(nodes)
+            if key not in self._groups:
+                self._groups[key] = self._choose(graph, group, nodes)
+            for placed in self._groups[key]:
+                inside = [nodes[at] for at in placed.positions]
+                fused = _fused(inside)
+                if placed.cost is not None:
+                    total += placed.cost
+                where: Where = "host" if placed.cost is None else "machine"
+                parts[inside[-1].output] = NetworkPart(fused=fused, where=where)
+        ordered = [parts[node.output] for node in graph.nodes if node.output in parts]
+        return total + self._host_cost(graph, ordered)
+
+    def _choose(self, graph: Graph, group: FusionGroup, nodes: Sequence[Node]) -> tuple[_Placed, ...]:
+        chooser = FusionChooser(graph, self._config, approximate=self._approximate)
+        options, _ = chooser.choose(group)
+        positions = {node.output: at for at, node in enumerate(nodes)}
+        return tuple(
+            _Placed(
+                tuple(positions[node.output] for node in option.fused.nodes),
+                None if option.layer is None else chooser.cost(option.fused),
+            )
+            for option in options
+        )
+
+    def _host_cost(self, graph: Graph, parts: Sequence[NetworkPart]) -> Cost:
+        """Return the cost of nodes on the host, of moves, and of switches between programs."""
+        aliases = {part.fused.output for part in parts if not part.on_machine and may_alias(graph, part)}
+        problem = PartitionProblem(graph, parts, self._config, aliases, repacked=())
+        solution, _, _ = problem.solve()
+        total = ZERO_COST
+        for at, part in enumerate(parts):
+            if part.on_machine:
+                continue
+            if at in solution.in_place:
+                total += self._move_cost(graph, part.fused.main)
+            else:
+                total += host_cost(graph, part.fused, self._config, switches=False)
+        cycles = solution.programs * switch_cycles(self._config)
+        return total + Cost(cycles=cycles, host_cycles=cycles, nbytes=0)
+
+    def _move_cost(self, graph: Graph, node: Node) -> Cost:
+        """Predict a move that layers execute: nothing if the result lies inside another tensor, or the
+        operand.
+
+        Otherwise layers store the values once more.
+        """
+        if _is_contiguous(graph, node, self._config.block_out):
+            return ZERO_COST
+        nbytes = graph.tensors[node.output].size
+        return Cost(cycles=-(-nbytes // self._config.bus_bytes), host_cycles=0, nbytes=nbytes)
+
+
+def _is_contiguous(graph: Graph, node: Node, block: int) -> bool:
+    """Whether a Concat or Slice moves whole blocks of channels of one picture."""
+    operator, out = node.operator, graph.tensors[node.output]
+    tensors = [*graph.operands(node), out]
+    if len(out.shape) != 4 or out.shape[0] != 1:
+        return False
+    if isinstance(operator, Concat):
+        return operator.axis == 1 and all(one.shape[1] % block == 0 for one in tensors[:-2])
+    if not isinstance(operator, Slice):
+        return False
+    is_along = tensors[0].shape[2:] == out.shape[2:] and operator.steps[1] == 1
+    return is_along and operator.starts[1] % block == 0
+
+
+def _fused(nodes: Sequence[Node]) -> FusedNodes:
+    """Return nodes as one part. Their roles do not matter for inputs and output."""
+    first, *others = nodes
+    return FusedNodes(main=first, clips=tuple(others))
+
+
+class _GroupContents:
+    """The contents of groups of a graph's nodes: all that their costs depend on."""
+
+    def __init__(self, graph: Graph, numbers: ContentNumbers) -> None:
+        self._graph = graph
+        self._numbers = numbers
+        self._sources: dict[str, tuple[bool, bool]] = {}
+
+    def of(self, nodes: Sequence[Node]) -> tuple[int, ...]:
+        """Return a key that is equal for groups with equal costs."""
+        graph, numbers = self._graph, self._numbers
+        found: list[int] = []
+        known: dict[str, int] = {}
+        for node in nodes:
+            found += (numbers.operator(node.operator), len(node.inputs))
+            for name in node.inputs:
+                if name not in known:
+                    known[name] = len(known)
+                    found.append(self._tensor(name))
+                found.append(known[name])
+            known[node.output] = len(known)
+            found.append(numbers.type_of(graph.tensors[node.output]))
+        return tuple(found)
+
+    def _tensor(self, name: str) -> int:
+        tensor, values = self._graph.tensors[name], self._graph.constants.get(name)
+        if values is not None:
+            return self._numbers.constant(tensor, values)
+        return self._numbers.number((self._numbers.type_of(tensor), *self._source(name)))
+
+    def _source(self, name: str) -> tuple[bool, bool]:
+        """Return whether the host packs a tensor, and whether its channels are its last axis."""
+        if name not in self._sources:
+            graph = self._graph
+            self._sources[name] = is_packed_by_host(graph, name), is_matrix(graph, graph.tensors[name])
+        return self._sources[name]

@@ -1,0 +1,50 @@
+"""Changes of a graph before its placement."""
+
+from dataclasses import dataclass
+
+from accel.core.config import Config
+from accel.graph.byte_functions import fold_byte_functions
+from accel.graph.graph import Graph
+from accel.network.channel_assignment import assign_channel_maps
+from accel.network.function_parts import divide_functions
+from accel.network.fusion_candidates import FusionGroup, fusion_groups, unfused_groups
+from accel.network.fusion_report import FusionChoice
+from accel.network.move_choice import MoveChoice
+from accel.rewriting.elementwise_rules import FUNCTION_BEFORE_REPEATS
+from accel.rewriting.movement_rules import CONCAT_OF_SLICES, SHUFFLE_RULES
+from accel.rewriting.rule_application import simplify
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedGraph:
+    """A graph with the groups of nodes that are placed.
+
+    Attributes:
+        divisions: functions that became sums of functions.
+        moves: compared forms of moves between channels.
+    """
+
+    graph: Graph
+    groups: tuple[FusionGroup, ...]
+    divisions: tuple[FusionChoice, ...]
+    moves: tuple[MoveChoice, ...]
+
+
+def prepare_graph(
+    graph: Graph, config: Config, *, fusion: bool = True, rewrites: bool = True
+) -> PreparedGraph:
+    """Apply rules, fold and divide functions, assign channel maps, and group the nodes that can be fused.
+
+    Args:
+        rewrites: whether rules are applied. They help on every machine.
+    """
+    if rewrites:
+        graph, _ = simplify(graph, [*SHUFFLE_RULES, CONCAT_OF_SLICES])
+    if fusion and config.tab_bytes:
+        graph = fold_byte_functions(graph)
+    if rewrites:
+        graph, _ = simplify(graph, [FUNCTION_BEFORE_REPEATS])
+    graph, divisions = divide_functions(graph, config)
+    graph, moves = assign_channel_maps(graph, config)
+    groups = fusion_groups(graph) if fusion else unfused_groups(graph)
+    return PreparedGraph(graph=graph, groups=groups, divisions=divisions, moves=moves)

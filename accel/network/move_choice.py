@@ -1,0 +1,34 @@
+"""Reports of moves between channels."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from accel.image.manifest_entries import read_entry
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoveChoice:
+    """The forms that a move can take.
+
+    Attributes:
+        alternatives: text and predicted cycles of the layers that differ, the chosen one first.
+    """
+
+    name: str
+    alternatives: tuple[tuple[str, int], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        considered = [{"form": form, "cycles": cycles} for form, cycles in self.alternatives]
+        return {"name": self.name, "considered": considered}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "MoveChoice":
+        """Raise a ProgramError for damaged data."""
+        considered = read_entry(data, "considered", list)
+        return cls(
+            name=read_entry(data, "name", str),
+            alternatives=tuple(
+                (read_entry(one, "form", str), read_entry(one, "cycles", int)) for one in considered
+            ),
+        )

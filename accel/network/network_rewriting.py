@@ -1,0 +1,59 @@
+"""The search for a better graph of a network."""
+
+from collections.abc import Sequence
+
+from accel.base.rewrite_choices import RELAXATION, Search
+from accel.compiler.target.machine import Machine, machine
+from accel.core.config import Config
+from accel.network.graph_rewriting import rewrite_graph
+from accel.network.model_files import DEFAULT_MACHINE
+from accel.network.network import Network
+from accel.rewriting.rule import Rule
+from accel.rewriting.rules import RULES
+from accel.rewriting.rules_file import checked_rules
+from accel.rewriting.search_result import SearchLimits
+
+
+def rewrite(
+    network: Network,
+    on: Machine | Config | str = DEFAULT_MACHINE,
+    *,
+    search: Search = "backtrack",
+    rules: Sequence[Rule] = (),
+    relaxation: float = RELAXATION,
+    limits: SearchLimits | None = None,
+) -> Network:
+    """Search for an equal graph with fewer predicted cycles on a machine.
+
+    For example::
+
+        faster = accel.rewrite(network, "gemm8x8-int8")
+        print(faster.rewriting.describe())
+
+    Args:
+        on: the machine, its configuration or the configuration's name.
+        search: ``greedy`` applies the rules that simplify, ``backtrack`` searches in the order of cost, and
+            ``saturate`` applies all rules at once and chooses afterwards.
+        rules: further rules, in addition to those that come with accel. Each is checked on 20 drawn graphs.
+        relaxation: graphs that cost at most this multiple of the best are searched further, with
+            ``backtrack``. At least 1.
+        limits: limits of the search.
+
+    Returns:
+        The network with the new graph, and the report ``rewriting``. The outputs keep their names.
+
+    Raises:
+        ConfigError: there is no such machine.
+        GraphError: the search is unknown, the relaxation is too small, or a rule cannot be used.
+        MismatchError: the two sides of a rule differ, or the rewritten graph computes other values.
+        AccelError: ``saturate`` needs packages that are not installed.
+    """
+    found = rewrite_graph(
+        network.graph,
+        machine(on).config,
+        search=search,
+        rules=(*checked_rules(rules), *RULES),
+        relaxation=relaxation,
+        limits=limits,
+    )
+    return Network(graph=found.graph, rewriting=found)

@@ -1,0 +1,86 @@
+"""The steps of a compiled network: its parts, grouped into chains and host nodes."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypedDict
+
+from accel.core.config import Config
+from accel.graph.graph import Graph
+from accel.network.chain_builder import build_chain
+from accel.network.chain_grouping import split_into_chains
+from accel.network.chained_program import Chain
+from accel.network.layout_assignment import assign_layouts
+from accel.network.layout_choice import LayoutChoice
+from accel.network.network_part import NetworkPart
+from accel.network.partition import Partition, PartitionSummary, partition_parts
+from accel.network.tensor_aliases import find_aliases, may_alias
+
+
+class BuiltSteps(TypedDict):
+    """Attributes of a :class:`~accel.network.network_program.NetworkProgram`."""
+
+    steps: tuple[Chain | NetworkPart, ...]
+    arrangements: tuple[LayoutChoice, ...]
+    partition: PartitionSummary
+
+
+def build_steps(
+    graph: Graph, parts: Sequence[NetworkPart], config: Config, *, keep: bool = False
+) -> BuiltSteps:
+    """Group the parts of the machine into chains, and compile them."""
+    groups, needed, partition = _group_parts(graph, parts, config, keep=keep)
+    steps: list[Chain | NetworkPart] = []
+    choices: list[LayoutChoice] = []
+    for group, needed_outside in zip(groups, needed, strict=True):
+        if not any(part.on_machine for part in group):
+            steps += group
+            continue
+        explained = [_as_alias(part) if part.fused.output in partition.aliases else part for part in group]
+        copied = find_aliases(graph, explained, needed_outside, config).copied
+        compiled, group_choices = assign_layouts(graph, explained, needed_outside, config, copied=copied)
+        choices += group_choices
+        steps.append(build_chain(graph, compiled, needed_outside, config))
+    return BuiltSteps(steps=tuple(steps), arrangements=tuple(choices), partition=partition.summary)
+
+
+def _group_parts(
+    graph: Graph, parts: Sequence[NetworkPart], config: Config, *, keep: bool
+) -> tuple[list[tuple[NetworkPart, ...]], list[set[str]], Partition]:
+    """Group parts for the machine and for the host.
+
+    If a Concat or Slice cannot be an alias, the host executes it, and the grouping starts again.
+
+    Returns:
+        The groups, the tensors that others need of each, and the partition.
+    """
+    aliases = {part.fused.output for part in parts if not part.on_machine and may_alias(graph, part)}
+    first: PartitionSummary | None = None
+    while True:
+        partition = partition_parts(graph, parts, config, aliases)
+        groups: list[tuple[NetworkPart, ...]] = []
+        for group in partition.groups:
+            on_machine = any(part.on_machine for part in group)
+            groups += split_into_chains(graph, group, config) if on_machine else [group]
+        needed = [_needed_outside(graph, groups, at, keep=keep) for at in range(len(groups))]
+        failed: set[str] = set()
+        for group, needed_outside in zip(groups, needed, strict=True):
+            if any(part.on_machine for part in group):
+                failed |= find_aliases(graph, group, needed_outside, config).failed
+            else:
+                failed |= partition.aliases.intersection(part.fused.output for part in group)
+        if not failed:
+            return groups, needed, partition if first is None else replace(partition, summary=first)
+        first = first or replace(partition.summary, is_exact=False)
+        aliases -= failed
+
+
+def _needed_outside(
+    graph: Graph, groups: Sequence[Sequence[NetworkPart]], at: int, *, keep: bool
+) -> set[str]:
+    read_later = (name for other in groups[at + 1 :] for part in other for name in part.fused.inputs)
+    kept = (part.fused.output for part in groups[at] if keep)
+    return {*graph.outputs, *read_later, *kept}
+
+
+def _as_alias(part: NetworkPart) -> NetworkPart:
+    return replace(part, reason="layers write and take its values where they are")

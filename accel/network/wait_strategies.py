@@ -1,0 +1,16 @@
+"""The names of the strategies by which the layers of a chain wait for one another."""
+
+from collections.abc import Mapping
+
+ONCE, EACH, MIXED = (
+    "once for each layer",
+    "for what each transfer reads",
+    "each layer as is better for it",
+)
+"""The strategies, as network files name them."""
+WAIT_TEXTS: Mapping[str, str] = {
+    ONCE: "once per layer",
+    EACH: "for the STOREs of their own data",
+    MIXED: "as is faster for each layer",
+}
+"""Completes the sentence "LOADs wait ..."."""

@@ -1,0 +1,78 @@
+"""Numbers for contents: equal operators, tensor types, constants and computed values have equal numbers.
+
+They recognise equal parts of different graphs, whose tensors may have different names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import weakref
+from collections.abc import Hashable, Mapping
+
+import numpy as np
+
+from accel.graph.graph import Graph, Node
+from accel.graph.graph_operator import Operator
+from accel.graph.graph_tensor import Array, Tensor
+
+
+class ContentNumbers:
+    """Numbers of contents, for all graphs of a search."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+        self._operators: dict[int, tuple[Operator, int]] = {}
+        self._types: dict[int, tuple[Tensor, int]] = {}
+        self._digests: dict[int, tuple[weakref.ref[Array], bytes]] = {}
+
+    def number(self, content: Hashable) -> int:
+        """Return the number of a content, which is a new one for a new content."""
+        return self._numbers.setdefault(content, len(self._numbers))
+
+    def operator(self, operator: Operator) -> int:
+        """Return the number of an operator with its attributes."""
+        known = self._operators.get(id(operator))
+        if known is None:
+            # the reference keeps the id from being used again
+            known = self._operators[id(operator)] = operator, self.number((operator.kind, operator))
+        return known[1]
+
+    def type_of(self, tensor: Tensor) -> int:
+        """Return the number of a shape, dtype and quantization."""
+        known = self._types.get(id(tensor))
+        if known is None:
+            content = (tensor.shape, tensor.dtype, tensor.quantization)
+            known = self._types[id(tensor)] = tensor, self.number(content)
+        return known[1]
+
+    def constant(self, tensor: Tensor, values: Array) -> int:
+        """Return the number of a type and values."""
+        return self.number((self.type_of(tensor), self._digest(values)))
+
+    def _digest(self, values: Array) -> bytes:
+        known = self._digests.get(id(values))
+        if known is not None and known[0]() is values:
+            return known[1]
+        digest = hashlib.blake2b(np.ascontiguousarray(values).data, digest_size=16).digest()
+        self._digests[id(values)] = weakref.ref(values), digest
+        return digest
+
+    def values(self, graph: Graph) -> dict[str, int]:
+        """Return a number for the value of each tensor: equal numbers mean equal values, for all inputs."""
+        found = {name: self.number(("input", name)) for name in graph.inputs}
+        for name, values in graph.constants.items():
+            found[name] = self.constant(graph.tensors[name], values)
+        for node in graph.nodes:
+            found[node.output] = self.number(self._node(graph, node, found))
+        return found
+
+    def _node(self, graph: Graph, node: Node, values: Mapping[str, int]) -> tuple[int, ...]:
+        operands = (values[name] for name in node.inputs)
+        return self.operator(node.operator), self.type_of(graph.tensors[node.output]), *operands
+
+    def graph(self, graph: Graph) -> int:
+        """Return the number of a graph. Names of tensors inside do not matter."""
+        values = self.values(graph)
+        nodes = sorted(values[node.output] for node in graph.nodes)
+        outputs = (values[name] for name in graph.outputs)
+        return self.number(("graph", *nodes, -1, *outputs))
