@@ -22,11 +22,11 @@ programs    build, Program (run, save, show), Result; check, TokenReport;
 networks    load_onnx, load_tflite, Network, NetworkProgram, NetworkResult,
             NetworkSession, quantize, rewrite, verify, package, save_network,
             load_network
-questions   advise, diff, lockstep, sweep; Event, EventKind, UnitCycles
+questions   advise, diff, lockstep, sweep, tune; Event, EventKind, UnitCycles
 errors      AccelError, and below it: ConfigError, GraphError, ProgramError,
-            ScheduleError, TensorizeError, ShapeError, SweepError, ProgramFault,
-            MismatchError, RaceError, MachineError, BusTimeout, DeadlockError,
-            LimitExceeded, RunStopped
+            ScheduleError, TensorizeError, ShapeError, SweepError, TuningError,
+            ProgramFault, MismatchError, RaceError, MachineError, BusTimeout,
+            DeadlockError, LimitExceeded, RunStopped
 modules     te, views, debug, sweeps, operations, benchmarks
 ==========  ==============================================================
 
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         ShapeError,
         SweepError,
         TensorizeError,
+        TuningError,
     )
     from accel.command_functions import (
         check,
@@ -93,6 +94,7 @@ if TYPE_CHECKING:
     from accel.run.result import Result
     from accel.run.session import Session, SessionTensor
     from accel.sweeps import sweep
+    from accel.tuning import tune
 
 install()
 
@@ -130,6 +132,7 @@ __all__ = [
     "SweepError",
     "TensorizeError",
     "TokenReport",
+    "TuningError",
     "UnitCycles",
     "Workload",
     "__version__",
@@ -158,6 +161,7 @@ __all__ = [
     "save_network",
     "sweep",
     "te",
+    "tune",
     "verify",
 ]
 
@@ -179,6 +183,7 @@ _NAMES = {
         "ShapeError",
         "SweepError",
         "TensorizeError",
+        "TuningError",
     ),
     "accel.command_functions": (
         "check",
@@ -212,6 +217,7 @@ _NAMES = {
     "accel.run.result": ("Result",),
     "accel.run.session": ("Session", "SessionTensor"),
     "accel.sweeps": ("sweep",),
+    "accel.tuning": ("tune",),
 }
 """Modules, and what of them is found here."""
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}

@@ -11,6 +11,7 @@ from accel.compiler.nest.nest import Nest
 from accel.compiler.nest.nest_interpreter import interpret
 from accel.compiler.nest.nest_text import format_nest
 from accel.compiler.nest.tensorize import tensorize
+from accel.compiler.schedule.knobs import knob, knob_order, require
 from accel.compiler.schedule.schedule import Schedule, Stage, create_schedule
 from accel.compiler.schedule.stage_splits import thread_axis
 from accel.compiler.target.builtin_emitters import emit_loops
@@ -38,6 +39,8 @@ __all__ = [
     "format_nest",
     "hardware_intrin",
     "interpret",
+    "knob",
+    "knob_order",
     "lower",
     "max",
     "min",
@@ -45,6 +48,7 @@ __all__ = [
     "placeholder",
     "reduce_axis",
     "register_emitter",
+    "require",
     "sum",
     "tensorize",
     "thread_axis",

@@ -29,6 +29,7 @@ from rich.console import Console
 from rich.progress import track
 
 from accel.base.errors import AccelError
+from accel.core.config import Config, load_config
 from accel.formats.onnx_runtime import run_onnx_runtime, run_optimized
 from accel.network.model_files import is_tflite
 from accel.network.network import read_network
@@ -48,12 +49,12 @@ def distance(found: Arrays, wanted: Arrays) -> float:
     return most
 
 
-def measure(path: Path, machine: str, *, run: bool) -> dict[str, Any]:
+def measure(path: Path, config: Config, *, run: bool) -> dict[str, Any]:
     """Return the figures of a model."""
-    program = read_network(path).build(machine)
+    program = read_network(path).build(config)
     row: dict[str, Any] = {
         "model": path.stem,
-        "machine": machine,
+        "machine": config.label,
         "programs": len(program.chains),
         "layers": sum(part.on_machine for part in program.parts),
         "host_nodes": sum(not part.on_machine for part in program.parts),
@@ -122,9 +123,13 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
     rows: list[dict[str, Any]] = []
+    try:
+        config = load_config(chosen.machine)
+    except AccelError as error:
+        parser.error(str(error))
     for path in track(chosen.models, "models", console=Console(stderr=True)):
         try:
-            rows.append(measure(path, chosen.machine, run=not chosen.no_run))
+            rows.append(measure(path, config, run=not chosen.no_run))
         except AccelError as error:
             rows.append({"model": path.stem, "error": str(error)})
     print(json.dumps({"rows": rows}, indent=2) if chosen.json else table(rows, cuts=chosen.cuts))

@@ -30,7 +30,7 @@ from accel.hw.export.nextpnr import AVAILABLE, DEVICE, NAMES, RESOURCES, SPEEDS
 from accel.hw.export.place_and_route import Design, Hop, Placement
 
 DEFAULT = ("tiny", "ecp5", "tiny-int8", "ecp5-int8")
-TARGETS = {"ecp5": 80.0, "ecp5-int8": 75.0}
+TARGETS = {"ecp5": 80.0, "ecp5-int8": 75.0, "ecp5-npu": 70.0}
 """Target frequency in MHz, which most placements reach."""
 BEGIN, END = "<!-- placed: begin -->", "<!-- placed: end -->"
 """Marks around the tables in a page."""

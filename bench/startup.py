@@ -4,7 +4,8 @@
 
 Seconds are processor time of the process and its children, the least of ``--repeat`` runs. Every run of a row
 is a new process. ``compile`` has no cache, ``again`` reads the cache that the run before it has filled.
-``--python`` is another interpreter, for example one with an earlier release: rows that it lacks are empty.
+``--python`` is another interpreter, for example one with an earlier release. The row of a command that fails
+is empty.
 """
 
 import argparse

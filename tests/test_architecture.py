@@ -57,11 +57,12 @@ MAY_IMPORT = {
     "benchmarks": "base core compiler run energy",
     "studio": "base core image compiler run views network",
     "sweeps": "base core compiler hw run",
+    "tuning": "base core image compiler run sim sweeps",
     "explore": "base core image compiler hw run network views benchmarks sweeps",
     "cli": "base core rewriting formats image proof assembly compiler hw run debug views benchmarks studio "
-    "sweeps explore network deployment energy area",
+    "sweeps explore network deployment energy area tuning",
     "te": "compiler",
-    "": "base core image formats proof compiler hw run views sweeps cli te network deployment area",
+    "": "base core image formats proof compiler hw run views sweeps cli te network deployment tuning area",
 }
 """The folders that the modules of each folder may import, in addition to their own. Folders inside
 ``compiler``, ``sim`` and ``hw`` have their own lines. ``""`` stands for the modules in ``accel`` itself."""

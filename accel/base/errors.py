@@ -43,6 +43,10 @@ class SweepError(AccelError):
     """A sweep with a wrong description, or that cannot run here."""
 
 
+class TuningError(AccelError):
+    """A template, an explorer or a file of records that cannot be used."""
+
+
 class EngineError(AccelError):
     """An RTL engine that cannot be built or used here."""
 

@@ -17,11 +17,13 @@ Extra = Literal[
     "onnx",
     "parquet",
     "plot",
+    "rewrite",
     "rtl",
     "studio",
     "synthesis",
     "tables",
     "tflite",
+    "tune",
 ]
 """The extras that code may ask for; ``pyproject.toml`` lists what each installs."""
 

@@ -4,10 +4,10 @@ from typing import Literal, get_args
 
 from accel.base.errors import GraphError, nearest
 
-Search = Literal["none", "greedy", "backtrack"]
+Search = Literal["none", "greedy", "backtrack", "saturate"]
 """How rules are applied: not at all, wherever one simplifies, or where a search predicts fewer cycles."""
 SEARCHES: tuple[Search, ...] = get_args(Search)
-SEARCHES_BY_COST: tuple[Search, ...] = ("backtrack",)
+SEARCHES_BY_COST: tuple[Search, ...] = ("backtrack", "saturate")
 """Searches that predict the cost of each graph on the machine."""
 RELAXATION = 1.05
 """Backtracking expands graphs that cost at most this multiple of the best."""

@@ -77,6 +77,7 @@ COMMANDS = {
         "Change a run on a local page, and see the effect.",
     ),
     "sweep": Entry("accel.cli.sweep:sweep", "Measure a grid of workloads, machines and schedules."),
+    "tune": Entry("accel.cli.commands.tune:tune", "Search for the fastest schedule of a computation."),
     "verify": Entry(
         "accel.cli.commands.verify:verify", "Compare a network with ONNX Runtime, tensor by tensor."
     ),

@@ -50,9 +50,11 @@ from accel.core.isa import Loops
 from accel.core.token_rules import is_carrier
 from accel.proof.token_check import PROVEN
 from accel.run.build_program import build
+from accel.run.measured_plans import simulated_cycles
 from accel.run.program import Program
 from accel.run.result import SCHEMA_VERSION, error_dict
 from accel.run.stage_listing import program_pass_effects
+from accel.run.tuning_records import Record, faster_record, load_records
 
 without_option = click.option(
     "--without",
@@ -100,6 +102,12 @@ def _shared_options(config: str) -> list[click.Parameter]:
         metavar="FILE",
         help="Use the schedule in this file (.toml or .json).",
     )
+    @click.option(
+        "--tuned",
+        type=path,
+        metavar="FILE",
+        help="Use the schedule in this file of records of 'accel tune' if it takes fewer cycles.",
+    )
     @without_option
     @click.option("--save-schedule", type=path, metavar="FILE", help="Write the schedule's steps.")
     @click.option(
@@ -127,6 +135,7 @@ class Request:
     explain: bool
     measure: int | None
     schedule_file: Path | None
+    tuned: Path | None
     without: tuple[str, ...]
     save_schedule: Path | None
     output: Path | None
@@ -146,6 +155,8 @@ class Request:
             raise click.UsageError(
                 "--tile is given; with --schedule, the schedule's steps set the tiles.", context
             )
+        if self.tuned is not None:
+            raise click.UsageError("--tuned brings a schedule; with --schedule there is one.", context)
         if self.measure is not None:
             raise click.UsageError("--measure compares schedules; with --schedule there is one.", context)
 
@@ -167,7 +178,8 @@ def _run(operator: Operator, arguments: dict[str, Any], options: dict[str, Any])
     target = machine(asked.config, **parse_settings(asked.settings))
     workload = operator.workload(arguments)
     written = {"-o": asked.output, "--save-schedule": asked.save_schedule}
-    check_targets(given(written), given({"--schedule": asked.schedule_file} | config_file(asked.config)))
+    read = {"--schedule": asked.schedule_file, "--tuned": asked.tuned}
+    check_targets(given(written), given(read | config_file(asked.config)))
     begin = time.perf_counter()
     try:
         choice, mapping, threads = None, asked.mapping, asked.vthreads
@@ -182,6 +194,12 @@ def _run(operator: Operator, arguments: dict[str, Any], options: dict[str, Any])
             program = build(
                 workload, target, vthreads=threads, steps=steps, mapping=mapping, without=asked.without
             )
+            record = None if asked.tuned is None else _faster_record(asked.tuned, workload, program)
+            if record is not None:
+                choice = None
+                program = build(
+                    workload, target, steps=record.steps, mapping=record.mapping, without=asked.without
+                )
     except ProgramFault as error:
         if not asked.as_json:
             raise
@@ -200,6 +218,11 @@ def _run(operator: Operator, arguments: dict[str, Any], options: dict[str, Any])
     show(*_told(compiled, asked), wide=asked.explain)
     wrote(*given(written).values())
     return 0
+
+
+def _faster_record(path: Path, workload: Workload, program: Program) -> Record | None:
+    cycles = simulated_cycles(program)
+    return faster_record(load_records(path), workload.name, [workload.output], program.config, cycles)
 
 
 def _chosen(workload: Workload, target: Machine, asked: Request) -> MappingChoice:

@@ -56,6 +56,7 @@ def compile_onnx(
     rewrite_seconds: float,
     explain: bool,
     measure: int | None,
+    tuned: Path | None,
     annotate: Path | None,
     output: Path | None,
     as_json: bool,
@@ -65,7 +66,8 @@ def compile_onnx(
         output = Path(f"{model.stem}.accel")
     target = machine(config, **parse_settings(settings))
     targets = given({"-o": output, "--annotate": annotate})
-    check_targets(targets, {"MODEL.onnx": model} | given({"--rules": rules}) | config_file(config))
+    read = given({"--rules": rules, "--tuned": tuned})
+    check_targets(targets, {"MODEL.onnx": model} | read | config_file(config))
     if annotate is not None and is_tflite(model):
         raise AccelError(
             f"--annotate is given, and {str(model)!r} is TensorFlow Lite's; it is for ONNX models"
@@ -74,7 +76,7 @@ def compile_onnx(
         network = read_network(model, batch=batch, shapes=parse_shapes(shapes))
         if annotate is not None:
             check_annotation(model, annotate)
-        if rules is None and rewrite not in SEARCHES_BY_COST:
+        if rules is None and tuned is None and rewrite not in SEARCHES_BY_COST:
             program = build_or_read(
                 network,
                 target,
@@ -84,13 +86,14 @@ def compile_onnx(
                 measure=measure,
                 rewrite=rewrite,
             )
-        else:  # the report of a search is not in a network's file
+        else:  # files that others change, and reports that a network's file lacks
             program = network.build(
                 target,
                 strict=strict,
                 approximate=approximate,
                 fusion=not no_fuse,
                 measure=measure,
+                tuned=tuned,
                 rewrite=rewrite,
                 rules=() if rules is None else load_rules(rules),
                 relaxation=relaxation,

@@ -35,13 +35,23 @@ _SCHEDULING = (
 )
 
 
-def operator_command(operator: Operator, shared: Sequence[click.Parameter], run: Run) -> click.Command:
+def operator_command(
+    operator: Operator,
+    shared: Sequence[click.Parameter],
+    run: Run,
+    group: str = "compile",
+    closing: str = _SCHEDULING,
+    examples: Sequence[str] | None = None,
+) -> click.Command:
     """Return the command of an operator.
 
     Args:
         operator: its options come first.
         shared: options that all commands share.
         run: the command's function.
+        group: the command is ``accel GROUP OPERATOR``.
+        closing: last paragraph of the help.
+        examples: instead of the operator's own, which are for ``accel compile``.
     """
 
     def call(**values: Any) -> int:
@@ -50,7 +60,9 @@ def operator_command(operator: Operator, shared: Sequence[click.Parameter], run:
         return run(operator, given, rest)
 
     options = [*_options(operator), *shared]
-    return _command(operator.command, options, call, [operator.summary, operator.text], operator.examples)
+    texts = [operator.summary, operator.text, closing]
+    shown = operator.examples if examples is None else examples
+    return _command(operator.command, options, call, texts, shown, group)
 
 
 def family_command(
@@ -86,7 +98,7 @@ def family_command(
         for value, one in by_value.items()
         for example in one.examples
     ]
-    texts = [family.summary, *dict.fromkeys(one.text for one in operators)]
+    texts = [family.summary, *dict.fromkeys(one.text for one in operators), _SCHEDULING]
     return _command(family.command, [choice, *known.values(), *shared], call, texts, examples)
 
 
@@ -96,9 +108,10 @@ def _command(
     call: Callable[..., int],
     paragraphs: Sequence[str],
     examples: Sequence[str],
+    group: str = "compile",
 ) -> click.Command:
-    lines = "\n".join(f"  accel compile {example}" for example in examples)
-    text = "\n\n".join([*paragraphs, _SCHEDULING, f"\b\nExample:\n{lines}"])
+    lines = "\n".join(f"  accel {group} {example}" for example in examples)
+    text = "\n\n".join([*paragraphs, f"\b\nExample:\n{lines}"])
     return click.Command(
         name,
         params=list(options),

@@ -11,6 +11,9 @@ from accel.core.config import INSTRUCTION_BYTES, PAGE_BYTES, Config
 from accel.core.instruction_access import DramRows
 from accel.core.isa import Alu, Instruction, Loops, StoreReq
 
+TIMING_CONTRACT_VERSION = 1
+"""Increases with every change after which a program may take other cycles on the same machine. Measured
+cycles in files have it as part of their key."""
 FETCH_STARTUP = 1
 """Cycles from the start of a run to the first request of the fetch unit."""
 REQUEST_STARTUP = 1

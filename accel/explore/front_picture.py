@@ -33,8 +33,11 @@ def draw_front(exploration: Exploration) -> Any:
     best = sorted(place(one) for one in exploration.front)
     with new_figure() as (figure, axes):
         axes.plot(*_columns(dominated), "o", color=COLORS[6], alpha=0.35, markersize=4, label="dominated")
-        line = "o" if x is None or len(exploration.objectives) > 2 else "o-"
-        axes.plot(*_columns(best), line, color=COLORS[0], markersize=6, label="Pareto front")
+        is_line = len(exploration.objectives) == 2 and not any(
+            one.is_maximized for one in exploration.objectives
+        )
+        style = {"drawstyle": "steps-post", "linestyle": "-" if is_line else ""}
+        axes.plot(*_columns(best), marker="o", **style, color=COLORS[0], markersize=6, label="Pareto front")
         if exploration.base.status == "measured" and x is not None:
             axes.plot(
                 *_columns([place(exploration.base)]),

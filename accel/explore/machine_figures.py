@@ -24,13 +24,13 @@ class MachineFigure:
 
 MACHINE_FIGURES: dict[str, MachineFigure] = {
     "block_rams": MachineFigure(
-        unit="block RAMs", doc="block RAMs of 18 Kbit that the scratchpads take on an ECP5", value=block_rams
+        unit="18 Kbit", doc="block RAMs of 18 Kbit that the scratchpads take on an ECP5", value=block_rams
     ),
     "multipliers": MachineFigure(
-        unit="multipliers", doc="multipliers of 18x18 bits that the core takes on an ECP5", value=multipliers
+        unit="18x18 bits", doc="multipliers of 18x18 bits that the core takes on an ECP5", value=multipliers
     ),
     "macs_per_cycle": MachineFigure(
-        unit="MACs",
+        unit="",
         doc="multiply-accumulates of the GEMM core in a cycle",
         value=lambda one: one.macs_per_cycle,
     ),

@@ -5,12 +5,16 @@ compiles no layer. Three costs are added: layers of the machine, nodes on the ho
 Groups of fused nodes are decided independently, so equal groups of different graphs are predicted once.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accel.core.config import Config
+from accel.graph.elementwise_operators import Add, ChannelTable, Clip, Function, Mul, Requantize, Table
 from accel.graph.graph import Graph, Node
+from accel.graph.graph_tensor import QUANTIZED
 from accel.graph.movement_operators import Concat, Slice
+from accel.graph.product_operators import Conv, MatMul, Product
 from accel.network.cost import ZERO_COST, Cost
 from accel.network.fused_nodes import FusedNodes
 from accel.network.fusion_candidates import FusionGroup
@@ -24,6 +28,8 @@ from accel.network.predicted_cost import host_cost, switch_cycles
 from accel.network.tensor_aliases import may_alias
 from accel.rewriting.content_numbers import ContentNumbers
 
+_FUSED = Add | ChannelTable | Clip | Function | Mul | Requantize | Table
+"""Operators that a layer can execute in addition to its product."""
 MAX_CACHED_GRAPHS = 100_000
 """Graphs whose cost is kept."""
 
@@ -74,6 +80,53 @@ class GraphCosts:
                 self._graphs.clear()
             self._graphs[key] = self._predict(graph)
         return self._graphs[key]
+
+    def node_cycles(self, graph: Graph, *, can_fuse: bool, is_exact: bool) -> int:
+        """Return the predicted cycles of a graph's only node, as if it were in the middle of a network.
+
+        Args:
+            can_fuse: whether the layer that computes an operand may execute the node, too.
+            is_exact: whether a lower bound is not enough.
+        """
+        (node,) = graph.nodes
+        fused = FusedNodes(main=node)
+        if fused.moves_nothing:
+            return 0
+        part = NetworkPart(fused=fused, where="host")
+        if may_alias(graph, part):
+            return self._move_cost(graph, node).cycles
+        if can_fuse and isinstance(node.operator, _FUSED) and graph.tensors["result"].dtype in QUANTIZED:
+            read = sum(graph.tensors[name].size for name in fused.inputs[1:] if name not in graph.constants)
+            return -(-read // self._config.bus_bytes)
+        if not is_exact and isinstance(node.operator, Product):
+            return self._least_cycles(graph, node)
+        key = _GroupContents(graph, self._numbers).of([node])
+        if key not in self._groups:
+            group = FusionGroup(alternatives=((fused,),))
+            self._groups[key] = self._choose(graph, group, [node])
+        (placed,) = self._groups[key]
+        if placed.cost is not None:
+            return placed.cost.cycles
+        return host_cost(graph, fused, self._config, switches=True).cycles
+
+    def _least_cycles(self, graph: Graph, node: Node) -> int:
+        """Return a lower bound for a product: that of its multiplications, and that of its bytes."""
+        config, operator = self._config, node.operator
+        macs = graph.macs(node)
+        if isinstance(operator, Conv | MatMul) and (isinstance(operator, MatMul) or operator.groups == 1):
+            weights = graph.tensors[node.inputs[1]]
+            depth, channels = operator.depth(weights), operator.channels(weights)
+            taps = math.prod(operator.windows.kernel) if isinstance(operator, Conv) else 1
+            macs = (
+                macs
+                // (depth * channels)
+                * (_rounded(depth // taps, config.block_in) * taps * _rounded(channels, config.block_out))
+            )
+        # reads and writes have channels of their own
+        read = sum(graph.tensors[one].size for one in {*node.inputs} if graph.tensors[one].dtype in QUANTIZED)
+        per_cycle = config.batch * config.block_in * config.block_out
+        nbytes = max(read, graph.tensors[node.output].size)
+        return max(macs // per_cycle, nbytes // config.bus_bytes)
 
     def _predict(self, graph: Graph) -> Cost:
         prepared = prepare_graph(graph, self._config, fusion=self._fusion)
@@ -191,3 +244,8 @@ class _GroupContents:
             graph = self._graph
             self._sources[name] = is_packed_by_host(graph, name), is_matrix(graph, graph.tensors[name])
         return self._sources[name]
+
+
+def _rounded(number: int, block: int) -> int:
+    """Round up to whole blocks."""
+    return -(-number // block) * block

@@ -17,6 +17,7 @@ from accel.rewriting.graph_comparison import compare_graphs
 from accel.rewriting.rule import Rule
 from accel.rewriting.rule_application import simplify
 from accel.rewriting.rules import RULES
+from accel.rewriting.saturation import saturate
 from accel.rewriting.search_result import SearchLimits, SearchResult
 
 
@@ -50,6 +51,8 @@ def rewrite_graph(
     costs = GraphCosts(config, approximate=approximate, fusion=fusion, numbers=numbers)
     if search == "backtrack":
         found = backtrack(graph, rules, costs.cycles, relaxation=relaxation, limits=limits, numbers=numbers)
+    elif search == "saturate":
+        found = saturate(graph, rules, costs, limits=limits, numbers=numbers)
     else:
         found = _simplified(graph, rules if search == "greedy" else (), costs)
     if found.graph is not graph:

@@ -64,6 +64,7 @@ class Network:
         keep: bool = False,
         fusion: bool = True,
         measure: int | None = None,
+        tuned: str | os.PathLike[str] | None = None,
         rewrite: Search = "greedy",
         rules: Sequence[Rule] = (),
         relaxation: float = RELAXATION,
@@ -79,6 +80,8 @@ class Network:
             fusion: execute several nodes as one layer where that saves cycles.
             measure: simulate at most this many plans of each layer, and choose the fastest, unless the whole
                 network takes fewer cycles with predicted plans.
+            tuned: a file of records of :func:`accel.tune`. Layers take schedules from it that take fewer
+                cycles.
             rewrite: how rules are applied. ``greedy`` applies those that help on every machine, ``none``
                 none, and ``backtrack`` and ``saturate`` search for the graph with the fewest predicted
                 cycles, see :func:`~accel.network.network_rewriting.rewrite`.
@@ -87,6 +90,7 @@ class Network:
             limits: of ``backtrack`` and ``saturate``.
 
         Raises:
+            TuningError: the file of records cannot be read, or is damaged.
             ConfigError: there is no such machine.
             GraphError: the machine has ``post=0``, ``strict`` finds multiplications on the host, or the
                 search is unknown.
@@ -103,6 +107,11 @@ class Network:
 
         target = machine(on)
         measured_plans = None if measure is None else check_integer("measure", measure, error=ScheduleError)
+        records = None
+        if tuned is not None:
+            from accel.run.tuning_records import load_records  # noqa: PLC0415
+
+            records = load_records(tuned)
         begin = time.perf_counter()
         check_search(rewrite)
         graph, rewriting = self.graph, self.rewriting
@@ -127,7 +136,9 @@ class Network:
         graph, divisions = prepared.graph, prepared.divisions
 
         def compile_network(measure: int | None) -> NetworkProgram:
-            parts, choices = place(graph, prepared.groups, target, approximate=approximate, measure=measure)
+            parts, choices = place(
+                graph, prepared.groups, target, approximate=approximate, measure=measure, records=records
+            )
             parts = with_reasons(parts, divisions)
             if strict:
                 check_strict(graph, parts)

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 from accel.base.errors import GraphError, ScheduleError, ShapeError
 from accel.compiler.mappings.mapped_build import compile_mapped
+from accel.compiler.mappings.mapping_choice import MappingChoice
+from accel.compiler.schedule.schedule_files import scheduled
 from accel.compiler.target.machine import Machine
 from accel.graph.graph import Graph
 from accel.network.fusion_candidates import FusionGroup
@@ -12,15 +14,16 @@ from accel.network.fusion_report import FusionChoice
 from accel.network.host_inputs import choose_layer_mapping, host_packs_data
 from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine
 from accel.network.network_part import QUANTIZE_HINT, NetworkPart, multiplies_float32
-from accel.run.measured_plans import measure_plans
+from accel.run.measured_plans import measure_plans, simulated_cycles
 from accel.run.program import Program, as_program
+from accel.run.tuning_records import Records, faster_record, record_key
 
 
 class _LayerCompiler:
     """Compiles layers. Equal ones share a program."""
 
-    def __init__(self, graph: Graph, machine: Machine, measure: int | None) -> None:
-        self._graph, self._machine, self._measure = graph, machine, measure
+    def __init__(self, graph: Graph, machine: Machine, measure: int | None, records: Records | None) -> None:
+        self._graph, self._machine, self._measure, self._records = graph, machine, measure, records
         self._known: list[tuple[LoweredLayer, Program, int]] = []
 
     def program(self, layer: LoweredLayer) -> tuple[Program, int]:
@@ -40,8 +43,27 @@ class _LayerCompiler:
             raise NotOnMachine(str(error)) from None
         best = choice.candidates[0]
         cycles = round(best.prediction.cycles) if best.simulated_cycles is None else best.simulated_cycles
+        tuned = None if self._records is None else self._tuned(self._records, layer, choice, program)
+        if tuned is not None:
+            program, cycles = tuned
         self._known.append((layer, program, cycles))
         return program, cycles
+
+    def _tuned(
+        self, records: Records, layer: LoweredLayer, choice: MappingChoice, program: Program
+    ) -> tuple[Program, int] | None:
+        """Return a layer's program by a faster record of its mapping, and its cycles, or None."""
+        workload, machine = layer.workload(), self._machine
+        known = records.fastest(record_key(workload.name, [workload.output], machine.config))
+        if known is None or known.mapping != choice.mapping.name:
+            return None
+        record = faster_record(
+            records, workload.name, [workload.output], machine.config, simulated_cycles(program)
+        )
+        if record is None or record.steps is None or record.cycles is None:
+            return None
+        schedule = scheduled(choice.mapping.workload, machine, record.steps)
+        return as_program(compile_mapped(choice.mapping, schedule, machine.config)), record.cycles
 
 
 def place(
@@ -51,12 +73,14 @@ def place(
     *,
     approximate: bool = False,
     measure: int | None = None,
+    records: Records | None = None,
 ) -> tuple[tuple[NetworkPart, ...], tuple[FusionChoice, ...]]:
     """Choose an alternative of each group, and compile its layers.
 
     Args:
         approximate: allow sums and products that differ from float32 for some values.
         measure: plans to simulate for each layer, or None to predict.
+        records: schedules that layers take where they are faster, or None.
 
     Returns:
         Parts in an order of execution, and choices of groups with alternatives.
@@ -66,7 +90,7 @@ def place(
             f"{machine.config.label} has post=0; networks are compiled for machines with post=1, as vta-int8"
         )
     chooser = FusionChooser(graph, machine.config, approximate=approximate)
-    compiler = _LayerCompiler(graph, machine, measure)
+    compiler = _LayerCompiler(graph, machine, measure, records)
     parts: dict[str, NetworkPart] = {}
     choices: dict[str, FusionChoice] = {}
     for group in groups:

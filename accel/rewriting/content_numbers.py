@@ -34,7 +34,7 @@ class ContentNumbers:
         known = self._operators.get(id(operator))
         if known is None:
             # the reference keeps the id from being used again
-            known = self._operators[id(operator)] = operator, self.number((operator.kind, operator))
+            known = self._operators[id(operator)] = operator, self.number(_content(operator))
         return known[1]
 
     def type_of(self, tensor: Tensor) -> int:
@@ -76,3 +76,12 @@ class ContentNumbers:
         nodes = sorted(values[node.output] for node in graph.nodes)
         outputs = (values[name] for name in graph.outputs)
         return self.number(("graph", *nodes, -1, *outputs))
+
+
+def _content(operator: Operator) -> Hashable:
+    """Return what distinguishes an operator. One with attributes without a hash equals only itself."""
+    try:
+        hash(operator)
+    except TypeError:
+        return operator.kind, id(operator)
+    return operator.kind, operator

@@ -38,8 +38,13 @@ class CostModel(Protocol):
     def cycles(self, graph: Graph) -> int:
         """Return the predicted cycles of a graph."""
 
-    def node_cycles(self, graph: Graph) -> int:
-        """Return the predicted cycles of a graph's only node, as if it were in the middle of a network."""
+    def node_cycles(self, graph: Graph, *, can_fuse: bool, is_exact: bool) -> int:
+        """Return the predicted cycles of a graph's only node, as if it were in the middle of a network.
+
+        Args:
+            can_fuse: whether the layer that computes an operand may execute the node, too.
+            is_exact: whether a lower bound is not enough. To predict a layer takes much longer.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Compilation of an operator."""
 
+import os
 import reprlib
 import time
 from collections.abc import Collection, Mapping
@@ -20,7 +21,9 @@ from accel.compiler.schedule.schedule_files import rethreaded, scheduled
 from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
 from accel.image.image import Image
+from accel.run.measured_plans import measure_plans, simulated_cycles
 from accel.run.program import Program, as_program
+from accel.run.tuning_records import Record, faster_record, load_records, record_key
 
 
 def build(
@@ -35,6 +38,7 @@ def build(
     keep_results: bool = False,
     measure: int | None = None,
     without: Collection[str] = (),
+    tuned: str | os.PathLike[str] | None = None,
 ) -> Program:
     """Compile a schedule, or a workload with the default schedule, for a machine.
 
@@ -52,8 +56,11 @@ def build(
         measure: simulate this many of the best plans, and choose the fastest.
         without: reorder passes to turn off, for example ``("prefetch-residuals",)``. ``accel show --stage
             passes`` lists them.
+        tuned: a file of records of :func:`accel.tune`. If it holds a schedule of the workload on this machine
+            that takes fewer cycles than the one chosen otherwise, that schedule is compiled.
 
     Raises:
+        TuningError: the file of records cannot be read, or is damaged.
         ConfigError, ScheduleError, TensorizeError, ShapeError: the target cannot be compiled for the machine.
         RaceError, DeadlockError, MachineError: the compiled program failed the token check.
     """
@@ -68,9 +75,27 @@ def build(
     else:
         schedule = target if vthreads is None else rethreaded(target, chosen, vthreads)
         image = compile_schedule(schedule, chosen.config, constants=constants, without=without)
+    if tuned is not None:
+        if not isinstance(target, Workload) or steps is not None:
+            raise ScheduleError("a file of records and a schedule are given; give one of them")
+        record = _faster_record(tuned, target, chosen, image, keep_results)
+        if record is not None:
+            mapped = find_mapping(target, record.mapping)
+            schedule = scheduled(mapped.workload, chosen, record.steps or [])
+            image = compile_mapped(mapped, schedule, chosen.config, constants=constants, without=without)
     program = as_program(replace(image, compile_seconds=time.perf_counter() - begin))
     program.check().raise_if_bad()
     return program
+
+
+def _faster_record(
+    path: str | os.PathLike[str], workload: Workload, on: Machine, image: Image, keep_results: bool
+) -> Record | None:
+    records = load_records(path)
+    known = records.fastest(record_key(workload.name, [workload.output], on.config))
+    if known is None or (keep_results and known.mapping != PLAIN):
+        return None
+    return faster_record(records, workload.name, [workload.output], on.config, simulated_cycles(image))
 
 
 def _check_options(
@@ -116,8 +141,6 @@ def _compile_workload(
             workload, on.config, mapping=mapping, threads=vthreads, tile=tile, keep_results=keep_results
         )
         if measure is not None:
-            from accel.run.measured_plans import measure_plans  # noqa: PLC0415  # seldom needed
-
             choice = measure_plans(choice, on, measure, without=without)
         return compile_mapped(
             choice.mapping, choice.schedule(on), on.config, constants=constants, without=without

@@ -52,11 +52,11 @@ def _until_death(function: Callable[[T], R], waiting: dict[int, T], jobs: int) -
 
     others = set(active_children())
     pool = ProcessPoolExecutor(
-        min(jobs, len(waiting)), mp_context=get_context("spawn"), initializer=_start_worker
+        min(jobs, len(waiting)), mp_context=get_context("spawn"), initializer=start_worker
     )
     is_complete = False
     try:
-        with _without_interrupts():
+        with without_interrupts():
             futures = {pool.submit(function, task): index for index, task in list(waiting.items())}
         yielded: set[Future[R]] = set()
         try:
@@ -77,7 +77,7 @@ def _until_death(function: Callable[[T], R], waiting: dict[int, T], jobs: int) -
 
 
 @contextmanager
-def _without_interrupts() -> Iterator[None]:
+def without_interrupts() -> Iterator[None]:
     """Delay an interrupt until workers have started, since a worker would print a traceback."""
     if not hasattr(signal, "pthread_sigmask") or threading.current_thread() is not threading.main_thread():
         yield
@@ -97,7 +97,8 @@ def _without_interrupts() -> Iterator[None]:
             signal.raise_signal(number)
 
 
-def _start_worker() -> None:
+def start_worker() -> None:
+    """Prepare a worker process: it leaves interrupts to its parent, and ends with it."""
     from multiprocessing import parent_process  # noqa: PLC0415  # seldom needed
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)

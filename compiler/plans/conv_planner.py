@@ -8,6 +8,7 @@ from accel.compiler.plans.conv_schedule import conv_schedule
 from accel.compiler.plans.conv_space import conv_space, fitting_plans, smallest_conv_needs
 from accel.compiler.plans.pipeline_model import predict
 from accel.compiler.plans.plan_candidate import Candidate, Prediction, check_threads_fit
+from accel.compiler.plans.plan_enumeration import all_candidates
 from accel.compiler.plans.plan_search import merge_rankings, search
 from accel.compiler.plans.planner import Blocks, Planner, TileSide
 from accel.compiler.plans.tile_sizes import TileSizes
@@ -38,6 +39,15 @@ def conv_candidates(
             lambda: smallest_conv_needs(shape, config),
         )
     return merge_rankings(rankings)
+
+
+def all_conv_candidates(shape: ConvShape, config: Config) -> list[Candidate[ConvPlan]]:
+    """Return every plan with spread tile sizes that fits, with its prediction."""
+    return [
+        candidate
+        for variant in shape.residual_variants()
+        for candidate in all_candidates(conv_space(variant, config), fitting_plans(variant, config, None))
+    ]
 
 
 def _has_plans(shape: ConvShape, config: Config, threads: int) -> bool:
@@ -77,6 +87,7 @@ CONV_PLANNER = Planner(
     ),
     features=conv_shape,
     find=conv_candidates,
+    enumerate=all_conv_candidates,
     fits=_fits,
     predict=_predict,
     schedule=conv_schedule,

@@ -10,6 +10,7 @@ from accel.compiler.plans.part_sizes import all_part_sizes, spread_part_sizes
 from accel.compiler.plans.pipeline_model import predict
 from accel.compiler.plans.plan_arrays import BoolArray
 from accel.compiler.plans.plan_candidate import Candidate, Prediction, check_threads_fit
+from accel.compiler.plans.plan_enumeration import all_candidates
 from accel.compiler.plans.plan_search import merge_rankings, search
 from accel.compiler.plans.plan_space import PlanSpace, enumerate_plans, residencies_with, smallest_needs
 from accel.compiler.plans.plan_table import PlanTable
@@ -42,18 +43,34 @@ def gemm_candidates(
         lambda count: any(_smallest_fits(space, count) for space in spaces),
         lambda: smallest_needs([space.shape for space in spaces], config, _sizes_of_one_block()),
     )
-    tile_sizes = {
-        name: [min(given[name], getattr(shape, name))]
-        if name in given
-        else spread_part_sizes(getattr(shape, name), _SIZES_TRIED)
-        for name in ("channels", "rows", "depth")
-    }
+    tile_sizes = _tile_sizes(shape, given)
     rankings = []
     for space in spaces:
         table = enumerate_plans(space, tile_sizes | _SINGLE, threads)
         if len(table.rows):
             rankings.append(search(space, table, threads))
     return merge_rankings(rankings)
+
+
+def all_gemm_candidates(shape: GemmShape, config: Config) -> list[Candidate[GemmPlan]]:
+    """Return every plan with spread tile sizes that fits, with its prediction."""
+    tile_sizes = _tile_sizes(shape, {}) | _SINGLE
+    spaces = [_gemm_space(variant, config, {}) for variant in shape.residual_variants()]
+    return [
+        candidate
+        for space in spaces
+        for candidate in all_candidates(space, enumerate_plans(space, tile_sizes, None))
+    ]
+
+
+def _tile_sizes(shape: GemmShape, given: Blocks) -> dict[str, list[int]]:
+    """Return the tile sizes that the search starts with, in blocks by the table's attributes."""
+    return {
+        name: [min(given[name], getattr(shape, name))]
+        if name in given
+        else list(spread_part_sizes(getattr(shape, name), _SIZES_TRIED))
+        for name in ("channels", "rows", "depth")
+    }
 
 
 def _gemm_space(shape: GemmShape, config: Config, fixed: Blocks) -> PlanSpace[GemmPlan]:
@@ -136,6 +153,7 @@ GEMM_PLANNER = Planner(
     ),
     features=gemm_shape,
     find=gemm_candidates,
+    enumerate=all_gemm_candidates,
     fits=_fits,
     predict=_predict,
     schedule=gemm_schedule,

@@ -59,6 +59,8 @@ class Planner(Generic[ShapeT, PlanT]):
             with equal features have equal plans.
         find: returns the candidates, best first, for features, a machine, the number of virtual threads (None
             for any) and given tile sizes.
+        enumerate: returns every plan with spread tile sizes that fits, with its prediction, in no particular
+            order. There are thousands, and the candidates of ``find`` may be others.
         fits: whether a plan's buffers and micro-ops fit the scratchpads, and its tokens the counters.
         predict: predicts the cycles of a plan that fits.
         outermost: names the dimension of the outermost loop over tiles.
@@ -72,6 +74,7 @@ class Planner(Generic[ShapeT, PlanT]):
     sides: tuple[TileSide, ...]
     features: Callable[[Workload, Config], ShapeT]
     find: Callable[[ShapeT, Config, int | None, Blocks], list[Candidate[PlanT]]]
+    enumerate: Callable[[ShapeT, Config], list[Candidate[PlanT]]]
     fits: Callable[[ShapeT, Config, PlanT], bool]
     predict: Callable[[ShapeT, Config, PlanT], Prediction]
     schedule: Callable[[Workload, Machine, PlanT], Schedule]

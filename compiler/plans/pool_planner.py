@@ -60,15 +60,30 @@ def pool_candidates(
     return sorted(candidates, key=order)
 
 
+def all_pool_candidates(shape: PoolShape, config: Config) -> list[Candidate[PoolPlan]]:
+    """Return every plan with spread tile sizes that fits, with its prediction."""
+    return [
+        candidate
+        for products in shape.identity_product_choices
+        for candidate in _with_predictions(shape, config, _fitting(shape, config, None, {}, products))
+    ]
+
+
 def _predicted(shape: PoolShape, config: Config, table: PoolTable) -> list[Candidate[PoolPlan]]:
     if not len(table.rows):
         return []
     brief = PoolStepModel(PoolSizes(shape, config, table)).predict(_BRIEF_STEPS).cycles
     best = table.take(np.argsort(brief, kind="stable")[:_PREDICTED_BEST])
-    predictions = PoolStepModel(PoolSizes(shape, config, best)).predict().to_list()
+    return _with_predictions(shape, config, best)
+
+
+def _with_predictions(shape: PoolShape, config: Config, table: PoolTable) -> list[Candidate[PoolPlan]]:
+    if not len(table.rows):
+        return []
+    predictions = PoolStepModel(PoolSizes(shape, config, table)).predict().to_list()
     return [
         Candidate(plan=plan, prediction=one, read_bytes=round(one.load * config.bus_bytes), rating=one.cycles)
-        for plan, one in zip(best.to_plans(), predictions, strict=True)
+        for plan, one in zip(table.to_plans(), predictions, strict=True)
     ]
 
 
@@ -129,6 +144,7 @@ POOL_PLANNER = Planner(
     ),
     features=pool_shape,
     find=pool_candidates,
+    enumerate=all_pool_candidates,
     fits=_fits,
     predict=_predict,
     schedule=pool_schedule,

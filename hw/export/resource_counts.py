@@ -1,7 +1,8 @@
 """Block RAMs and multipliers of a core on an ECP5, counted from its configuration in microseconds.
 
 The counts follow Yosys' choice of memory cells: a memory becomes distributed RAM where that is cheaper. They
-equal those of the placed cores in ``docs/reference/resources.md``. Logic is not counted.
+equal those of the placed cores in ``docs/reference/resources.md``. For deep and wide scratchpads Yosys may
+find a smaller combination of block RAMs, so the count may be a few too high. Logic is not counted.
 """
 
 from collections.abc import Iterator

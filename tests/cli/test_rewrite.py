@@ -36,7 +36,7 @@ def test_without_a_search_there_is_no_report(session: Shell, search: str) -> Non
     assert _compiled(session, "--rewrite", search)["rewriting"] is None
 
 
-@pytest.mark.parametrize("search", ["backtrack"])
+@pytest.mark.parametrize("search", ["backtrack", "saturate"])
 def test_a_search_reports_rules_cycles_and_limits(session: Shell, search: str) -> None:
     found = _compiled(session, "--rewrite", search, "--rewrite-seconds", "2")["rewriting"]
     assert found["search"] == search

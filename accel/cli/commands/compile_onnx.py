@@ -67,6 +67,12 @@ from accel.network.model_files import DEFAULT_MACHINE
     "is slower with them.",
 )
 @click.option(
+    "--tuned",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Layers use schedules in this file of records of 'accel tune' that take fewer cycles.",
+)
+@click.option(
     "--annotate",
     metavar="OUT.onnx",
     type=click.Path(path_type=Path),

@@ -1,0 +1,239 @@
+"""Records of tuning: the fastest known schedules of computations, in a file of JSON lines.
+
+A line is an object with these keys:
+
+=============  =====================================================================
+``workload``   name and digest of the computation
+``machine``    name of the machine, and digest of all its fields except the name
+``timing``     :data:`~accel.core.timing_rules.TIMING_CONTRACT_VERSION` of the measurement
+``cycles``     simulated cycles, or null if the schedule is invalid
+``error``      the message of an invalid schedule, or null
+``mapping``    name of the mapping whose operator the schedule is for
+``steps``      steps of the schedule, or null for trials that were not the fastest so far
+``knobs``      values of the knobs, by name
+``features``   numbers by name that a learned cost model is trained with
+=============  =====================================================================
+
+Nothing in a file is executed. A damaged line is an error that names the line.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from accel.base.arguments import check_path
+from accel.base.errors import TuningError
+from accel.base.json_types import shown
+from accel.compiler.expr.expression_data import expression_to_data
+from accel.compiler.expr.tensor_expressions import Tensor
+from accel.compiler.mappings.mapping import PLAIN
+from accel.core.config import Config
+from accel.core.timing_rules import TIMING_CONTRACT_VERSION
+
+_DIGEST_DIGITS = 16
+_KEYS = {
+    "workload": str,
+    "machine": str,
+    "timing": int,
+    "cycles": int | None,
+    "error": str | None,
+    "mapping": str,
+    "steps": list | None,
+    "knobs": dict,
+    "features": dict | None,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordKey:
+    """What a measurement depends on, besides the schedule.
+
+    Attributes:
+        workload: name and digest of the computation, for example ``conv2d/8c1f7cd0f0aa12be``.
+        machine: name and digest of the machine.
+        timing: version of the timing contract.
+    """
+
+    workload: str
+    machine: str
+    timing: int = TIMING_CONTRACT_VERSION
+
+    @property
+    def identity(self) -> tuple[str, str, int]:
+        """The digests and the version, without names."""
+        return self.workload.rpartition("/")[2], self.machine.rpartition("/")[2], self.timing
+
+
+def record_key(name: str, outputs: Sequence[Tensor], config: Config) -> RecordKey:
+    """Return the key of a computation on a machine.
+
+    Args:
+        name: name of the computation, for readers. The digest covers the tensor expressions.
+        outputs: its outputs.
+    """
+    fields = {key: value for key, value in config.to_dict().items() if key != "name"}
+    return RecordKey(
+        workload=f"{name}/{_digest(expression_to_data(outputs))}", machine=f"{config.name}/{_digest(fields)}"
+    )
+
+
+def _digest(data: object) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:_DIGEST_DIGITS]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """A line of a file of records. Attributes as in the module's table."""
+
+    key: RecordKey
+    cycles: int | None
+    error: str | None = None
+    mapping: str = PLAIN
+    steps: list[dict[str, Any]] | None = None
+    knobs: dict[str, Any] = field(default_factory=dict)
+    features: dict[str, float] | None = None
+
+    def to_line(self) -> str:
+        """Return the line, without its end."""
+        return json.dumps(
+            {
+                "workload": self.key.workload,
+                "machine": self.key.machine,
+                "timing": self.key.timing,
+                "cycles": self.cycles,
+                "error": self.error,
+                "mapping": self.mapping,
+                "steps": self.steps,
+                "knobs": self.knobs,
+                "features": self.features,
+            }
+        )
+
+
+class Records:
+    """The lines of a file of records.
+
+    Attributes:
+        path: the file.
+        every: all records, in the order of the file.
+    """
+
+    def __init__(self, path: Path, every: Sequence[Record]) -> None:
+        self.path = path
+        self.every = tuple(every)
+
+    @cached_property
+    def _fastest(self) -> Mapping[tuple[str, str, int], Record]:
+        found: dict[tuple[str, str, int], Record] = {}
+        for record in self.every:
+            if record.steps is None or record.cycles is None:
+                continue
+            best = found.get(record.key.identity)
+            if best is None or best.cycles is None or record.cycles < best.cycles:
+                found[record.key.identity] = record
+        return found
+
+    def fastest(self, key: RecordKey) -> Record | None:
+        """Return the record with the fewest cycles and a schedule, or None."""
+        return self._fastest.get(key.identity)
+
+    def of(self, key: RecordKey) -> list[Record]:
+        """Return all records of a key."""
+        return [one for one in self.every if one.key.identity == key.identity]
+
+
+def load_records(path: str | os.PathLike[str], *, missing_ok: bool = False) -> Records:
+    """Return the records of a file.
+
+    Args:
+        missing_ok: whether a missing file holds no records.
+
+    Raises:
+        TuningError: the file cannot be read, or a line is damaged. The message names the line.
+    """
+    source = check_path("file of records", path)
+    try:
+        content = source.read_bytes()
+    except FileNotFoundError:
+        if missing_ok:
+            return Records(source, ())
+        raise TuningError(f"file of records {str(path)!r} cannot be read: no such file") from None
+    except OSError as error:
+        raise TuningError(f"file of records {str(path)!r} cannot be read: {error.strerror}") from None
+    every = []
+    for number, line in enumerate(content.splitlines(), 1):
+        try:
+            every.append(_record(line))
+        except _Damage as damage:
+            raise TuningError(
+                f"file of records {str(path)!r} is damaged in line {number}: {damage}; remove the line"
+            ) from None
+    return Records(source, every)
+
+
+def faster_record(
+    records: Records, name: str, outputs: Sequence[Tensor], config: Config, cycles: int
+) -> Record | None:
+    """Return the fastest record of a computation if it takes fewer than ``cycles``, otherwise None."""
+    found = records.fastest(record_key(name, outputs, config))
+    return None if found is None or found.cycles is None or found.cycles >= cycles else found
+
+
+def append_records(path: str | os.PathLike[str], records: Sequence[Record]) -> None:
+    """Append records to a file, which is created if it is missing.
+
+    Raises:
+        TuningError: the file cannot be written.
+    """
+    target = check_path("file of records", path)
+    try:
+        with target.open("ab", buffering=0) as file:
+            file.write("".join(f"{one.to_line()}\n" for one in records).encode())
+    except OSError as error:
+        raise TuningError(f"file of records {str(path)!r} cannot be written: {error.strerror}") from None
+
+
+class _Damage(Exception):
+    """Why a line is no record."""
+
+
+def _record(line: bytes) -> Record:
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError):
+        raise _Damage("it is not JSON") from None
+    if not isinstance(data, dict):
+        raise _Damage(f"it is {shown(data)}; it must be an object")
+    for name in data:
+        if name not in _KEYS:
+            raise _Damage(f"it has {name!r}, which no record has")
+    for name, kind in _KEYS.items():
+        if name not in data:
+            raise _Damage(f"it has no {name!r}")
+        if not isinstance(data[name], kind) or isinstance(data[name], bool):
+            raise _Damage(f"{name} is {shown(data[name])}")
+    if data["cycles"] is not None and data["cycles"] < 1:
+        raise _Damage(f"cycles is {data['cycles']}; it must be positive")
+    if (data["cycles"] is None) == (data["error"] is None):
+        raise _Damage("it must have either cycles or an error")
+    if not all(isinstance(step, dict) for step in data["steps"] or ()):
+        raise _Damage("its steps are not a list of objects")
+    features = data["features"]
+    if features is not None and not all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in features.values()
+    ):
+        raise _Damage("its features are not numbers")
+    return Record(
+        key=RecordKey(workload=data["workload"], machine=data["machine"], timing=data["timing"]),
+        cycles=data["cycles"],
+        error=data["error"],
+        mapping=data["mapping"],
+        steps=data["steps"],
+        knobs=data["knobs"],
+        features=features,
+    )

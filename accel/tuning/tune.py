@@ -1,0 +1,325 @@
+"""Tuning: search for the fastest schedule, and prove and run it."""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from accel.base.arguments import check_integer
+from accel.base.errors import ScheduleError, TuningError
+from accel.compiler.mappings.mapping import AUTO
+from accel.compiler.ops.workload import Workload
+from accel.compiler.schedule.schedule import Schedule, Step
+from accel.compiler.schedule.schedule_files import save_steps
+from accel.compiler.target.machine import Machine, machine
+from accel.core.config import Config
+from accel.image.program_source import PLAIN
+from accel.run.build_program import build
+from accel.run.program import Program
+from accel.run.result import TimedResult
+from accel.run.tuning_records import Record, RecordKey, append_records, load_records, record_key
+from accel.tuning.cost_model import Group
+from accel.tuning.explorers import Trial, make_explorer
+from accel.tuning.measurement import DEFAULT_TIMEOUT, Measurer, Outcome, can_rebuild
+from accel.tuning.search_space import Point, SearchSpace, TemplateSpace, make_space
+
+DEFAULT_EXPLORER = "model"
+DEFAULT_TRIALS = 64
+_BATCH = 8
+"""Points that an explorer proposes at once: at least this many, and two for each process."""
+_MIN_TRIALS_FOR_PROCESSES = 32
+"""Trials below which starting processes takes longer than it saves."""
+_MAX_MESSAGES = 5
+"""Messages of invalid points that a summary has."""
+
+Progress = Callable[[int, int], None]
+"""Called with the number of finished trials and of all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """The result of a search.
+
+    Attributes:
+        name: name of the computation.
+        config: the machine.
+        explorer, seed: how the search chose points.
+        space_size: combinations of values of all knobs.
+        valid_points: points that no constraint excludes, or None in a space that is too large to count.
+        trials: all trials, in the order of measurement. Those of earlier records are not among them.
+        recorded: points that earlier records held.
+        knobs: values of the fastest point.
+        cycles: its cycles.
+        default_cycles: cycles of the default schedule of a built-in operator, or None for a template.
+        steps: steps of its schedule, as :mod:`accel.compiler.schedule.schedule_files` writes them.
+        mapping: name of the mapping whose operator the steps schedule.
+        program: the compiled program, proven free of deadlocks and races.
+        result: its run, which equals the reference.
+        seconds: time of the search.
+        jobs: processes that measured.
+        deaths: workers that died.
+    """
+
+    name: str
+    config: Config
+    explorer: str
+    seed: int
+    space_size: int
+    valid_points: int | None
+    trials: tuple[Trial, ...]
+    recorded: int
+    knobs: dict[str, Any]
+    cycles: int
+    default_cycles: int | None
+    steps: list[Step]
+    mapping: str
+    program: Program
+    result: TimedResult
+    seconds: float
+    jobs: int
+    deaths: int
+
+    @property
+    def invalid(self) -> dict[str, int]:
+        """The messages of invalid trials, each with the number of its trials, the most frequent first."""
+        counts: dict[str, int] = {}
+        for trial in self.trials:
+            if trial.error is not None:
+                counts[trial.error] = counts.get(trial.error, 0) + 1
+        return dict(sorted(counts.items(), key=lambda item: -item[1]))
+
+    @property
+    def trials_per_second(self) -> float:
+        """Trials per second of the search, the choice of points included."""
+        return len(self.trials) / self.seconds if self.seconds else 0.0
+
+    def save_schedule(self, path: str | os.PathLike[str]) -> None:
+        """Write the schedule's steps, as TOML if the name ends in ``.toml``, otherwise as JSON.
+
+        Raises:
+            ProgramError: the file cannot be written.
+        """
+        save_steps(Path(path), self.steps, None if self.mapping == PLAIN else self.mapping)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain data."""
+        return {
+            "name": self.name,
+            "config": self.config.label,
+            "explorer": self.explorer,
+            "seed": self.seed,
+            "space_size": self.space_size,
+            "valid_points": self.valid_points,
+            "trials": len(self.trials),
+            "recorded": self.recorded,
+            "invalid": sum(self.invalid.values()),
+            "messages": dict(list(self.invalid.items())[:_MAX_MESSAGES]),
+            "cycles": self.cycles,
+            "default_cycles": self.default_cycles,
+            "mapping": self.mapping,
+            "knobs": self.knobs,
+            "seconds": self.seconds,
+            "trials_per_second": self.trials_per_second,
+            "jobs": self.jobs,
+            "deaths": self.deaths,
+        }
+
+
+def tune(
+    target: Callable[[], Schedule] | Workload,
+    on: Machine | Config | str,
+    *,
+    trials: int = DEFAULT_TRIALS,
+    explorer: str = DEFAULT_EXPLORER,
+    seed: int = 0,
+    jobs: int | None = None,
+    mapping: str = AUTO,
+    records: str | os.PathLike[str] | None = None,
+    timeout: float = DEFAULT_TIMEOUT,
+    progress: Progress | None = None,
+) -> Tuning:
+    """Search for the fastest schedule of a computation.
+
+    Candidates are compiled and simulated in time only. The fastest one is proven free of deadlocks and races,
+    run on data, and compared with the reference. For example, ``accel.tune(accel.gemm(64, 64, 64, shift=7),
+    "vta", trials=32).cycles`` is at most the number of cycles of the default schedule.
+
+    Args:
+        target: a template, which is a function without arguments that declares knobs and returns a schedule,
+            or a workload. The points of a workload are the plans of its planner.
+        on: the machine, its configuration or the configuration's name.
+        trials: points to measure at most.
+        explorer: ``random``, ``exhaustive``, ``model``, ``annealing`` or ``evolution``.
+        seed: of all random choices. A search with the same seed and one job proposes the same points.
+        jobs: processes that measure. None means one for each core, or one for few trials.
+        mapping: of a workload, ``auto``, ``plain`` or another name.
+        records: a file of records. Its records of the same computation and machine count as measured, a
+            learned cost model learns from all of them, and the trials are appended.
+        timeout: seconds after which a measurement in another process is abandoned.
+        progress: called after each batch.
+
+    Raises:
+        TuningError: the target is neither, no point is valid, or the file of records is damaged.
+        ScheduleError: ``trials``, ``seed`` or ``jobs`` is out of range.
+        RaceError, DeadlockError, MachineError, MismatchError: the program of the fastest schedule is wrong.
+    """
+    count = check_integer("trials", trials, error=ScheduleError)
+    chosen_seed = check_integer("seed", seed, least=0, error=ScheduleError)
+    chosen = machine(on)
+    space = make_space(target, chosen, mapping)
+    key = record_key(space.name, space.source, chosen.config)
+    known, groups = _earlier(space, key, records)
+    search = make_explorer(explorer, space, chosen_seed, groups)
+    begin = time.perf_counter()
+    processes = _jobs(space, jobs, count)
+    found: list[Trial] = []
+    with Measurer(space.outputs, chosen.config, processes, timeout) as measurer:
+        default = _measure_default(space, measurer)
+        while len(found) < count:
+            size = min(max(_BATCH, 2 * processes), count - len(found))
+            points = search.propose([*known, *found], size)
+            if not points:
+                break
+            batch = _measured(space, points, measurer)
+            if records is not None:
+                best = _fastest([*known, *found])
+                append_records(records, [_record(space, key, one, best) for one in batch])
+            found += batch
+            if progress is not None:
+                progress(len(found), count)
+        deaths = measurer.deaths
+    seconds = time.perf_counter() - begin
+    best = _fastest([*known, *found])
+    if best is None or best.cycles is None:
+        message = next((one.error for one in [*known, *found] if one.error is not None), "there are none")
+        raise TuningError(f"none of {len(found):,} trials of {space.name} is valid; the first: {message}")
+    if default is not None and default.cycles is not None and default.cycles < best.cycles:
+        assert default.point
+        best = default
+    program, result = _verified(target, space, chosen, best)
+    valid = space.valid_points
+    return Tuning(
+        name=space.name,
+        config=chosen.config,
+        explorer=explorer,
+        seed=chosen_seed,
+        space_size=space.size,
+        valid_points=None if valid is None else len(valid),
+        trials=tuple(found),
+        recorded=len(known),
+        knobs=space.choices(best.point),
+        cycles=result.cycles,
+        default_cycles=None if default is None else default.cycles,
+        steps=list(space.schedule(best.point).steps),
+        mapping=space.mapping,
+        program=program,
+        result=result,
+        seconds=seconds,
+        jobs=processes,
+        deaths=deaths,
+    )
+
+
+def _jobs(space: SearchSpace, jobs: int | None, trials: int) -> int:
+    """Return the number of processes. Schedules that only this process can build are measured here."""
+    if jobs is not None:
+        wanted = check_integer("jobs", jobs, error=ScheduleError)
+    else:
+        wanted = (os.cpu_count() or 1) if trials >= _MIN_TRIALS_FOR_PROCESSES else 1
+    if wanted == 1 or not can_rebuild(space.any_schedule(), space.config):
+        return 1
+    return wanted
+
+
+def _earlier(
+    space: SearchSpace, key: RecordKey, path: str | os.PathLike[str] | None
+) -> tuple[list[Trial], list[Group]]:
+    """Return the trials of a file that belong to the space, and groups of records of other computations."""
+    if path is None:
+        return [], []
+    records = load_records(path, missing_ok=True)
+    mine = records.of(key)
+    known = [
+        Trial(point=point, cycles=one.cycles, error=one.error)
+        for one in mine
+        if one.mapping == space.mapping
+        and (point := space.point(one.knobs)) is not None
+        and space.exclusion(point) is None
+    ]
+    groups: dict[tuple[str, str, int], list[tuple[dict[str, float], int]]] = {}
+    for one in records.every:
+        if one.key.identity == key.identity or one.features is None or one.cycles is None:
+            continue
+        if one.key.timing == key.timing and "predicted" in one.features:
+            shared = {name: value for name, value in one.features.items() if not name.startswith("knob ")}
+            groups.setdefault(one.key.identity, []).append((shared, one.cycles))
+    return known, list(groups.values())
+
+
+def _measure_default(space: SearchSpace, measurer: Measurer) -> Trial | None:
+    """Measure the planner's first choice, if there is a planner."""
+    point = space.default_point
+    return None if point is None else _measured(space, [point], measurer)[0]
+
+
+def _measured(space: SearchSpace, points: Sequence[Point], measurer: Measurer) -> list[Trial]:
+    """Measure points, in order. A schedule that cannot be built is an invalid trial."""
+    outcomes: dict[int, Outcome] = {}
+    schedules: list[Schedule] = []
+    numbers: list[int] = []
+    for number, point in enumerate(points):
+        try:
+            schedule = space.schedule(point)
+        except ScheduleError as error:
+            outcomes[number] = Outcome(error=str(error))
+            continue
+        if isinstance(space, TemplateSpace):
+            space.check_computation(schedule)
+        schedules.append(schedule)
+        numbers.append(number)
+    for at, outcome in measurer.measure(schedules):
+        outcomes[numbers[at]] = outcome
+    return [
+        Trial(point=point, cycles=outcomes[number].cycles, error=outcomes[number].error)
+        for number, point in enumerate(points)
+    ]
+
+
+def _record(space: SearchSpace, key: RecordKey, trial: Trial, best: Trial | None) -> Record:
+    """Return a trial as a record. Only schedules that are faster than the best one before have steps."""
+    is_best = trial.cycles is not None and (best is None or best.cycles is None or trial.cycles < best.cycles)
+    return Record(
+        key=key,
+        cycles=trial.cycles,
+        error=trial.error,
+        mapping=space.mapping,
+        steps=list(space.schedule(trial.point).steps) if is_best else None,
+        knobs=space.choices(trial.point),
+        features=None if trial.cycles is None else space.features(trial.point),
+    )
+
+
+def _fastest(trials: Sequence[Trial]) -> Trial | None:
+    valid = [one for one in trials if one.cycles is not None]
+    return min(valid, key=lambda one: (one.cycles, one.point), default=None)
+
+
+def _verified(
+    target: Callable[[], Schedule] | Workload, space: SearchSpace, on: Machine, best: Trial
+) -> tuple[Program, TimedResult]:
+    """Compile the fastest schedule, prove it, run it, and compare with the reference and with the trial."""
+    schedule = space.schedule(best.point)
+    if isinstance(target, Workload):
+        program = build(target, on, steps=list(schedule.steps), mapping=space.mapping)
+    else:
+        program = build(schedule, on)
+    result = program.run()
+    result.raise_if_wrong()
+    if result.cycles != best.cycles:
+        raise TuningError(
+            f"the fastest schedule takes {result.cycles:,} cycles; {best.cycles} were recorded, so the "
+            f"records are of another release or damaged"
+        )
+    return program, result

@@ -1,0 +1,152 @@
+"""Searches, their workers, and the records that they write and that compilation takes."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import accel
+from accel.base.errors import TuningError
+from accel.compiler.codegen.compile_schedule import compile_schedule
+from accel.run.measured_plans import simulated_cycles
+from accel.run.tuning_records import Record, append_records, load_records, record_key
+from accel.tuning.cost_model import CostModel
+from accel.tuning.explorers import EXPLORERS, Trial, make_explorer
+from accel.tuning.measurement import Measurer, measure_schedule
+from accel.tuning.search_space import TemplateSpace, make_space
+from tests.tuning.templates import product
+
+VTA = accel.machine("vta")
+
+
+def small_space() -> TemplateSpace:
+    space = make_space(product, VTA)
+    assert isinstance(space, TemplateSpace)
+    return space
+
+
+def test_exhaustive_search_finds_the_optimum_of_a_template() -> None:
+    space = small_space()
+    assert space.size == 24
+    valid = space.valid_points
+    assert len(valid or ()) == 20  # 32 x 32 is too large
+    cycles = [simulated_cycles(compile_schedule(space.schedule(point), VTA.config)) for point in valid or ()]
+    found = accel.tune(product, VTA, trials=100, explorer="exhaustive", jobs=1)
+    assert (found.cycles, len(found.trials), found.valid_points) == (min(cycles), 20, 20)
+    assert [trial.cycles for trial in found.trials] == cycles
+    assert found.result.mismatches == 0
+
+
+@pytest.mark.parametrize("explorer", EXPLORERS)
+def test_explorers_propose_every_point_once(explorer: str) -> None:
+    pytest.importorskip("lightgbm")
+    space = small_space()
+    search = make_explorer(explorer, space, 0)
+    trials: list[Trial] = []
+    while points := search.propose(trials, 6):
+        trials += [
+            Trial(point=point, cycles=measure_schedule(space.schedule(point), VTA.config).cycles)
+            for point in points
+        ]
+        assert len(trials) <= 20
+    assert sorted(trial.point for trial in trials) == sorted(space.valid_points or ())
+
+
+def test_an_operator_is_never_slower_than_its_default() -> None:
+    workload = accel.gemm(64, 64, 64, shift=7)
+    found = accel.tune(workload, VTA, trials=8, jobs=1)
+    assert found.default_cycles == accel.build(workload, VTA).run().cycles
+    assert found.cycles <= found.default_cycles
+
+
+def test_a_killed_worker_is_replaced() -> None:
+    space = small_space()
+    schedules = [space.schedule(point) for point in space.valid_points or ()][:6]
+    expected = [measure_schedule(one, VTA.config).cycles for one in schedules]
+    with Measurer(space.outputs, VTA.config, 2) as measurer:
+        first = dict(measurer.measure(schedules[:2]))
+        os.kill(measurer.worker_ids[0], signal.SIGKILL)
+        rest = dict(measurer.measure(schedules[2:]))
+        assert measurer.deaths == 1
+    assert [first[n].cycles for n in range(2)] + [rest[n].cycles for n in range(4)] == expected
+
+
+def test_the_cost_model_learns_what_the_prediction_lacks() -> None:
+    pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(0)
+    rows = [{"predicted": 10.0, "x": float(x)} for x in rng.permutation(64)]
+    model = CostModel()
+    assert len(set(model.scores(rows).tolist())) == 1
+    model.fit([(row, 1000 + int(20 * row["x"])) for row in rows])
+    scores = model.scores([{"predicted": 10.0, "x": x} for x in (2.0, 30.0, 60.0)])
+    assert scores[0] > scores[1] > scores[2]
+
+
+def test_records_continue_a_search_and_speed_up_compilation(tmp_path: Path) -> None:
+    file, workload = tmp_path / "records.jsonl", accel.gemm(64, 64, 64, shift=7)
+    first = accel.tune(workload, VTA, trials=8, jobs=1, records=file)
+    again = accel.tune(workload, VTA, trials=4, jobs=1, records=file)
+    assert again.recorded == 8
+    assert not {trial.point for trial in first.trials} & {trial.point for trial in again.trials}
+    assert len(file.read_text().splitlines()) == 12
+    assert first.default_cycles is not None
+    assert again.cycles < first.default_cycles
+    program = accel.build(workload, VTA, tuned=file)
+    result = program.run()
+    result.raise_if_wrong()
+    assert result.cycles == again.cycles
+    other = accel.build(workload, "gemm8x8", tuned=file)  # no record of this machine
+    assert other.run().cycles == accel.build(workload, "gemm8x8").run().cycles
+
+
+def test_slower_records_are_not_taken(tmp_path: Path) -> None:
+    workload = accel.gemm(32, 32, 32, shift=7)
+    space = small_space()
+    slow = max(
+        space.valid_points or (), key=lambda p: measure_schedule(space.schedule(p), VTA.config).cycles or 0
+    )
+    cycles = measure_schedule(space.schedule(slow), VTA.config).cycles
+    key = record_key("gemm", [workload.output], VTA.config)
+    append_records(
+        tmp_path / "r.jsonl", [Record(key=key, cycles=cycles, steps=list(space.schedule(slow).steps))]
+    )
+    default = accel.build(workload, VTA).run().cycles
+    assert cycles is not None
+    assert default < cycles
+    assert accel.build(workload, VTA, tuned=tmp_path / "r.jsonl").run().cycles == default
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda line: line[:-9], "it is not JSON"),
+        (lambda line: "[]", "must be an object"),
+        (lambda line: json.dumps({**json.loads(line), "cycles": -1}), "cycles is -1; it must be positive"),
+        (lambda line: json.dumps({**json.loads(line), "steps": [1]}), "its steps are not a list of objects"),
+        (lambda line: json.dumps({**json.loads(line), "cycle": 1}), "it has 'cycle', which no record has"),
+        (lambda line: json.dumps({"workload": "x/1"}), "it has no 'machine'"),
+    ],
+)
+def test_a_damaged_line_is_named(tmp_path: Path, change: object, message: str) -> None:
+    file = tmp_path / "records.jsonl"
+    record = Record(key=record_key("gemm", [accel.gemm(8, 8, 8).output], VTA.config), cycles=100)
+    append_records(file, [record, record])
+    assert load_records(file).every == (record, record)
+    lines = file.read_text().splitlines()
+    file.write_text(f"{lines[0]}\n{change(lines[1])}\n")  # type: ignore[operator]
+    with pytest.raises(TuningError, match=f"is damaged in line 2: .*{message}"):
+        load_records(file)
+
+
+def test_unusable_targets_and_explorers() -> None:
+    with pytest.raises(TuningError, match="the explorer is 'anealing'; did you mean 'annealing'"):
+        accel.tune(product, VTA, explorer="anealing", jobs=1)
+    with pytest.raises(TuningError, match="the target is int; it must be a template"):
+        accel.tune(3, VTA)  # type: ignore[arg-type]
+    with pytest.raises(TuningError, match="the template declares no knobs"):
+        accel.tune(lambda: None, VTA)  # type: ignore[arg-type,return-value]
+    with pytest.raises(TuningError, match="no such file"):
+        accel.build(accel.gemm(8, 8, 8), VTA, tuned="missing.jsonl")
