@@ -31,25 +31,32 @@ class Primitives:
         return Primitives(block_ram=count * self.block_ram, distributed=count * self.distributed)
 
 
-def mapped(bits: int, depth: int, lane_bits: int) -> Primitives:
+def mapped(bits: int, depth: int, lane_bits: int, used_bits: int | None = None) -> Primitives:
     """Return the primitives of a memory with one write port and one clocked read port.
 
     Args:
         bits: bits of a word.
         depth: words.
         lane_bits: bits of a word with a common write enable.
+        used_bits: the lowest bits, which are read, where words have one write enable. Primitives are chosen
+            for all bits, and those without a used bit are then removed. None: all bits.
 
     For example, 512 words of 64 bits take two block RAMs of 512x36, and 16 words of 32 bits take eight
     distributed RAMs.
     """
     lanes = bits // lane_bits
-    blocks = min(
-        -(-depth // words) * _block_rams(width, lane_bits, lanes) for width, words in _BLOCK_RAM_WORDS.items()
-    )
-    distributed = -(-depth // 16) * lanes * -(-lane_bits // 4)
-    if _DISTRIBUTED_COST * distributed < _BLOCK_RAM_COST * blocks:
-        return Primitives(distributed=distributed)
-    return Primitives(block_ram=blocks)
+
+    def blocks(width: int, lane: int) -> int:
+        return -(-depth // _BLOCK_RAM_WORDS[width]) * _block_rams(width, lane, lanes)
+
+    def distributed(lane: int) -> int:
+        return -(-depth // 16) * lanes * -(-lane // 4)
+
+    width = min(_BLOCK_RAM_WORDS, key=lambda one: blocks(one, lane_bits))
+    kept = lane_bits if used_bits is None else used_bits
+    if _DISTRIBUTED_COST * distributed(lane_bits) < _BLOCK_RAM_COST * blocks(width, lane_bits):
+        return Primitives(distributed=distributed(kept))
+    return Primitives(block_ram=blocks(width, kept))
 
 
 def _block_rams(width: int, lane_bits: int, lanes: int) -> int:
@@ -62,8 +69,9 @@ def scratchpad_primitives(config: Config) -> Primitives:
     """Return the primitives of all scratchpads of a machine, and of the mirror of the accumulators."""
     found = Primitives()
     for name, memory in memory_banks(config).items():
-        bits, lane_bits = memory.word_bits, memory.lane_bits
-        if name == UOP.name:  # synthesis drops the bits of a micro-op that no field uses
-            bits = lane_bits = sum(slot.width for slot in class_slots(MicroOp, config))
-        found += mapped(bits, memory.bank_depth, lane_bits) * (memory.banks * memory.copies)
+        used = None
+        if name == UOP.name:  # the fields of a micro-op do not fill its word
+            used = sum(slot.width for slot in class_slots(MicroOp, config))
+        one = mapped(memory.word_bits, memory.bank_depth, memory.lane_bits, used)
+        found += one * (memory.banks * memory.copies)
     return found

@@ -91,3 +91,11 @@ def test_scratchpads_of_placed_machines() -> None:
     """docs/reference/resources.md has these counts, from placement."""
     placed = {"tiny": 30, "ecp5": 60, "tiny-int8": 30, "ecp5-int8": 100}
     assert {name: scratchpad_primitives(NAMED[name]).block_ram for name in placed} == placed
+
+
+def test_unused_bits_are_removed_after_the_choice() -> None:
+    """64 words of 32 bits are a block RAM, although 24 bits alone would be distributed RAMs."""
+    assert mapped(32, 64, 32, 24) == Primitives(block_ram=1)
+    assert mapped(24, 64, 24) == Primitives(distributed=24)
+    assert mapped(32, 2048, 32, 23) == Primitives(block_ram=3)
+    assert mapped(32, 16, 32, 23) == Primitives(distributed=6)
