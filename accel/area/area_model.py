@@ -204,7 +204,7 @@ def _model(
 ) -> LinearModel:
     counts = np.array([count(one) for one in machines], dtype=float)
     errors = held_out_errors(rows, names, counts)
-    error = AreaError(median=statistics.median(map(abs, errors)), largest=max(map(abs, errors)))
+    error = AreaError(median=float(statistics.median(map(abs, errors))), largest=float(max(map(abs, errors))))
     return LinearModel(weights=_fit(rows, names, counts), error=error)
 
 
