@@ -15,8 +15,8 @@ Example::
 workloads   gemm, dense, conv2d, conv2d_transpose, max_pool2d, avg_pool2d,
             global_avg_pool2d, Workload, Quantized, QuantizedResidual,
             QuantizedTable; te writes others as tensor expressions
-machines    machines, machine, Machine, Config; Operation and register add ALU
-            operations
+machines    machines, machine, Machine, Config, predict_area; Operation and register
+            add ALU operations
 programs    build, Program (run, save, show), Result; check, TokenReport;
             Session and SessionTensor run several calls
 networks    load_onnx, load_tflite, Network, NetworkProgram, NetworkResult,
@@ -62,7 +62,16 @@ if TYPE_CHECKING:
         TensorizeError,
         TuningError,
     )
-    from accel.command_functions import check, diff, lockstep, machines, package, quantize, verify
+    from accel.command_functions import (
+        check,
+        diff,
+        lockstep,
+        machines,
+        package,
+        predict_area,
+        quantize,
+        verify,
+    )
     from accel.compiler.ops.conv2d import conv2d
     from accel.compiler.ops.conv2d_transpose import conv2d_transpose
     from accel.compiler.ops.pool2d import avg_pool2d, global_avg_pool2d, max_pool2d
@@ -145,6 +154,7 @@ __all__ = [
     "machines",
     "max_pool2d",
     "package",
+    "predict_area",
     "quantize",
     "register",
     "rewrite",
@@ -175,7 +185,16 @@ _NAMES = {
         "TensorizeError",
         "TuningError",
     ),
-    "accel.command_functions": ("check", "diff", "lockstep", "machines", "package", "quantize", "verify"),
+    "accel.command_functions": (
+        "check",
+        "diff",
+        "lockstep",
+        "machines",
+        "package",
+        "predict_area",
+        "quantize",
+        "verify",
+    ),
     "accel.compiler.ops.conv2d": ("conv2d",),
     "accel.compiler.ops.conv2d_transpose": ("conv2d_transpose",),
     "accel.compiler.ops.quantized_layers": ("Quantized", "QuantizedResidual", "QuantizedTable"),

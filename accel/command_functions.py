@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy.typing as npt
 
 from accel.base.errors import AccelError
-from accel.compiler.target.machine import machine_names
+from accel.compiler.target.machine import Machine, machine_names
+from accel.core.config import Config, load_config
 from accel.image.image import Image
 from accel.network.network_program import NetworkProgram
 from accel.network.network_result import NetworkResult
@@ -19,12 +20,13 @@ from accel.run.program import Program
 from accel.run.result import Result
 
 if TYPE_CHECKING:
+    from accel.area import Area
     from accel.formats.quantize_onnx import QuantizedModel
     from accel.run.lockstep import Lockstep
     from accel.views.run_comparison import Comparison
     from accel.views.saved_run import SavedRun
 
-__all__ = ["check", "diff", "lockstep", "machines", "package", "quantize", "verify"]
+__all__ = ["check", "diff", "lockstep", "machines", "package", "predict_area", "quantize", "verify"]
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 FilePath = str | os.PathLike[str]
@@ -33,6 +35,23 @@ FilePath = str | os.PathLike[str]
 def machines() -> list[str]:
     """Return the names of the machines, for example ``vta`` and ``gemm8x8-int8``."""
     return list(machine_names())
+
+
+def predict_area(machine: str | Machine | Config) -> "Area":
+    """Predict the resources of a machine on an ECP5, before placement.
+
+    For example, ``accel.predict_area("ecp5").block_ram`` is 60.
+
+    Args:
+        machine: its name or file, or the machine.
+
+    Raises:
+        ConfigError: there is no such machine.
+    """
+    from accel.area import predict_area as predict  # noqa: PLC0415
+
+    config = load_config(machine) if isinstance(machine, str) else machine
+    return predict(config.config if isinstance(config, Machine) else config)
 
 
 def check(program: Image | FilePath) -> TokenReport:

@@ -48,6 +48,7 @@ MAY_IMPORT = {
     "hw.board": "base core image hw.datapath hw.bus hw hw.engines",
     "assembly": "base core image proof",
     "energy": "core",
+    "area": "core",
     "run": "base core image proof assembly compiler sim hw energy",
     "network": "base core image proof graph rewriting formats compiler run sim hw views energy",
     "deployment": "base core graph image network run",
@@ -59,9 +60,9 @@ MAY_IMPORT = {
     "tuning": "base core image compiler run sim sweeps",
     "explore": "base core image compiler hw run network views benchmarks sweeps",
     "cli": "base core rewriting formats image proof assembly compiler hw run debug views benchmarks studio "
-    "sweeps explore network deployment energy tuning",
+    "sweeps explore network deployment energy area tuning",
     "te": "compiler",
-    "": "base core image formats proof compiler hw run views sweeps cli te network deployment tuning",
+    "": "base core image formats proof compiler hw run views sweeps cli te network deployment tuning area",
 }
 """The folders that the modules of each folder may import, in addition to their own. Folders inside
 ``compiler``, ``sim`` and ``hw`` have their own lines. ``""`` stands for the modules in ``accel`` itself."""

@@ -3,6 +3,7 @@
 import click
 from rich.table import Table
 
+from accel.area import predict_area
 from accel.cli.shared_options import parse_settings, print_json, show
 from accel.cli.stdout import write
 from accel.core.config import ALU_OPS, NAMED, SPECS, Config, load_config
@@ -11,10 +12,12 @@ from accel.core.isa import check_encodable
 from accel.run.result import SCHEMA_VERSION
 
 
-def configs(name: str | None, settings: tuple[str, ...], as_markdown: bool, as_json: bool) -> None:
+def configs(
+    name: str | None, settings: tuple[str, ...], as_markdown: bool, area: bool, as_json: bool
+) -> None:
     """Execute :mod:`accel.cli.commands.configs`."""
     if as_markdown:
-        if name or settings or as_json:
+        if name or settings or area or as_json:
             raise click.UsageError("--markdown describes all machines; give nothing else")
         write(config_manual())
         return
@@ -23,7 +26,12 @@ def configs(name: str | None, settings: tuple[str, ...], as_markdown: bool, as_j
     for config in chosen:
         check_encodable(config)
     if as_json:
-        print_json({"schema_version": SCHEMA_VERSION, "configs": [config.to_dict() for config in chosen]})
+        areas = {"areas": [predict_area(config).to_dict() for config in chosen]} if area else {}
+        print_json(
+            {"schema_version": SCHEMA_VERSION, "configs": [config.to_dict() for config in chosen], **areas}
+        )
+    elif area:
+        _print_areas(chosen)
     elif name:
         _print_fields(chosen[0])
     else:
@@ -46,6 +54,27 @@ def _print_overview(chosen: list[Config]) -> None:
             f"{c.bus_bits}",
         )
     show(table)
+
+
+def _print_areas(chosen: list[Config]) -> None:
+    found = {config.label: predict_area(config) for config in chosen}
+    table = Table(box=None, pad_edge=False)
+    for heading in ("name", "LUT slots", "flip-flops", "block RAM", "multipliers"):
+        table.add_column(heading, justify="left" if heading == "name" else "right")
+    for label, one in found.items():
+        counts = (one.lut_slots, one.flip_flops, one.block_ram, one.multipliers)
+        table.add_row(label, *(f"{count:,}" for count in counts))
+    show(table)
+    one = next(iter(found.values()))
+    lut, flip_flop = one.lut_error, one.flip_flop_error
+    show(
+        f"LUT slots and flip-flops come from a model of {one.machines} synthesized machines. On machines "
+        f"held out from the fit its error is {lut.median:.1%} and {flip_flop.median:.1%} in the median, "
+        f"at most {lut.largest:.1%} and {flip_flop.largest:.1%}. Block RAMs and multipliers are exact."
+    )
+    outside = [label for label, one in found.items() if one.outside]
+    if outside:
+        show(f"larger than the fitted machines, so less exact: {', '.join(outside)}")
 
 
 def _capacities(c: Config) -> tuple[int, int, int, int]:

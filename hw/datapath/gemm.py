@@ -7,9 +7,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
+from accel.core.pipeline_stages import spread
 from accel.core.scratchpad_specs import ACC, INP, WGT, bits_of
 from accel.hw.datapath.register_copies import COPIES
-from accel.hw.datapath.retimed_pipeline import spread
 from accel.hw.datapath.word_layouts import log2
 
 ACC_BITS = bits_of(ACC.dtype)

@@ -115,3 +115,18 @@ def test_a_number_of_5000_digits_is_refused(accel: Shell) -> None:
     digits = "9" * 5000
     message = f"batch is {reprlib.repr(digits)}; it must be an integer, as 64, 0x40 or 64KiB"
     accel.refused("configs", "tiny", "--set", f"batch={digits}", message=message)
+
+
+def test_area(accel: Shell) -> None:
+    text = accel("configs", "ecp5", "--area").text
+    header, row, *rest = text.splitlines()
+    assert header.split() == ["name", "LUT", "slots", "flip-flops", "block", "RAM", "multipliers"]
+    assert row.split()[0] == "ecp5"
+    assert row.split()[-2:] == ["60", "77"]
+    assert "held out from the fit its error is" in " ".join(rest)
+    found = accel("configs", "ecp5", "--set", "acc_bytes=64KiB", "--area", "--json").json
+    (area,) = found["areas"]
+    assert area["block_ram"] > 60
+    assert area["errors"]["lut_slots"]["median"] < area["errors"]["lut_slots"]["largest"]
+    assert "areas" not in accel("configs", "ecp5", "--json").json
+    assert "give nothing else" in accel("configs", "--markdown", "--area", code=2).err

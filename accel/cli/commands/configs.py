@@ -12,6 +12,9 @@ from accel.cli.declared_options import json_option, set_option
 @click.option(
     "--markdown", "as_markdown", is_flag=True, help="Print the reference of all fields as Markdown."
 )
+@click.option(
+    "--area", is_flag=True, help="Print the predicted resources on an ECP5, and the errors of the prediction."
+)
 @json_option
 @runs("accel.cli.configs:configs")
 def configs() -> None:
@@ -23,6 +26,7 @@ def configs() -> None:
     \b
     Example:
       accel configs gemm8x8
+      accel configs ecp5 --area
       accel configs vta --set inp_bytes=64KiB --json > mine.json
       accel compile gemm -m 64 -n 64 -k 64 --config mine.json
     """
