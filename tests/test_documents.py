@@ -14,6 +14,7 @@ import pytest
 
 from accel.assembly import assemble
 from accel.core.config import load_config
+from accel.explore import load_exploration
 from accel.run.program import as_program
 from accel.run.replay import replay
 from accel.sweeps.sweep_spec import make_spec
@@ -126,7 +127,11 @@ def test_programs(code: str, backend: str) -> None:
 
 @pytest.mark.parametrize("code", blocks("toml"))
 def test_sweeps_and_configurations(code: str, tmp_path: Path) -> None:
-    if "[[workload]]" in code:
+    if "objectives" in code:
+        file = tmp_path / "space.toml"
+        file.write_text(code, encoding="utf-8")
+        assert load_exploration(file).workloads
+    elif "[[workload]]" in code:
         assert make_spec(tomllib.loads(code)).points
     else:
         file = tmp_path / "machine.toml"
