@@ -129,7 +129,7 @@ def require(condition: object, message: str) -> None:
     For example, ``te.require(tile_m * tile_n <= 2048, "the tile must fit the accumulators")``.
 
     Raises:
-        PointExcluded: the condition is false.
+        ScheduleError: the condition is false. A search counts the point as excluded.
     """
     run = _run.get()
     if not condition and (run is None or run.excludes):
