@@ -159,7 +159,8 @@ def test_extras_that_are_named_exist() -> None:
 def test_extras_of_the_project_are_its_own() -> None:
     own = [one for needs in EXTRAS.values() for one in needs if one.partition("[")[0] == DISTRIBUTION]
     assert own == [
-        f"{DISTRIBUTION}[cluster,docs,explore,formal,fpga,notebook,onnx,parquet,plot,rtl,studio,tables,tflite]"
+        f"{DISTRIBUTION}[cluster,docs,explore,formal,fpga,notebook,onnx,parquet,plot,rewrite,rtl,studio,tables,"
+        "tflite,tune]"
     ]
 
 

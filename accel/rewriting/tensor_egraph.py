@@ -310,7 +310,7 @@ class TensorEGraph:
                 break
             key = rule.name, combination
             if key not in self._queries:
-                query = self._compile(rule, iter(combination), f"Match{len(self._queries)}")
+                query = self._compile(rule, iter(combination), f"Match{len(self._queries)}_")
                 if query is None:
                     continue
                 self._queries[key] = query
@@ -392,9 +392,12 @@ class TensorEGraph:
         )
 
     def _kind(self, kinds: tuple[type[Operator], ...]) -> str:
-        """Return the relation of the operators of some classes."""
+        """Return the relation of the operators of some classes.
+
+        Names end in ``_``: egglog appends numbers to them, and "Kind2" and "12" must not be "Kind21" and "2".
+        """
         if kinds not in self._kinds:
-            relation = self._kinds[kinds] = f"Kind{len(self._kinds)}"
+            relation = self._kinds[kinds] = f"Kind{len(self._kinds)}_"
             self._pending.append(f"(relation {relation} (i64))")
             for number, (operator, _) in enumerate(self._operators):
                 if isinstance(operator, kinds):

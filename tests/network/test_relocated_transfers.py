@@ -47,5 +47,6 @@ def test_a_layer_starts_with_the_settings_that_its_stores_read(
     store: type[StoreReq], kinds: list[type[Set]]
 ) -> None:
     """The layer before has changed them, and this layer relies on their initial values."""
-    before = image(SetOut(zero=3), SetSum(zero=4))
-    assert [type(one) for one in _resets(1, [before, image(store(y_size=1, x_size=1))])] == kinds
+    layer = [store(y_size=1, x_size=1)]
+    assert [type(one) for one in _resets(layer, {SetOut, SetSum})] == kinds
+    assert _resets(layer, set()) == []

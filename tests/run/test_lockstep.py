@@ -56,6 +56,7 @@ def hardware(monkeypatch: pytest.MonkeyPatch) -> SlowHardware:
     found = SlowHardware()
     monkeypatch.setattr(module, "run_on_hardware", found.run)
     monkeypatch.setattr(module, "compare_leftovers", lambda *_: None)
+    monkeypatch.setattr(module, "compare_accesses", lambda *_: None)
     return found
 
 
