@@ -42,7 +42,8 @@ def multipliers(config: Config) -> int:
     """
     per_lane = 1 if config.mul_slots >= _ONE_MULTIPLIER_SLOTS else _MULTIPLIERS_PER_FAST_LANE
     alu = per_lane * config.batch * config.block_out
-    post = _MULTIPLIERS_PER_POST_LANE * config.lanes if config.post else 0
+    per_post_lane = _MULTIPLIERS_PER_POST_LANE + bool(config.res_mul)  # STORE.MUL multiplies by a residual
+    post = per_post_lane * config.lanes if config.post else 0
     return config.macs_per_cycle + alu + post + _DISPATCH_MULTIPLIERS
 
 
