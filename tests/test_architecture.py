@@ -58,7 +58,7 @@ MAY_IMPORT = {
     "studio": "base core image compiler run views network",
     "sweeps": "base core compiler hw run",
     "tuning": "base core image compiler run sim sweeps",
-    "explore": "base core image compiler hw run network views benchmarks sweeps",
+    "explore": "area base core image compiler run network views benchmarks sweeps",
     "cli": "base core rewriting formats image proof assembly compiler hw run debug views benchmarks studio "
     "sweeps explore network deployment energy area tuning",
     "te": "compiler",

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from accel.area.area_model import block_rams, multipliers
 from accel.core.config import Config
-from accel.hw.export.resource_counts import block_rams, multipliers
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from accel.area.area_model import block_rams, multipliers
 from accel.core.config import NAMED
-from accel.hw.export.resource_counts import block_rams, multipliers
 
-PAGE = Path(__file__).parents[3] / "docs" / "reference" / "resources.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "resources.md"
 PLACED = {
     name: (int(rams), int(products))
     for name, rams, products in re.findall(
