@@ -6,11 +6,11 @@ from pathlib import Path
 import click
 from rich.table import Table as TextTable
 
-from accel.base.atomic_files import check_distinct, check_folder, check_writable, write_atomically
+from accel.base.atomic_files import write_atomically
 from accel.cli.declared_options import complete, json_option
+from accel.cli.measuring_options import hint_to_resume, make_folder, measuring_options
 from accel.cli.shared_options import check_name, figures_table, print_json, progress_bar, show
 from accel.cli.stdout import wrote
-from accel.cli.sweep import hint_to_resume
 from accel.explore import Exploration, ExplorationSpec, explore, load_exploration
 from accel.explore.front_page import front_page
 from accel.explore.front_picture import front_svg
@@ -51,19 +51,7 @@ _ENDINGS = {_CSV: ".csv", _PAGE: ".html", _PICTURE: ".svg", _JOURNAL: ".journal.
 )
 @click.option("--simulate-front", is_flag=True, help="Also simulate the points of the front.")
 @click.option("--no-picture", is_flag=True, help="Skip the picture.")
-@click.option("--fresh", is_flag=True, help="Measure all points again.")
-@click.option("--jobs", type=click.IntRange(1), help="Number of processes.  [default: one for each core]")
-@click.option(
-    "--executor",
-    default="processes",
-    show_default=True,
-    metavar="|".join(EXECUTORS),
-    shell_complete=complete(EXECUTORS),
-    help="Measure points in processes or on a Dask cluster.",
-)
-@click.option(
-    "--scheduler", metavar="ADDRESS", help="Address of a Dask cluster.  [default: one on this machine]"
-)
+@measuring_options
 @json_option
 def explore_command(
     file: Path,
@@ -108,11 +96,7 @@ def explore_command(
         for what, ending in _ENDINGS.items()
         if what != _PICTURE or not no_picture
     }
-    check_distinct(targets, {"SPACE.toml": file})
-    check_folder(folder)
-    folder.mkdir(exist_ok=True)
-    for path in targets.values():
-        check_writable(path)
+    make_folder(folder, targets, {"SPACE.toml": file})
     notes: list[str] = []
     with hint_to_resume(targets[_JOURNAL]), progress_bar(spec.title) as progress:
         found = explore(

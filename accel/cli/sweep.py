@@ -1,19 +1,17 @@
 """``accel sweep``: measure a grid of workloads, machines and schedules in parallel."""
 
 import os
-import shlex
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.table import Table as TextTable
 
-from accel.base.atomic_files import check_distinct, check_folder, check_writable, write_atomically
+from accel.base.atomic_files import write_atomically
 from accel.base.errors import AccelError, ConfigError, SweepError
 from accel.cli.declared_options import complete, json_option
+from accel.cli.measuring_options import hint_to_resume, make_folder, measuring_options
 from accel.cli.shared_options import check_name, figures_table, named_values, print_json, progress_bar, show
 from accel.cli.stdout import wrote
 from accel.compiler.operators.operator_registry import WORKLOADS
@@ -58,19 +56,7 @@ _SHOWN = 40
 )
 @click.option("--parquet", is_flag=True, help="Also write the table as Parquet.")
 @click.option("--no-plots", is_flag=True, help="Skip the plots.")
-@click.option("--fresh", is_flag=True, help="Measure all points again.")
-@click.option("--jobs", type=click.IntRange(1), help="Number of processes.  [default: one for each core]")
-@click.option(
-    "--executor",
-    default="processes",
-    show_default=True,
-    metavar="|".join(EXECUTORS),
-    shell_complete=complete(EXECUTORS),
-    help="Measure points in processes or on a Dask cluster.",
-)
-@click.option(
-    "--scheduler", metavar="ADDRESS", help="Address of a Dask cluster.  [default: one on this machine]"
-)
+@measuring_options
 @json_option
 def sweep(
     file: Path | None,
@@ -113,13 +99,9 @@ def sweep(
         import_parquet()
     folder = output or Path(spec.name)
     targets = _targets(spec, folder, parquet)
-    check_distinct(targets, {} if file is None else {"FILE": file})
     if executor == "dask":
         check_dask()
-    check_folder(folder)
-    folder.mkdir(exist_ok=True)
-    for path in targets.values():
-        check_writable(path)
+    make_folder(folder, targets, {} if file is None else {"FILE": file})
     notes: list[str] = []
     with hint_to_resume(targets[_JOURNAL]), progress_bar(spec.title) as progress:
         table = run_sweep(
@@ -149,22 +131,6 @@ def sweep(
     else:
         _print(spec, table, files, notes)
     return 1 if table.faults else 0
-
-
-@contextmanager
-def hint_to_resume(journal: Path) -> Iterator[None]:
-    """Tell the user of an interrupted sweep or exploration how to continue it."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        arguments = click.get_current_context().obj
-        again = shlex.join(["accel", *(one for one in arguments if one != "--fresh")])
-        print(
-            f"accel: interrupted; the measured points are in {str(journal)!r}, and this continues from "
-            f"there: {again}",
-            file=sys.stderr,
-        )
-        raise
 
 
 def _spec(

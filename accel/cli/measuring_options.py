@@ -1,0 +1,66 @@
+"""What commands that measure many points into a folder share: options, files, and the hint to go on."""
+
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from accel.base.atomic_files import check_distinct, check_folder, check_writable
+from accel.cli.declared_options import complete
+from accel.sweeps.executors import EXECUTORS
+
+_OPTIONS = (
+    click.option("--fresh", is_flag=True, help="Measure all points again."),
+    click.option("--jobs", type=click.IntRange(1), help="Number of processes.  [default: one for each core]"),
+    click.option(
+        "--executor",
+        default="processes",
+        show_default=True,
+        metavar="|".join(EXECUTORS),
+        shell_complete=complete(EXECUTORS),
+        help="Measure points in processes or on a Dask cluster.",
+    ),
+    click.option(
+        "--scheduler", metavar="ADDRESS", help="Address of a Dask cluster.  [default: one on this machine]"
+    ),
+)
+
+
+def measuring_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--fresh``, ``--jobs``, ``--executor`` and ``--scheduler`` to a command."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def make_folder(folder: Path, targets: Mapping[str, Path], given: Mapping[str, Path]) -> None:
+    """Make the folder of the results, and check that all files in it can be written.
+
+    Args:
+        targets, given: files by what they are. No target may be a given file.
+    """
+    check_distinct(targets, given)
+    check_folder(folder)
+    folder.mkdir(exist_ok=True)
+    for path in targets.values():
+        check_writable(path)
+
+
+@contextmanager
+def hint_to_resume(journal: Path) -> Iterator[None]:
+    """Tell the user of an interrupted command how to continue it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        arguments = click.get_current_context().obj
+        again = shlex.join(["accel", *(one for one in arguments if one != "--fresh")])
+        print(
+            f"accel: interrupted; the measured points are in {str(journal)!r}, and this continues from "
+            f"there: {again}",
+            file=sys.stderr,
+        )
+        raise
