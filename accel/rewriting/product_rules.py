@@ -31,6 +31,7 @@ from accel.rewriting.pattern import (
     Value,
     constant,
     constants,
+    is_per_tensor,
     make,
     op,
     rest,
@@ -45,6 +46,13 @@ _MOST_PARTS = 8
 """Groups of a convolution that become convolutions of their own, at most."""
 _EXACT_FLOAT32 = 1 << 24
 """float32 represents all integers up to this one."""
+
+
+def _product(
+    side: str, data: str, kinds: type[Product] | tuple[type[Product], ...] = (Conv, MatMul)
+) -> OpPattern:
+    """Match a product with constant weights, whose names begin with ``side``."""
+    return op(kinds, tensor(data), constant(f"{side}_weights"), constants(f"{side}_bias"), name=side)
 
 
 # ---- Windows
@@ -204,16 +212,19 @@ def _merge_convolutions(match: Match) -> tuple[Term, Term] | None:
 
 def _are_integers(match: Match) -> bool:
     """Whether all roots have one integer dtype, each with one scale at most."""
-    has_one_scale = all(root.quantization is None or root.quantization.is_per_tensor for root in match.roots)
-    return has_one_scale and len({root.dtype for root in match.roots}) == 1 and match.root.dtype in _INTEGERS
+    return (
+        is_per_tensor(*match.roots)
+        and len({root.dtype for root in match.roots}) == 1
+        and match.root.dtype in _INTEGERS
+    )
 
 
 MERGE_CONVOLUTIONS = Rule(
     name="merge-convolutions",
     text="Two convolutions of one tensor become one with the channels of both. The smaller kernel is padded.",
     pattern=(
-        op(Conv, tensor("x"), constant("first_weights"), constants("first_bias"), name="first"),
-        op(Conv, tensor("x"), constant("second_weights"), constants("second_bias"), name="second"),
+        _product("first", "x", Conv),
+        _product("second", "x", Conv),
     ),
     condition=_are_integers,
     replacement=_merge_convolutions,
@@ -235,8 +246,8 @@ MERGE_PRODUCTS = Rule(
     name="merge-products",
     text="Two products of one matrix become one with the columns of both, for example Q and K of attention.",
     pattern=(
-        op(MatMul, tensor("x"), constant("first_weights"), constants("first_bias"), name="first"),
-        op(MatMul, tensor("x"), constant("second_weights"), constants("second_bias"), name="second"),
+        _product("first", "x", MatMul),
+        _product("second", "x", MatMul),
     ),
     condition=_are_integers,
     replacement=_merge_products,
@@ -313,10 +324,6 @@ def _depth_axis(operator: Product, x: Value) -> tuple[int, bool]:
 def _has_one_depth(operator: Product, weights: Value) -> bool:
     """Whether all channels of the result are sums over all channels of the data."""
     return operator.groups == 1 if isinstance(operator, Conv) else len(weights.shape) == 2
-
-
-def _product(side: str, data: str) -> OpPattern:
-    return op((Conv, MatMul), tensor(data), constant(f"{side}_weights"), constants(f"{side}_bias"), name=side)
 
 
 SUM_OF_PRODUCTS = Rule(
@@ -495,7 +502,7 @@ def _convolution_as_product(match: Match) -> Term | None:
     product = make(
         MatMul(sum_scales=conv.sum_scales),
         make(Reshape(sizes=(batch, prod(x.shape[2:]), channels)), rows),
-        NewConstant(np.ascontiguousarray(matrix), quantization),
+        NewConstant(matrix, quantization),
         *match.rest("bias"),
         like=match.root,
     )
@@ -530,7 +537,7 @@ def _product_as_convolution(match: Match) -> Term | None:
     points = make(
         Conv(windows=ones, sum_scales=operator.sum_scales),
         picture,
-        NewConstant(np.ascontiguousarray(kernel), quantization),
+        NewConstant(kernel, quantization),
         *match.rest("bias"),
         like=match.root,
     )
@@ -671,14 +678,13 @@ def _grid(values: Array) -> tuple[int, npt.NDArray[np.float64]] | None:
 
 def _combined_weights(match: Match) -> Term | None:
     left, right, x = match.values("left"), match.values("right"), match["x"]
-    source = next(
-        (operands[0] for kind, operands in match.definitions(x) if isinstance(kind, Dequantize)), None
-    )
+    dequantized = match.definition(x, Dequantize)
     grids = _grid(left), _grid(right)
     is_plain = left.ndim == right.ndim == 2 and match.root.dtype == "float32"
     has_factor = any(match.operator(name, MatMul).alpha != 1 for name in ("inner", "outer"))
-    if source is None or grids[0] is None or grids[1] is None or not is_plain or has_factor:
+    if dequantized is None or grids[0] is None or grids[1] is None or not is_plain or has_factor:
         return None
+    source = dequantized[1][0]
     quantization = source.quantization
     if quantization is None or source.dtype not in QUANTIZED or not quantization.is_per_tensor:
         return None

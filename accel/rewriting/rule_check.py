@@ -68,14 +68,12 @@ def check_rule(rule: Rule, count: int = SUITE_INSTANCES, seed: int = 0) -> RuleC
 
 def rewritten(rule: Rule, graph: Graph) -> Iterator[Graph]:
     """Yield the graphs that one application of a rule makes."""
-    for output in EditableGraph(graph).results():
-        editable = EditableGraph(graph)
-        places = len(list(applications(editable, rule, output)))
-        for place in range(places):
-            editable = EditableGraph(graph)
-            match, terms = list(applications(editable, rule, output))[place]
-            editable.replace(rule, match, terms)
-            yield editable.graph()
+    base = EditableGraph(graph)
+    for output in base.results():
+        for match, terms in applications(base, rule, output):
+            new = base.copy()
+            new.replace(rule, match, terms)
+            yield new.graph()
 
 
 def differing_values(found: Array, expected: Array) -> int:

@@ -55,7 +55,7 @@ def _moved_operand(value: Value, permutation: _Permutation) -> Term | None:
         return value
     if value.values is not None:
         padded = value.array.reshape((1,) * (rank - len(value.shape)) + value.shape)
-        return NewConstant(np.ascontiguousarray(padded.transpose(permutation)), value.quantization)
+        return NewConstant(padded.transpose(permutation), value.quantization)
     if len(value.shape) < rank:
         return None
     return make(Transpose(permutation=permutation), value)
@@ -160,7 +160,7 @@ def _concat_before_transpose(match: Match) -> Term | None:
         if found is not None and found[0] == transpose:
             operands.append(found[1][0])
         elif value.values is not None:
-            moved = np.ascontiguousarray(value.array.transpose(_inverse(transpose.permutation)))
+            moved = value.array.transpose(_inverse(transpose.permutation))
             operands.append(NewConstant(moved, value.quantization))
         else:
             return None
