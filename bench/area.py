@@ -134,7 +134,7 @@ def synthesized(config: Config) -> dict[str, int]:
 
 
 def synthesize_more(machines: Iterator[Config], count: int) -> None:
-    """Append up to so many machines to the file, without those that it has."""
+    """Append up to ``count`` machines that the file does not have."""
     known = [one.config for one in read()]
     for config in machines:
         if count < 1:

@@ -39,7 +39,7 @@ class CacheEntry:
     """A file of the cache.
 
     Attributes:
-        kind: what it holds, for example ``plans``.
+        kind: ``plans`` or ``network``.
         nbytes: size of the file.
         used: when it was last read or written, in seconds since the epoch.
     """

@@ -1,4 +1,4 @@
-"""What commands that measure many points into a folder share: options, files, and the hint to go on."""
+"""Options and files of commands that measure many points, and the hint after an interruption."""
 
 import shlex
 import sys

@@ -1,4 +1,4 @@
-"""The physical memories behind the scratchpads of a machine: banks, copies, words and write enables."""
+"""The physical memories of a machine's scratchpads: banks, copies, words and write enables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

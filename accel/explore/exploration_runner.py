@@ -51,8 +51,8 @@ def explore(
         journal: file of measured workloads, where an interrupted exploration continues.
         fresh: measure everything again.
         jobs, executor, scheduler: see :func:`~accel.sweeps.run_sweep`.
-        max_neighbours: most points that the local check measures. None: as many as the trials and at least
-            100; 0: no check.
+        max_neighbours: most points that the local check measures. None is the number of trials, at least
+            100. With 0 there is no check.
         simulate_front: also simulate the points of the front, if their cycles are predicted.
         progress: called with the number of measured points, and with the trials.
 

@@ -270,8 +270,8 @@ class _Program:
                 if inside.isdisjoint(node.operands)
             }
             for reference in component:
-                # what is computed on a possible cycle starts with an e-node that reads nothing of it; the
-                # levels imply that, too, but not for fractions, which the solver starts with
+                # A chosen class on a possible cycle needs a chosen e-node that reads nothing on the cycle.
+                # The levels imply this for integers, but not for the fractions that the solver starts with.
                 row = entries.copy()
                 for at in self._sum(reference):
                     row[at] = row.get(at, 0.0) - 1.0

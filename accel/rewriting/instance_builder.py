@@ -222,7 +222,7 @@ class InstanceBuilder(Builder):
         return self.node(SpaceToDepth(block=2) if kind is SpaceToDepth else Identity(), x)
 
     def regrouped(self, shape: Shape) -> Shape:
-        """Draw a shape with as many values: factors in another order, some of them joined."""
+        """Draw another shape of the same size: factors in another order, some of them joined."""
         factors = [int(one) for one in self.rng.permutation(np.array(shape))]
         sizes: list[int] = []
         for factor in factors:

@@ -92,7 +92,7 @@ class _Saturation:
     _added: int = 0
 
     def run(self) -> Ending:
-        """Apply all rules, and return what has ended it."""
+        """Apply all rules, and return the limit that ended the search, or ``complete``."""
         for iteration in range(self.limits.iterations):
             rules = [
                 rule

@@ -1,4 +1,4 @@
-"""What searches over rewritten graphs have in common: their limits, and what they report."""
+"""The limits and the results of searches over rewritten graphs."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ _KEYS = {
 
 @dataclass(frozen=True, kw_only=True)
 class RecordKey:
-    """What a measurement depends on, besides the schedule.
+    """The key of a measurement: everything but the schedule that it depends on.
 
     Attributes:
         workload: name and digest of the computation, for example ``conv2d/8c1f7cd0f0aa12be``.

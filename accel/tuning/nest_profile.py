@@ -41,9 +41,9 @@ _MAX_ITERATIONS = 4096
 SCOPES = ("inp_buffer", "wgt_buffer", "acc_buffer")
 """The scratchpads that a profile describes one by one."""
 _REQUEST_CYCLES = 6.0
-"""Cycles of a transfer besides its beats: start, request and first pad word."""
+"""Cycles of a transfer in addition to its beats: start, request and first pad word."""
 _INSTRUCTION_CYCLES = 4.0
-"""Cycles of a GEMM or ALU instruction besides its slots: token, dispatch, start."""
+"""Cycles of a GEMM or ALU instruction in addition to its slots: token, dispatch, start."""
 
 FloatArray = npt.NDArray[np.float64]
 
