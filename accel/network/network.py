@@ -6,16 +6,13 @@ Loading imports no compiler: :meth:`Network.build` does.
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from accel.base.arguments import check_integer
-from accel.base.errors import GraphError, ScheduleError
 from accel.base.html_summary import Bar, html_summary
-from accel.base.rewrite_choices import RELAXATION, SEARCHES_BY_COST, Search, check_search
+from accel.base.rewrite_choices import RELAXATION, Search
 from accel.graph.graph import Graph
 from accel.network.model_files import DEFAULT_MACHINE, is_tflite
 
@@ -98,70 +95,23 @@ class Network:
             ScheduleError: ``measure`` is not a positive integer.
         """
         # the compiler: loading a model needs none of it
-        from accel.compiler.target.machine import machine  # noqa: PLC0415
-        from accel.network.function_parts import with_reasons  # noqa: PLC0415
-        from accel.network.graph_preparation import prepare_graph  # noqa: PLC0415
-        from accel.network.network_program import NetworkProgram  # noqa: PLC0415
-        from accel.network.network_steps import build_steps  # noqa: PLC0415
-        from accel.network.placement import check_strict, place  # noqa: PLC0415
+        from accel.network.network_build import build_network  # noqa: PLC0415
 
-        target = machine(on)
-        measured_plans = None if measure is None else check_integer("measure", measure, error=ScheduleError)
-        records = None
-        if tuned is not None:
-            from accel.run.tuning_records import load_records  # noqa: PLC0415
-
-            records = load_records(tuned)
-        begin = time.perf_counter()
-        check_search(rewrite)
-        graph, rewriting = self.graph, self.rewriting
-        if rules and rewrite == "none":
-            raise GraphError("rules are given and rewrite is 'none'; another search must apply them")
-        if rules or rewrite in SEARCHES_BY_COST:
-            from accel.network.graph_rewriting import rewrite_graph  # noqa: PLC0415
-            from accel.rewriting.rules import RULES  # noqa: PLC0415
-
-            rewriting = rewrite_graph(
-                graph,
-                target.config,
-                search=rewrite,
-                rules=rules if rewrite == "greedy" else (*rules, *RULES),
-                approximate=approximate,
-                fusion=fusion,
-                relaxation=relaxation,
-                limits=limits,
-            )
-            graph = rewriting.graph
-        prepared = prepare_graph(graph, target.config, fusion=fusion, rewrites=rewrite != "none")
-        graph, divisions = prepared.graph, prepared.divisions
-
-        def compile_network(measure: int | None) -> NetworkProgram:
-            parts, choices = place(
-                graph, prepared.groups, target, approximate=approximate, measure=measure, records=records
-            )
-            parts = with_reasons(parts, divisions)
-            if strict:
-                check_strict(graph, parts)
-            built = build_steps(graph, parts, target.config, keep=keep)
-            return NetworkProgram(
-                graph=graph,
-                config=target.config,
-                choices=(*divisions, *choices),
-                moves=prepared.moves,
-                rewriting=rewriting,
-                **built,
-            )
-
-        program = compile_network(measured_plans)
-        if measured_plans is not None:
-            program = min(program, compile_network(None), key=_total_cycles)
-        return replace(program, compile_seconds=time.perf_counter() - begin)
-
-
-def _total_cycles(program: NetworkProgram) -> int:
-    from accel.run.measured_plans import simulated_cycles  # noqa: PLC0415  # it imports the compiler
-
-    return sum(simulated_cycles(chain.program) for chain in program.chains)
+        return build_network(
+            self.graph,
+            on,
+            rewriting=self.rewriting,
+            strict=strict,
+            approximate=approximate,
+            keep=keep,
+            fusion=fusion,
+            measure=measure,
+            tuned=tuned,
+            rewrite=rewrite,
+            rules=rules,
+            relaxation=relaxation,
+            limits=limits,
+        )
 
 
 def load_onnx(

@@ -1,0 +1,94 @@
+"""The compilation of a network: its graph is rewritten and prepared, then placed, then compiled in chains."""
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from accel.base.arguments import check_integer
+from accel.base.errors import GraphError, ScheduleError
+from accel.base.rewrite_choices import SEARCHES_BY_COST, Search, check_search
+from accel.compiler.target.machine import Machine, machine
+from accel.core.config import Config
+from accel.graph.graph import Graph
+from accel.network.function_parts import with_reasons
+from accel.network.graph_preparation import prepare_graph
+from accel.network.graph_rewriting import rewrite_graph
+from accel.network.network_program import NetworkProgram
+from accel.network.network_steps import build_steps
+from accel.network.placement import check_strict, place
+from accel.rewriting.rule import Rule
+from accel.rewriting.rules import RULES
+from accel.rewriting.search_result import SearchLimits, SearchResult
+from accel.run.measured_plans import simulated_cycles
+from accel.run.tuning_records import load_records
+
+
+def build_network(
+    graph: Graph,
+    on: Machine | Config | str,
+    *,
+    rewriting: SearchResult | None,
+    strict: bool,
+    approximate: bool,
+    keep: bool,
+    fusion: bool,
+    measure: int | None,
+    tuned: str | os.PathLike[str] | None,
+    rewrite: Search,
+    rules: Sequence[Rule],
+    relaxation: float,
+    limits: SearchLimits | None,
+) -> NetworkProgram:
+    """Compile a graph. Other arguments and errors are those of :meth:`~accel.network.network.Network.build`.
+
+    Args:
+        rewriting: how the graph was found, or None.
+    """
+    target = machine(on)
+    measured_plans = None if measure is None else check_integer("measure", measure, error=ScheduleError)
+    records = None if tuned is None else load_records(tuned)
+    begin = time.perf_counter()
+    check_search(rewrite)
+    if rules and rewrite == "none":
+        raise GraphError("rules are given and rewrite is 'none'; another search must apply them")
+    if rules or rewrite in SEARCHES_BY_COST:
+        rewriting = rewrite_graph(
+            graph,
+            target.config,
+            search=rewrite,
+            rules=rules if rewrite == "greedy" else (*rules, *RULES),
+            approximate=approximate,
+            fusion=fusion,
+            relaxation=relaxation,
+            limits=limits,
+        )
+        graph = rewriting.graph
+    prepared = prepare_graph(graph, target.config, fusion=fusion, rewrites=rewrite != "none")
+    graph, divisions = prepared.graph, prepared.divisions
+
+    def compile_network(measure: int | None) -> NetworkProgram:
+        parts, choices = place(
+            graph, prepared.groups, target, approximate=approximate, measure=measure, records=records
+        )
+        parts = with_reasons(parts, divisions)
+        if strict:
+            check_strict(graph, parts)
+        built = build_steps(graph, parts, target.config, keep=keep)
+        return NetworkProgram(
+            graph=graph,
+            config=target.config,
+            choices=(*divisions, *choices),
+            moves=prepared.moves,
+            rewriting=rewriting,
+            **built,
+        )
+
+    program = compile_network(measured_plans)
+    if measured_plans is not None:
+        program = min(program, compile_network(None), key=_total_cycles)
+    return replace(program, compile_seconds=time.perf_counter() - begin)
+
+
+def _total_cycles(program: NetworkProgram) -> int:
+    return sum(simulated_cycles(chain.program) for chain in program.chains)
