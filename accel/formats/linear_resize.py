@@ -8,6 +8,7 @@ so that all weights are exact in float32.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -50,7 +51,7 @@ class _Phase:
     weights: tuple[int, ...]
 
 
-def _phases(size: int, factor: int, *, is_centred: bool) -> list[_Phase]:
+def _phases(size: int, factor: int, *, is_centred: bool) -> tuple[_Phase, ...]:
     """Return the phases along an axis of ``size`` values. The weights of each sum to the same number.
 
     Args:
@@ -58,7 +59,7 @@ def _phases(size: int, factor: int, *, is_centred: bool) -> list[_Phase]:
     """
     everything = tuple(range(size))
     if factor == 1:
-        return [_Phase(indices=everything, weights=(1,))]
+        return (_Phase(indices=everything, weights=(1,)),)
     found = []
     for number in range(factor):
         # numerator and denominator of the distance from value k
@@ -70,7 +71,7 @@ def _phases(size: int, factor: int, *, is_centred: bool) -> list[_Phase]:
         else:
             indices = (*everything, size - 1)
             found.append(_Phase(indices=indices, weights=(whole - distance, distance)))
-    return found
+    return tuple(found)
 
 
 def _as_matrix(phases: Sequence[_Phase], size: int) -> Array:
@@ -83,7 +84,8 @@ def _as_matrix(phases: Sequence[_Phase], size: int) -> Array:
     return matrix
 
 
-def resize_phases(operator: Foreign, shape: Shape) -> tuple[list[_Phase], list[_Phase]] | None:
+@lru_cache(maxsize=256)
+def resize_phases(operator: Foreign, shape: Shape) -> tuple[tuple[_Phase, ...], tuple[_Phase, ...]] | None:
     """Return the phases along rows and columns of a linear Resize, or None for another operator.
 
     ONNX Runtime resizes small integers, and the phases must give the same results.
