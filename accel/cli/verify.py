@@ -7,7 +7,8 @@ from pathlib import Path
 from rich.table import Table
 
 from accel.cli.npy_files import input_files, read_arrays
-from accel.cli.shared_options import busy, machine_text, parse_shapes, print_json, show
+from accel.cli.shared_options import machine_text, parse_shapes
+from accel.cli.terminal_output import busy, print_json, show
 from accel.formats.compare_with_original import ModeDifference
 from accel.formats.compare_with_runtime import Comparison, TensorDifference, random_inputs
 from accel.network.network import read_network

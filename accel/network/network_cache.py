@@ -20,7 +20,7 @@ from accel.network.network_program import NetworkProgram
 if TYPE_CHECKING:
     from accel.compiler.target.machine import Machine
 
-_KIND = "network"
+NETWORK_KIND = "network"
 _DEFAULTS = {name: one.default for name, one in inspect.signature(Network.build).parameters.items()}
 
 
@@ -40,14 +40,8 @@ def build_or_read(network: Network, on: Machine, **options: Any) -> NetworkProgr
     if cache is None:
         return network.build(on, **options)
     begin = time.perf_counter()
-    key = cache_key(
-        graph_digest(network.graph),
-        json.dumps(on.config.to_dict(), sort_keys=True),
-        json.dumps(
-            {name: value for name, value in options.items() if value != _DEFAULTS[name]}, sort_keys=True
-        ),
-    )
-    content = cache.read(_KIND, key)
+    key = network_key(network, on, **options)
+    content = cache.read(NETWORK_KIND, key)
     if content is not None:
         try:
             program = network_from_bytes(content)
@@ -55,8 +49,22 @@ def build_or_read(network: Network, on: Machine, **options: Any) -> NetworkProgr
         except ProgramError:  # of another process that the key does not distinguish: compile
             pass
     program = network.build(on, **options)
-    cache.write(_KIND, key, network_bytes(program))
+    cache.write(NETWORK_KIND, key, network_bytes(program))
     return program
+
+
+def network_key(network: Network, on: Machine, **options: Any) -> str:
+    """Return the key of a compiled network in the cache.
+
+    Args:
+        options: those of :meth:`~accel.network.network.Network.build`.
+    """
+    others = {name: value for name, value in options.items() if value != _DEFAULTS[name]}
+    return cache_key(
+        graph_digest(network.graph),
+        json.dumps(on.config.to_dict(), sort_keys=True),
+        json.dumps(others, sort_keys=True),
+    )
 
 
 def graph_digest(graph: Graph) -> bytes:
