@@ -114,9 +114,7 @@ def _most_promising(space: PlanSpace[PlanT], kinds: Sequence[PlanTable]) -> tupl
     chosen = np.concatenate(
         [
             begin
-            + _best_of_each_kind(
-                table, brief.cycles[begin:end], instructions[begin:end], 1, _PREDICTED_BEST
-            )
+            + _best_of_each_kind(table, brief.cycles[begin:end], instructions[begin:end], 1, _PREDICTED_BEST)
             for table, (begin, end) in zip(estimated, pairwise(bounds), strict=True)
         ]
     )
