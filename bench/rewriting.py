@@ -4,8 +4,9 @@
 
 Networks are those of ``bench/branching_networks.py`` with random weights, quantized by ``accel quantize``, or
 files. For each search the table has the cycles that it predicts, the simulated cycles of all programs, the
-number of programs, the seconds of the search alone and of the whole compilation, and the rules that were
-applied. All outputs are compared with those of the imported graph.
+number of programs, the seconds of the search alone and of the whole compilation, the rules that lead to its
+graph, and which graph was kept: that of the search, or the one without it. All outputs are compared with
+those of the imported graph.
 """
 
 import argparse
@@ -25,6 +26,7 @@ import accel
 from accel.base.rewrite_choices import SEARCHES, Search
 from accel.graph.graph_evaluation import evaluate
 from accel.graph.graph_tensor import random_values
+from accel.rewriting.search_result import SearchResult
 
 SAMPLES = 4
 """Random inputs that the quantizer sees."""
@@ -42,6 +44,7 @@ class Row:
     search_seconds: float
     compile_seconds: float
     rules: dict[str, int]
+    kept: str
     ended_by: str
 
 
@@ -84,8 +87,15 @@ def measure(name: str, network: accel.Network, machine: str, search: Search) -> 
         search_seconds=0.0 if found is None else found.seconds,
         compile_seconds=seconds,
         rules={} if found is None else dict(found.rules),
+        kept=_kept(found),
         ended_by="" if found is None else found.ended_by,
     )
+
+
+def _kept(found: SearchResult | None) -> str:
+    if found is None or found.compiled is None:
+        return ""  # there is only one graph
+    return "search" if found.compiled.keeps_search else "greedy"
 
 
 def table(rows: list[Row], machine: str) -> Table:
@@ -99,9 +109,11 @@ def table(rows: list[Row], machine: str) -> Table:
         "programs",
         "search s",
         "compile s",
+        "kept",
         "rules",
     ):
-        shown.add_column(column, justify="left" if column in {"network", "search", "rules"} else "right")
+        is_text = column in {"network", "search", "kept", "rules"}
+        shown.add_column(column, justify="left" if is_text else "right")
     first: dict[str, int] = {}
     for row in rows:
         reference = first.setdefault(row.network, row.cycles)
@@ -114,6 +126,7 @@ def table(rows: list[Row], machine: str) -> Table:
             str(row.programs),
             f"{row.search_seconds:.1f} {row.ended_by}",
             f"{row.compile_seconds:.1f}",
+            row.kept,
             ", ".join(f"{rule} {count}" for rule, count in row.rules.items()),
         )
     return shown
