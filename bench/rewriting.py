@@ -1,6 +1,7 @@
 """Compare searches over rewritten graphs on networks with branches.
 
-    python bench/rewriting.py [NETWORK|MODEL.onnx ...] [--machine vta-npu] [--search NAME ...] [--json]
+    python bench/rewriting.py [NETWORK|MODEL.onnx ...] [--machine NAME] [--search NAME ...]
+        [--seconds N] [--json]
 
 Networks are those of ``bench/branching_networks.py`` with random weights, quantized by ``accel quantize``, or
 files. For each search the table has the cycles that it predicts, the simulated cycles of all programs, the
@@ -23,10 +24,10 @@ from rich.console import Console
 from rich.table import Table
 
 import accel
-from accel.base.rewrite_choices import SEARCHES, Search
+from accel.base.rewrite_choices import SEARCHES, SECONDS, Search
 from accel.graph.graph_evaluation import evaluate
 from accel.graph.graph_tensor import random_values
-from accel.rewriting.search_result import SearchResult
+from accel.rewriting.search_result import SearchLimits, SearchResult
 
 SAMPLES = 4
 """Random inputs that the quantizer sees."""
@@ -62,15 +63,15 @@ def read(name: str, folder: Path) -> accel.Network:
     return accel.load_onnx(path)
 
 
-def measure(name: str, network: accel.Network, machine: str, search: Search) -> Row:
+def measure(name: str, network: accel.Network, machine: str, search: Search, seconds: float) -> Row:
     """Compile, run, and compare.
 
     Raises:
         MismatchError: an output differs from that of the imported graph.
     """
     begin = time.process_time()
-    program = network.build(machine, rewrite=search)
-    seconds = time.process_time() - begin
+    program = network.build(machine, rewrite=search, limits=SearchLimits(seconds=seconds))
+    compile_seconds = time.process_time() - begin
     graph, rng = network.graph, np.random.default_rng(0)
     inputs = {one: random_values(rng, graph.tensors[one]) for one in graph.inputs}
     result, expected = program.run(inputs, check=False), evaluate(graph, inputs)
@@ -85,7 +86,7 @@ def measure(name: str, network: accel.Network, machine: str, search: Search) -> 
         cycles=result.cycles,
         programs=len(program.chains),
         search_seconds=0.0 if found is None else found.seconds,
-        compile_seconds=seconds,
+        compile_seconds=compile_seconds,
         rules={} if found is None else dict(found.rules),
         kept=_kept(found),
         ended_by="" if found is None else found.ended_by,
@@ -137,6 +138,7 @@ def main() -> None:
     parser.add_argument("networks", nargs="*", default=list(NETWORKS), metavar="NETWORK|MODEL.onnx")
     parser.add_argument("--machine", default="vta-npu")
     parser.add_argument("--search", nargs="+", choices=SEARCHES, default=list(SEARCHES))
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="limit of each search")
     parser.add_argument(
         "--json", action="store_true", help="print one JSON object for each row instead of a table"
     )
@@ -146,7 +148,7 @@ def main() -> None:
         for name in chosen.networks:
             network = read(name, Path(folder))
             for search in chosen.search:
-                rows.append(measure(Path(name).stem, network, chosen.machine, search))
+                rows.append(measure(Path(name).stem, network, chosen.machine, search, chosen.seconds))
                 if chosen.json:
                     print(json.dumps(vars(rows[-1])), flush=True)
     if not chosen.json:

@@ -17,7 +17,6 @@ from accel.graph.graph_serialization import graph_to_data
 from accel.network.network import Network
 from accel.network.network_file import network_bytes, network_from_bytes
 from accel.network.network_program import NetworkProgram
-from accel.rewriting.rules_file import load_rules
 from accel.rewriting.search_result import SearchLimits
 
 if TYPE_CHECKING:
@@ -46,7 +45,11 @@ def build_or_read(
     """
 
     def build() -> NetworkProgram:
-        return network.build(on, rules=() if rules is None else load_rules(rules), **options)
+        if rules is None:
+            return network.build(on, **options)
+        from accel.rewriting.rules_file import load_rules  # noqa: PLC0415  # reading a network needs no rules
+
+        return network.build(on, rules=load_rules(rules), **options)
 
     cache = result_cache()
     if cache is None:
