@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
+from accel.base.rewrite_choices import RELAXATION, SEARCHES, SECONDS
 from accel.base.run_choices import BACKENDS, DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS, ENGINE_NAMES
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -159,6 +161,39 @@ shape_option = click.option(
     metavar="NAME=SIZES",
     help="Sizes of an input that the model leaves open, as x=1,3,48,320.",
 )
+
+
+def rewrite_options(command: F) -> F:
+    """Add ``--rewrite``, ``--rules``, ``--relaxation`` and ``--rewrite-seconds``."""
+    search = click.option(
+        "--rewrite",
+        type=click.Choice(SEARCHES),
+        default="greedy",
+        show_default=True,
+        help="How rules rewrite a model's graph: where they help on every machine, or where a search finds "
+        "fewer cycles ('backtrack' and 'saturate').",
+    )
+    rules = click.option(
+        "--rules",
+        metavar="FILE.py",
+        type=click.Path(path_type=Path),
+        help="Also apply the rules of this file. It is Python code, which is executed.",
+    )
+    relaxation = click.option(
+        "--relaxation",
+        type=click.FloatRange(min=1),
+        default=RELAXATION,
+        show_default=True,
+        help="'backtrack' goes on from graphs that cost at most this multiple of the best.",
+    )
+    seconds = click.option(
+        "--rewrite-seconds",
+        type=click.FloatRange(min=0),
+        default=SECONDS,
+        show_default=True,
+        help="Limit of a search for a better graph.",
+    )
+    return search(rules(relaxation(seconds(command))))
 
 
 def picture_options(command: F) -> F:

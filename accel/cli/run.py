@@ -8,6 +8,7 @@ from accel.base.errors import AccelError, HardwareError, ProgramFault, ShapeErro
 from accel.cli.energy_tables import energy_json, show_energy
 from accel.cli.npy_files import array_file, input_files, output_files, read_arrays
 from accel.cli.picture_options import Pictures, new_waves, written_at
+from accel.cli.rewrite_request import RewriteRequest
 from accel.cli.run_request import RunRequest
 from accel.cli.shared_options import critical_json, given, load_program, program_files
 from accel.cli.stall_tables import advice_table, critical_table, instruction_name, segments_table, stall_table
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 def run(**options: Any) -> int:
     """Execute :mod:`accel.cli.commands.run`."""
-    request = RunRequest(**options)
+    request = RunRequest(rewriting=RewriteRequest.take(options), **options)
     request.check()
     if request.is_model or is_network(request.file):
         from accel.cli.run_network import run_network  # noqa: PLC0415  # slow to import
