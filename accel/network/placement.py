@@ -19,6 +19,7 @@ from accel.network.fusion_choice import FusionChooser
 from accel.network.fusion_report import FusionChoice
 from accel.network.host_inputs import choose_layer_mapping, host_packs_data
 from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine
+from accel.network.model_files import DEFAULT_MACHINE
 from accel.network.network_part import QUANTIZE_HINT, NetworkPart, multiplies_float32
 from accel.run.measured_plans import measure_plans, simulated_cycles
 from accel.run.program import Program, as_program
@@ -118,7 +119,8 @@ def place(
     """
     if not machine.config.post:
         raise GraphError(
-            f"{machine.config.label} has post=0; networks are compiled for machines with post=1, as vta-int8"
+            f"{machine.config.label} has post=0; networks are compiled for machines with post=1, "
+            f"as {DEFAULT_MACHINE}"
         )
     chooser = FusionChooser(graph, machine.config, approximate=approximate)
     compiler = _LayerCompiler(graph, machine, measure, records)
