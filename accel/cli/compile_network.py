@@ -8,26 +8,19 @@ import click
 
 from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError, nearest
+from accel.cli.compiled_models import SECONDS_ROW, CompiledModel, remember, seconds_text
 from accel.cli.rewrite_request import RewriteRequest
-from accel.cli.shared_options import (
-    busy,
-    config_file,
-    figures_table,
-    given,
-    machine_row,
-    parse_settings,
-    parse_shapes,
-    print_json,
-    show,
-)
+from accel.cli.shared_options import config_file, given, machine_row, parse_settings, parse_shapes
 from accel.cli.stdout import wrote
+from accel.cli.terminal_output import busy, figures_table, print_json, show
 from accel.compiler.target.machine import machine
+from accel.core.alu_operations import STOCK_NAMES
 from accel.formats.onnx_annotations import check_annotation
 from accel.network.fusion_report import total_savings
 from accel.network.model_files import is_tflite
 from accel.network.network import read_network
 from accel.network.network_annotations import annotated_model
-from accel.network.network_cache import build_or_read
+from accel.network.network_cache import build_or_read, network_key
 from accel.network.network_cuts import network_cuts
 from accel.network.network_file import load_network, save_network
 from accel.network.network_part import QUANTIZE_HINT, multiplies_float32
@@ -72,16 +65,15 @@ def compile_onnx(
         network = read_network(model, batch=batch, shapes=parse_shapes(shapes))
         if annotate is not None:
             check_annotation(model, annotate)
-        program = build_or_read(
-            network,
-            target,
-            strict=strict,
-            approximate=approximate,
-            fusion=not no_fuse,
-            measure=measure,
-            tuned=tuned,
+        chosen: dict[str, Any] = {
+            "strict": strict,
+            "approximate": approximate,
+            "fusion": not no_fuse,
+            "measure": measure,
+            "tuned": tuned,
             **request.build_options,
-        )
+        }
+        program = build_or_read(network, target, **chosen)
         if annotate is not None:
             note("simulating")
             result = program.run(check=False)
@@ -89,6 +81,13 @@ def compile_onnx(
         save_network(program, output)
     if annotate is not None:
         write_atomically(annotate, annotated_model(model, program, result))
+    if set(target.config.alu_ops) <= set(STOCK_NAMES):  # other declarations may change
+        known = CompiledModel(
+            figures=_compiled(program, None),
+            rows=_compiled_rows(program),
+            network=network_key(network, target, **chosen),
+        )
+        remember(click.get_current_context().params, known)
     if as_json:
         print_json(_compiled(program, output))
         return 0
@@ -148,7 +147,7 @@ def _compiled_rows(program: NetworkProgram) -> list[tuple[str, str]]:
         ("activations", f"{activations:,} bytes; no plan needs less than {bound:,}"),
         *([] if program.rewriting is None else [("rewritten", program.rewriting.describe())]),
         ("fusion saves", f"{total_savings(program.choices)}, predicted"),
-        ("compiled in", f"{program.compile_seconds or 0:.2f} s"),
+        (SECONDS_ROW, seconds_text(program.compile_seconds or 0)),
         *([("hint", QUANTIZE_HINT)] if _is_float(program) else []),
     ]
 

@@ -9,9 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from accel.base.rewrite_choices import RELAXATION, SEARCHES, SECONDS
-from accel.base.run_choices import BACKENDS, DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS
-from accel.core.config import NAMED, SPECS
-from accel.hw.engines.open_engine import DEFAULT_ENGINE, ENGINES
+from accel.base.run_choices import BACKENDS, DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS, ENGINE_NAMES
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,15 +25,32 @@ seed_option = click.option(
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-def complete(names: Iterable[str], *, files: bool = False) -> Complete:
-    """Complete an option's value: one of some names, or a file if none matches."""
-    known = list(names)
+def complete(names: Iterable[str] | Callable[[], Iterable[str]], *, files: bool = False) -> Complete:
+    """Complete an option's value: one of some names, or a file if none matches.
+
+    Args:
+        names: the names, or a function that imports them when they are needed.
+    """
 
     def found(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+        known = names() if callable(names) else names
         items = [CompletionItem(name) for name in known if name.startswith(begun)]
         return items or ([CompletionItem(begun, type="file")] if files else [])
 
     return found
+
+
+def machine_names() -> Iterable[str]:
+    """Return the names of machines."""
+    from accel.core.config import NAMED  # noqa: PLC0415  # it imports numpy
+
+    return NAMED
+
+
+def _settings(kinds: str) -> Iterable[str]:
+    from accel.core.config import SPECS  # noqa: PLC0415  # as above
+
+    return (f"{name}=" for name, spec in SPECS.items() if spec.kind in kinds)
 
 
 def config_option(default: str | None, shown: str | None = None) -> Callable[[F], F]:
@@ -51,7 +66,7 @@ def config_option(default: str | None, shown: str | None = None) -> Callable[[F]
         show_default=shown or True,
         metavar="NAME|FILE",
         help="The machine, by name or as a TOML or JSON file.",
-        shell_complete=complete(NAMED, files=True),
+        shell_complete=complete(machine_names, files=True),
     )
 
 
@@ -71,9 +86,9 @@ def engine_option(help_text: str) -> Callable[[F], F]:
     """Return the option ``--engine`` with completion."""
     return click.option(
         "--engine",
-        metavar="|".join(ENGINES),
-        shell_complete=complete(ENGINES),
-        help=f"{help_text}  [default: {DEFAULT_ENGINE}]",
+        metavar="|".join(ENGINE_NAMES),
+        shell_complete=complete(ENGINE_NAMES),
+        help=f"{help_text}  [default: {ENGINE_NAMES[0]}]",
     )
 
 
@@ -116,7 +131,7 @@ def set_option(kinds: str) -> Callable[[F], F]:
         metavar="FIELD=VALUE",
         multiple=True,
         help=f"Override a {kinds} field of the configuration. 'accel configs vta' lists them.",
-        shell_complete=complete(f"{name}=" for name, spec in SPECS.items() if spec.kind in kinds),
+        shell_complete=complete(lambda: _settings(kinds)),
     )
 
 

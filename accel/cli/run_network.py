@@ -14,19 +14,10 @@ from accel.cli.npy_files import array_file, input_files, output_files, read_arra
 from accel.cli.picture_options import STDOUT, Pictures, new_waves, written_at
 from accel.cli.run_request import RunRequest, fault_figures
 from accel.cli.run_samples import run_samples
-from accel.cli.shared_options import (
-    busy,
-    critical_json,
-    figures_table,
-    given,
-    machine_row,
-    parse_shapes,
-    print_json,
-    show,
-    terminal_width,
-)
+from accel.cli.shared_options import critical_json, given, machine_row, parse_shapes
 from accel.cli.stall_tables import advice_table, critical_table, instruction_name, segments_table
 from accel.cli.stdout import wrote
+from accel.cli.terminal_output import busy, figures_table, print_json, show, terminal_width
 from accel.compiler.target.machine import machine
 from accel.network.digits import digits_network
 from accel.network.model_files import DEFAULT_MACHINE

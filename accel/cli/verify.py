@@ -9,7 +9,8 @@ from rich.table import Table
 
 from accel.cli.npy_files import input_files, read_arrays
 from accel.cli.rewrite_request import RewriteRequest
-from accel.cli.shared_options import busy, machine_text, parse_shapes, print_json, show
+from accel.cli.shared_options import machine_text, parse_shapes
+from accel.cli.terminal_output import busy, print_json, show
 from accel.compiler.target.machine import machine
 from accel.formats.compare_with_original import ModeDifference
 from accel.formats.compare_with_runtime import Comparison, TensorDifference, random_inputs

@@ -22,7 +22,7 @@ from accel.rewriting.search_result import SearchLimits
 if TYPE_CHECKING:
     from accel.compiler.target.machine import Machine
 
-_KIND = "network"
+NETWORK_KIND = "network"
 _DEFAULTS = {name: one.default for name, one in inspect.signature(Network.build).parameters.items()}
 
 
@@ -55,20 +55,8 @@ def build_or_read(
     if cache is None:
         return build()
     begin = time.perf_counter()
-    key = cache_key(
-        graph_digest(network.graph),
-        json.dumps(on.config.to_dict(), sort_keys=True),
-        json.dumps(
-            {
-                name: value
-                for name, value in {**options, "rules": rules or ()}.items()
-                if value != _DEFAULTS[name]
-            },
-            sort_keys=True,
-            default=_content,
-        ),
-    )
-    content = cache.read(_KIND, key)
+    key = network_key(network, on, rules=rules, **options)
+    content = cache.read(NETWORK_KIND, key)
     if content is not None:
         try:
             program = network_from_bytes(content)
@@ -76,8 +64,26 @@ def build_or_read(
         except ProgramError:  # of another process that the key does not distinguish: compile
             pass
     program = build()
-    cache.write(_KIND, key, network_bytes(program))
+    cache.write(NETWORK_KIND, key, network_bytes(program))
     return program
+
+
+def network_key(network: Network, on: Machine, *, rules: Path | None = None, **options: Any) -> str:
+    """Return the key of a compiled network in the cache.
+
+    Args:
+        rules, options: those of :func:`build_or_read`.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    given = {**options, "rules": rules or ()}
+    others = {name: value for name, value in given.items() if value != _DEFAULTS[name]}
+    return cache_key(
+        graph_digest(network.graph),
+        json.dumps(on.config.to_dict(), sort_keys=True),
+        json.dumps(others, sort_keys=True, default=_content),
+    )
 
 
 def _content(option: Path | SearchLimits) -> Any:
