@@ -65,7 +65,7 @@ def compile_onnx(
         network = read_network(model, batch=batch, shapes=parse_shapes(shapes))
         if annotate is not None:
             check_annotation(model, annotate)
-        chosen: dict[str, Any] = {
+        options = {
             "strict": strict,
             "approximate": approximate,
             "fusion": not no_fuse,
@@ -73,7 +73,7 @@ def compile_onnx(
             "tuned": tuned,
             **request.build_options,
         }
-        program = build_or_read(network, target, **chosen)
+        program = build_or_read(network, target, **options)
         if annotate is not None:
             note("simulating")
             result = program.run(check=False)
@@ -85,7 +85,7 @@ def compile_onnx(
         known = CompiledModel(
             figures=_compiled(program, None),
             rows=_compiled_rows(program),
-            network=network_key(network, target, **chosen),
+            network=network_key(network, target, **options),
         )
         remember(click.get_current_context().params, known)
     if as_json:

@@ -72,7 +72,7 @@ def network_key(network: Network, on: Machine, *, rules: Path | None = None, **o
     """Return the key of a compiled network in the cache.
 
     Args:
-        rules, options: those of :func:`build_or_read`.
+        rules, options: as those of :func:`build_or_read`.
 
     Raises:
         OSError: a file cannot be read.

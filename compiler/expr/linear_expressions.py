@@ -5,7 +5,6 @@ For example, ``(yo*8 + yi)*2 + 1`` is the constant 1, 16 times ``yo`` and 2 time
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
-from operator import itemgetter
 from typing import Generic, NamedTuple, TypeVar
 
 from accel.base.errors import ShapeError
@@ -274,23 +273,21 @@ class Known(Generic[ValueT]):
         self.variables = tuple(of)
         self._most = most
         self._find = find
-        self._key: Callable[[Mapping[IterVar, int]], object] = (
-            itemgetter(*self.variables) if self.variables else _no_key
-        )
+        self._one = self.variables[0] if len(self.variables) == 1 else None
         self._found: dict[object, ValueT] = {}
 
     def at(self, values: Mapping[IterVar, int]) -> ValueT:
-        key = self._key(values)
+        key: object = None
+        if self._one is not None:
+            key = values[self._one]
+        elif self.variables:
+            key = tuple([values[var] for var in self.variables])
         found = self._found.get(key)
         if found is None:
             if len(self._found) >= self._most:
                 self._found.clear()
             found = self._found[key] = self._find(values)
         return found
-
-
-def _no_key(values: Mapping[IterVar, int]) -> None:
-    """Return the key of a result that depends on no variable."""
 
 
 class Derived(Generic[ValueT]):

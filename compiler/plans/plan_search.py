@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Generic
 
 import numpy as np
@@ -61,7 +62,7 @@ def search(space: PlanSpace[PlanT], table: PlanTable, threads: int | None) -> li
         for prefetch in np.unique(table.prefetch).tolist()
     }
     found = _PredictedPlans(space)
-    found.add(_most_promising(space, [table.take(table.prefetch == prefetch) for prefetch in kinds]))
+    found.add(*_most_promising(space, [table.take(table.prefetch == prefetch) for prefetch in kinds]))
     refined: set[tuple[int, ...]] = set()
     fastest = np.inf
     for _ in range(_REFINEMENT_ROUNDS):
@@ -95,8 +96,11 @@ def merge_rankings(rankings: Sequence[list[Candidate[PlanT]]]) -> list[Candidate
     return sorted(every, key=order)
 
 
-def _most_promising(space: PlanSpace[PlanT], kinds: Sequence[PlanTable]) -> PlanTable:
-    """Return the plans of several tables to predict with many steps, ranking each table separately."""
+def _most_promising(space: PlanSpace[PlanT], kinds: Sequence[PlanTable]) -> tuple[PlanTable, Predictions]:
+    """Return the best plans of several tables, ranking each table separately, with their predictions.
+
+    Many plans of small layers have so few steps that the brief prediction executes them all. It is kept.
+    """
     estimated = []
     for table in kinds:
         sizes = space.sizes(table)
@@ -104,16 +108,21 @@ def _most_promising(space: PlanSpace[PlanT], kinds: Sequence[PlanTable]) -> Plan
             table, estimate_cycles(sizes), sizes.instructions(), _ESTIMATED_PER_KIND, _ESTIMATED_BEST
         )
         estimated.append(PlanTable.from_rows(list(dict.fromkeys(table.take(best).to_rows()))))
-    brief = space.predict(PlanTable.concatenate(estimated), _BRIEF_STEPS).cycles
-    ends = np.cumsum([len(table.rows) for table in estimated])[:-1]
-    return PlanTable.concatenate(
+    every = PlanTable.concatenate(estimated)
+    brief, instructions = space.predict(every, _BRIEF_STEPS), space.sizes(every).instructions()
+    bounds = np.cumsum([0, *(len(table.rows) for table in estimated)]).tolist()
+    chosen = np.concatenate(
         [
-            table.take(
-                _best_of_each_kind(table, cycles, space.sizes(table).instructions(), 1, _PREDICTED_BEST)
-            )
-            for table, cycles in zip(estimated, np.split(brief, ends), strict=True)
+            begin
+            + _best_of_each_kind(table, brief.cycles[begin:end], instructions[begin:end], 1, _PREDICTED_BEST)
+            for table, (begin, end) in zip(estimated, pairwise(bounds), strict=True)
         ]
     )
+    plans, predictions = every.take(chosen), brief.take(chosen)
+    partly = ~predictions.is_whole
+    if partly.any():
+        predictions = predictions.with_plans(partly, space.predict(plans.take(partly)))
+    return plans, predictions
 
 
 def _best_of_each_kind(
@@ -138,12 +147,13 @@ class _PredictedPlans(Generic[PlanT]):
         self.table: PlanTable | None = None
         self.predictions: list[Predictions] = []
 
-    def add(self, table: PlanTable) -> None:
+    def add(self, table: PlanTable, predictions: Predictions | None = None) -> None:
+        """Add plans, which are predicted unless their predictions are given."""
         if not len(table.rows):
             return
         self.rows.update(table.to_rows())
         self.table = table if self.table is None else PlanTable.concatenate([self.table, table])
-        self.predictions.append(self.space.predict(table))
+        self.predictions.append(self.space.predict(table) if predictions is None else predictions)
 
     @property
     def cycles(self) -> FloatArray:
