@@ -6,13 +6,15 @@ again, and their figures come from the journal.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from accel.base.errors import SweepError, nearest
 from accel.core.config import Config
 from accel.explore.exploration_result import Exploration, LocalCheck, Origin, Point, count_dominated
 from accel.explore.exploration_tasks import Task, Timing, measure_task
-from accel.explore.objectives import Measured, objectives_of
+from accel.explore.machine_figures import MACHINE_FIGURES
+from accel.explore.objectives import Measured, measured_figures, objectives_of
 from accel.explore.pareto_front import pareto_front
 from accel.explore.point_samplers import Proposal, make_sampler
 from accel.explore.search_space import Infeasible, Values
@@ -53,7 +55,7 @@ def explore(
         jobs, executor, scheduler: see :func:`~accel.sweeps.run_sweep`.
         max_neighbours: most points that the local check measures. None is the number of trials, at least
             100. With 0 there is no check.
-        simulate_front: also simulate the points of the front, if their cycles are predicted.
+        simulate_front: also simulate the points of the front, if their cycles are not simulated anyway.
         progress: called with the number of measured points, and with the trials.
 
     Raises:
@@ -88,7 +90,7 @@ def explore(
             base=base,
             end=end,
             check=check,
-            simulated=run.simulate() if simulate_front and spec.timing == "predicted" else {},
+            simulated=run.simulate() if simulate_front and spec.timing != "simulated" else {},
         )
     if not found.measured and not found.failed:
         first = found.infeasible[0].message if found.infeasible else "the sampler proposed none"
@@ -167,8 +169,10 @@ class _Run:
             missing = [
                 other
                 for values in self._front()
-                for other in self._spec.space.neighbours(values)
-                if other not in self.points and self._is_feasible(other, "neighbour")
+                for other in chain(self._spec.space.neighbours(values), self._spec.space.exchanges(values))
+                if other not in self.points
+                and self._is_feasible(other, "neighbour")
+                and self._may_dominate(other, self.points[values])
             ]
             missing = list(dict.fromkeys(missing))
             chosen = missing[: most - evaluated]
@@ -181,6 +185,15 @@ class _Run:
         neighbours = [one for one in self.points.values() if one.origin == "neighbour" and one.losses]
         improved = count_dominated([self.points[values] for values in first], neighbours)
         return LocalCheck(evaluated=evaluated, improved=improved, rounds=rounds, left=len(missing))
+
+    def _may_dominate(self, values: Values, point: Point) -> bool:
+        """Whether a machine is at least as good as a point in all objectives that need no measurement."""
+        config = self._spec.space.config(values)
+        return all(
+            one.loss(MACHINE_FIGURES[one.name].value(config)) <= loss
+            for one, loss in zip(self._spec.objectives, point.losses, strict=True)
+            if one.name in MACHINE_FIGURES
+        )
 
     def simulate(self) -> dict[Values, dict[str, Figures]]:
         """Return simulated figures of the front by workload."""
@@ -223,7 +236,7 @@ class _Run:
                 task = workload.make(_without_name(point.config), timing)
                 key = keys[point.values, workload.name] = task_key(task)
                 tasks[key] = task
-        missing = {key: task for key, task in tasks.items() if key not in self._log.known}
+        missing = {key: task for key, task in tasks.items() if not self._is_known(key, timing)}
         order = list(missing)
         waiting = {
             point.values: {keys[point.values, one.name] for one in self._spec.workloads} for point in points
@@ -239,6 +252,13 @@ class _Run:
             }
             for point in points
         }
+
+    def _is_known(self, key: str, timing: Timing) -> bool:
+        """Whether the journal has all figures of a task. Journals of earlier releases lack some."""
+        known = self._log.known.get(key)
+        return known is not None and (
+            known["error"] is not None or known.keys() >= {*measured_figures(timing)}
+        )
 
     def _count(self, waiting: dict[Values, set[str]], keys: Iterable[str], total: int) -> None:
         """Report progress for points whose last task is complete."""

@@ -9,7 +9,7 @@ from typing import Any
 from accel.explore.exploration_result import Exploration, Point
 from accel.explore.front_picture import base_label, picture_axes
 from accel.explore.machine_figures import MACHINE_FIGURES
-from accel.explore.objectives import MEASURED_FIGURES
+from accel.explore.objectives import measured_figures
 from accel.views.assets import asset
 from accel.views.html_page import html_page
 
@@ -29,7 +29,11 @@ def page_data(exploration: Exploration) -> dict[str, Any]:
     """Return the data of the page's script."""
     x, y = picture_axes(exploration)
     objectives = [one.name for one in exploration.objectives]
-    others = [f"{figure}:{one.name}" for one in exploration.workloads for figure in MEASURED_FIGURES]
+    others = [
+        f"{figure}:{one.name}"
+        for one in exploration.workloads
+        for figure in measured_figures(exploration.timing)
+    ]
     if len(exploration.workloads) == 1 and exploration.workloads[0].weight == 1:
         others = [one for one in others if one.partition(":")[0] not in objectives]
     axes = list(dict.fromkeys([*objectives, *others, *MACHINE_FIGURES, *exploration.space.domains]))

