@@ -4,6 +4,7 @@ A sampler gets equal results in an equal order, also after an interruption. So i
 again, and their figures come from the journal.
 """
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -30,6 +31,10 @@ _REFUSED = "refused"
 _MAX_REPEATS = 2000
 """Proposals in a row without a new point, after which the sampler has no more."""
 _MIN_NEIGHBOURS = 100
+_PUBLISH_SECONDS = 2.0
+"""Time between two publications of the points so far."""
+Publish = Callable[[Exploration], None]
+"""Called with the points so far."""
 _MAX_INFEASIBLE = 20_000
 """Infeasible proposals in a row, after which the space counts as empty."""
 
@@ -46,6 +51,7 @@ def explore(
     simulate_front: bool = False,
     progress: Progress | None = None,
     note: Note | None = None,
+    publish: Publish | None = None,
 ) -> Exploration:
     """Search a space of machines.
 
@@ -57,6 +63,7 @@ def explore(
             100. With 0 there is no check.
         simulate_front: also simulate the points of the front, if their cycles are not simulated anyway.
         progress: called with the number of measured points, and with the trials.
+        publish: called with the points so far, at most every few seconds.
 
     Raises:
         SweepError: the executor or the sampler is unavailable, or no point of the space is feasible.
@@ -70,7 +77,7 @@ def explore(
         for text in journal_remarks(log, has_missing=True):
             if note is not None:
                 note(text)
-        run = _Run(spec, log, execute, progress or (lambda _done, _all: None))
+        run = _Run(spec, log, execute, progress or (lambda _done, _all: None), publish)
         base = run.measure_base()
         end = run.sample(sampler.propose, sampler.batch)
         check = (
@@ -78,20 +85,8 @@ def explore(
             if max_neighbours == 0
             else run.check_neighbours(max_neighbours or max(spec.trials, _MIN_NEIGHBOURS))
         )
-        found = Exploration(
-            title=spec.title,
-            space=spec.space,
-            workloads=spec.workloads,
-            objectives=spec.objectives,
-            timing=spec.timing,
-            sampler=spec.sampler,
-            seed=spec.seed,
-            points=tuple(run.points.values()),
-            base=base,
-            end=end,
-            check=check,
-            simulated=run.simulate() if simulate_front and spec.timing != "simulated" else {},
-        )
+        simulated = run.simulate() if simulate_front and spec.timing != "simulated" else {}
+        found = run.exploration(base, end, check, simulated)
     if not found.measured and not found.failed:
         first = found.infeasible[0].message if found.infeasible else "the sampler proposed none"
         raise SweepError(f"no point of the space is feasible; the first: {first}")
@@ -105,8 +100,17 @@ class _Run:
         points: by values, in order of their proposal.
     """
 
-    def __init__(self, spec: ExplorationSpec, log: Journal, execute: Execute, progress: Progress) -> None:
+    def __init__(
+        self,
+        spec: ExplorationSpec,
+        log: Journal,
+        execute: Execute,
+        progress: Progress,
+        publish: Publish | None,
+    ) -> None:
         self._spec, self._log, self._execute, self._progress = spec, log, execute, progress
+        self._publish, self._published = publish, 0.0
+        self._base: Point | None = None
         self.points: dict[Values, Point] = {}
         self._known_objectives = objectives_of(spec.workloads)
         self._done = 0
@@ -118,7 +122,32 @@ class _Run:
         draft = Point(values=values, config=space.base, status="measured", origin="base")
         figures = self._figures([draft], self._spec.timing)
         self._done = 0
-        return self._point(draft, figures[values], limits={})
+        self._base = self._point(draft, figures[values], limits={})
+        return self._base
+
+    def exploration(
+        self,
+        base: Point,
+        end: str,
+        check: LocalCheck | None,
+        simulated: Mapping[Values, Mapping[str, Figures]],
+    ) -> Exploration:
+        """Return the points so far."""
+        spec = self._spec
+        return Exploration(
+            title=spec.title,
+            space=spec.space,
+            workloads=spec.workloads,
+            objectives=spec.objectives,
+            timing=spec.timing,
+            sampler=spec.sampler,
+            seed=spec.seed,
+            points=tuple(self.points.values()),
+            base=base,
+            end=end,
+            check=check,
+            simulated=simulated,
+        )
 
     def sample(self, propose: Callable[[], Proposal | None], batch: int) -> str:
         """Measure proposals until the trials are used up. Return why the sampler ended."""
@@ -226,6 +255,10 @@ class _Run:
         figures = self._figures(drafts, self._spec.timing)
         for draft in drafts:
             self.points[draft.values] = self._point(draft, figures[draft.values], self._spec.measured_limits)
+        now = time.monotonic()
+        if self._publish is not None and self._base is not None and now - self._published > _PUBLISH_SECONDS:
+            self._publish(self.exploration(self._base, "", None, {}))
+            self._published = time.monotonic()
 
     def _figures(self, points: Sequence[Point], timing: Timing) -> dict[Values, dict[str, Figures]]:
         tasks: dict[str, Task] = {}

@@ -18,11 +18,11 @@ def front_page(exploration: Exploration) -> str:
     """Return a self-contained HTML page."""
     body = files("accel.explore.assets").joinpath("front_page.html").read_text(encoding="utf-8")
     data = json.dumps(page_data(exploration), separators=(",", ":")).replace("<", "\\u003c")
-    style = asset("page.css") + _asset("front_page.css")
-    header = (
-        f"<header>\n<h1>{escape(exploration.title)}</h1>\n<p>{escape(_facts(exploration))}</p>\n</header>\n"
-    )
-    return html_page(exploration.title, header + body, style=style, script=_asset("front_page.js"), data=data)
+    style = asset("page.css") + front_asset("front_chart.css") + front_asset("front_page.css")
+    script = front_asset("front_chart.js") + front_asset("front_page.js")
+    facts = escape(exploration_facts(exploration))
+    header = f"<header>\n<h1>{escape(exploration.title)}</h1>\n<p>{facts}</p>\n</header>\n"
+    return html_page(exploration.title, header + body, style=style, script=script, data=data)
 
 
 def page_data(exploration: Exploration) -> dict[str, Any]:
@@ -73,7 +73,8 @@ def _point_data(
     }
 
 
-def _facts(exploration: Exploration) -> str:
+def exploration_facts(exploration: Exploration) -> str:
+    """Return the size of the space, the sampler, and the numbers of points, as a line of text."""
     parts = [
         f"{exploration.space.size:,} points in the space",
         f"sampler {exploration.sampler}, seed {exploration.seed}",
@@ -85,5 +86,6 @@ def _facts(exploration: Exploration) -> str:
     return "; ".join(parts)
 
 
-def _asset(name: str) -> str:
+def front_asset(name: str) -> str:
+    """Return the text of a file of the page."""
     return files("accel.explore.assets").joinpath(name).read_text(encoding="utf-8")
