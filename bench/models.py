@@ -1,6 +1,6 @@
 """Compile and run ONNX or TensorFlow Lite models, and print one row of a table for each.
 
-    python bench/models.py MODEL... [--machine vta-int8] [--no-run] [--cuts] [--json]
+    python bench/models.py MODEL... [--machine vta-npu] [--no-run] [--cuts] [--json]
 
 Inputs are random: float32 from -1 to 1, indices 0 or 1. The columns:
 
@@ -31,7 +31,7 @@ from rich.progress import track
 from accel.base.errors import AccelError
 from accel.core.config import Config, load_config
 from accel.formats.onnx_runtime import run_onnx_runtime, run_optimized
-from accel.network.model_files import is_tflite
+from accel.network.model_files import DEFAULT_MACHINE, is_tflite
 from accel.network.network import read_network
 from accel.network.network_cuts import network_cuts
 from accel.network.network_program import NetworkProgram
@@ -117,7 +117,7 @@ def table(rows: list[dict[str, Any]], *, cuts: bool) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("models", nargs="+", type=Path)
-    parser.add_argument("--machine", default="vta-int8")
+    parser.add_argument("--machine", default=DEFAULT_MACHINE)
     parser.add_argument("--no-run", action="store_true", help="compile only")
     parser.add_argument("--cuts", action="store_true", help="list the host operators between layers")
     parser.add_argument("--json", action="store_true")

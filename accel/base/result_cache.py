@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from accel.base.version import __version__
@@ -31,6 +32,7 @@ _WRITES_PER_PRUNING = 64
 _TEMPORARY = ".tmp-"
 _ABANDONED_SECONDS = 3600
 """Age from which a temporary file belongs to a process that was killed."""
+_LIBRARIES = ("numpy", "onnx", "onnxruntime")
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
@@ -39,7 +41,7 @@ class CacheEntry:
     """A file of the cache.
 
     Attributes:
-        kind: ``plans`` or ``network``.
+        kind: ``plans``, ``network`` or ``model``.
         nbytes: size of the file.
         used: when it was last read or written, in seconds since the epoch.
     """
@@ -178,13 +180,24 @@ def cache_key(*parts: str | bytes) -> str:
 
 @cache
 def _source_digest() -> bytes:
-    """Return a digest of the package's version and of its source files' names, sizes and times of change."""
-    import numpy as np  # noqa: PLC0415  # 'accel cache' needs none
-
-    digest = hashlib.sha256(f"{__version__} {sys.version} {np.__version__}".encode())
+    """Return a digest of the package's version, of its source files' names, sizes and times of change, and of
+    the libraries that results depend on."""
+    digest = hashlib.sha256(f"{__version__} {sys.version}".encode())
+    for library in _LIBRARIES:
+        digest.update(_installed(library).encode())
     for name, size, changed in sorted(_source_files(Path(__file__).parents[1])):
         digest.update(f"{name} {size} {changed}\n".encode())
     return digest.digest()
+
+
+def _installed(library: str) -> str:
+    """Return where a library is and what names its version, without importing it, or nothing without it."""
+    found = find_spec(library)
+    if found is None or found.origin is None:
+        return ""
+    package = Path(found.origin).parent
+    versions = sorted(name for name in os.listdir(package.parent) if name.startswith(f"{library}-"))
+    return f"{package} {versions} {os.stat(found.origin).st_mtime_ns}"
 
 
 def _source_files(folder: Path) -> Iterator[tuple[str, int, int]]:

@@ -7,6 +7,8 @@ SIMULATORS = (TIMED, UNTIMED)
 RTL = "rtl"
 BACKENDS = (*SIMULATORS, RTL)
 """Cycle-level simulator, functional simulator, and the hardware in simulation."""
+ENGINE_NAMES = ("verilator", "cxxrtl", "pysim")
+"""Simulators of the hardware, the fastest first, which is the default."""
 DEFAULT_MAX_CYCLES = 10**10
 """Default limit on the cycles of a run."""
 DEFAULT_MAX_UOPS = 10**10

@@ -4,6 +4,7 @@ Exit code 0 means done and correct, 1 that the program is at fault, and 130 an i
 means bad input or usage, with one line on stderr.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -21,6 +22,8 @@ from accel.cli.completion import answer
 from accel.cli.stdout import discard_output
 
 EXIT_USAGE = 2
+_COLLECT_AFTER = 50_000
+"""New objects after which garbage is collected. Compilers keep most of what they create."""
 _LONGEST = 2000
 """Longest error message in characters. A longer one loses its middle."""
 
@@ -112,6 +115,7 @@ def app(context: click.Context, no_cache: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line, and end the process with its exit code."""
+    gc.set_threshold(_COLLECT_AFTER, *gc.get_threshold()[1:])
     if sys.stdout is None:  # the caller has closed it
         sys.stdout = StringIO()
     if sys.stderr is None:

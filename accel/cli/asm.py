@@ -4,8 +4,8 @@ from pathlib import Path
 
 from accel.assembly import load_assembly
 from accel.base.atomic_files import check_targets
-from accel.cli.shared_options import figures_table, print_json, show
 from accel.cli.stdout import wrote
+from accel.cli.terminal_output import figures_table, print_json, show
 from accel.run.result import SCHEMA_VERSION
 
 

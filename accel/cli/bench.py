@@ -24,17 +24,9 @@ from accel.benchmarks.layer_table import COLUMNS, table_lines
 from accel.benchmarks.markdown_page import markdown_page
 from accel.cli.declared_options import config_option, json_option, seed_option, set_option
 from accel.cli.energy_tables import show_energy
-from accel.cli.shared_options import (
-    check_name,
-    config_file,
-    figures_table,
-    machine_text,
-    parse_settings,
-    print_json,
-    progress_bar,
-    show,
-)
+from accel.cli.shared_options import check_name, config_file, machine_text, parse_settings
 from accel.cli.stdout import wrote
+from accel.cli.terminal_output import figures_table, print_json, progress_bar, show
 from accel.compiler.target.machine import machine
 from accel.run.result import SCHEMA_VERSION
 from accel.sweeps.executors import in_processes, in_this_process

@@ -12,18 +12,9 @@ from click.core import ParameterSource
 
 from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError, MismatchError
-from accel.cli.shared_options import (
-    busy,
-    config_file,
-    figures_table,
-    load_program,
-    machine_row,
-    machine_text,
-    parse_settings,
-    print_json,
-    show,
-)
+from accel.cli.shared_options import config_file, load_program, machine_row, machine_text, parse_settings
 from accel.cli.stdout import wrote
+from accel.cli.terminal_output import busy, figures_table, print_json, show
 from accel.core.config import PAGE_BYTES, Config, load_config
 from accel.core.isa import check_encodable
 from accel.hw.board.block_ram_memory import READ_LATENCY, WRITE_LATENCY

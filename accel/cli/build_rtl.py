@@ -3,14 +3,8 @@
 import time
 
 from accel.base.notices import listening
-from accel.cli.shared_options import (
-    figures_table,
-    machine_row,
-    parse_settings,
-    print_json,
-    progress_bar,
-    show,
-)
+from accel.cli.shared_options import machine_row, parse_settings
+from accel.cli.terminal_output import figures_table, print_json, progress_bar, show
 from accel.compiler.target.machine import machine
 from accel.run.result import SCHEMA_VERSION
 

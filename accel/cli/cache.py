@@ -1,8 +1,8 @@
 """``accel cache``: what the cache on disk holds."""
 
 from accel.base.result_cache import MAX_BYTES, OFF, VARIABLE, result_cache
-from accel.cli.shared_options import figures_table, print_json, show
 from accel.cli.stdout import write
+from accel.cli.terminal_output import figures_table, print_json, show
 from accel.run.result import SCHEMA_VERSION
 
 

@@ -9,8 +9,9 @@ from rich.table import Table
 
 from accel.base.atomic_files import check_targets
 from accel.base.errors import AccelError, ProgramError, ProgramFault
-from accel.cli.shared_options import busy, figures_table, load_program, print_json, show
+from accel.cli.shared_options import load_program
 from accel.cli.stdout import wrote
+from accel.cli.terminal_output import busy, figures_table, print_json, show
 from accel.core.token_rules import Counter, explain_deadlock
 from accel.proof.certificate import certificate as certify
 from accel.proof.certificate import write_certificate

@@ -21,19 +21,9 @@ from accel.cli.explain_schedule import (
     passes_table,
 )
 from accel.cli.operator_commands import family_command, operator_command, tile_sides
-from accel.cli.shared_options import (
-    busy,
-    config_file,
-    figures_table,
-    given,
-    machine_row,
-    parse_settings,
-    print_json,
-    progress_bar,
-    show,
-    terminal_width,
-)
+from accel.cli.shared_options import config_file, given, machine_row, parse_settings
 from accel.cli.stdout import wrote
+from accel.cli.terminal_output import busy, figures_table, print_json, progress_bar, show, terminal_width
 from accel.compiler.codegen.reorder_passes import PASS_NAMES, checked_pass_names
 from accel.compiler.mappings.mapping import AUTO, PLAIN
 from accel.compiler.mappings.mapping_choice import MappingChoice, choose_mapping, find_mapping

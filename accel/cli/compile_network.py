@@ -8,33 +8,24 @@ import click
 
 from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError, nearest
-from accel.base.rewrite_choices import SEARCHES_BY_COST, Search
-from accel.cli.shared_options import (
-    busy,
-    config_file,
-    figures_table,
-    given,
-    machine_row,
-    parse_settings,
-    parse_shapes,
-    print_json,
-    show,
-)
+from accel.cli.compiled_models import SECONDS_ROW, CompiledModel, remember, seconds_text
+from accel.cli.rewrite_request import RewriteRequest
+from accel.cli.shared_options import config_file, given, machine_row, parse_settings, parse_shapes
 from accel.cli.stdout import wrote
+from accel.cli.terminal_output import busy, figures_table, print_json, show
 from accel.compiler.target.machine import machine
+from accel.core.alu_operations import STOCK_NAMES
 from accel.formats.onnx_annotations import check_annotation
 from accel.network.fusion_report import total_savings
 from accel.network.model_files import is_tflite
 from accel.network.network import read_network
 from accel.network.network_annotations import annotated_model
-from accel.network.network_cache import build_or_read
+from accel.network.network_cache import build_or_read, network_key
 from accel.network.network_cuts import network_cuts
 from accel.network.network_file import load_network, save_network
 from accel.network.network_part import QUANTIZE_HINT, multiplies_float32
 from accel.network.network_program import NetworkProgram
 from accel.network.network_text import STAGES, choices_text, network_text
-from accel.rewriting.rules_file import load_rules
-from accel.rewriting.search_result import SearchLimits
 from accel.run.result import SCHEMA_VERSION
 
 _SHOWN_CUTS = 3
@@ -50,23 +41,21 @@ def compile_onnx(
     strict: bool,
     approximate: bool,
     no_fuse: bool,
-    rewrite: Search,
-    rules: Path | None,
-    relaxation: float,
-    rewrite_seconds: float,
     explain: bool,
     measure: int | None,
     tuned: Path | None,
     annotate: Path | None,
     output: Path | None,
     as_json: bool,
+    **rewriting: Any,
 ) -> int:
     """Execute :mod:`accel.cli.commands.compile_onnx`."""
+    request = RewriteRequest(**rewriting)
     if output is None and annotate is None and not explain:
         output = Path(f"{model.stem}.accel")
     target = machine(config, **parse_settings(settings))
     targets = given({"-o": output, "--annotate": annotate})
-    read = given({"--rules": rules, "--tuned": tuned})
+    read = given({"--rules": request.rules, "--tuned": tuned})
     check_targets(targets, {"MODEL.onnx": model} | read | config_file(config))
     if annotate is not None and is_tflite(model):
         raise AccelError(
@@ -76,29 +65,15 @@ def compile_onnx(
         network = read_network(model, batch=batch, shapes=parse_shapes(shapes))
         if annotate is not None:
             check_annotation(model, annotate)
-        if rules is None and tuned is None and rewrite not in SEARCHES_BY_COST:
-            program = build_or_read(
-                network,
-                target,
-                strict=strict,
-                approximate=approximate,
-                fusion=not no_fuse,
-                measure=measure,
-                rewrite=rewrite,
-            )
-        else:  # files that others change, and reports that a network's file lacks
-            program = network.build(
-                target,
-                strict=strict,
-                approximate=approximate,
-                fusion=not no_fuse,
-                measure=measure,
-                tuned=tuned,
-                rewrite=rewrite,
-                rules=() if rules is None else load_rules(rules),
-                relaxation=relaxation,
-                limits=SearchLimits(seconds=rewrite_seconds),
-            )
+        options = {
+            "strict": strict,
+            "approximate": approximate,
+            "fusion": not no_fuse,
+            "measure": measure,
+            "tuned": tuned,
+            **request.build_options,
+        }
+        program = build_or_read(network, target, **options)
         if annotate is not None:
             note("simulating")
             result = program.run(check=False)
@@ -106,6 +81,13 @@ def compile_onnx(
         save_network(program, output)
     if annotate is not None:
         write_atomically(annotate, annotated_model(model, program, result))
+    if set(target.config.alu_ops) <= set(STOCK_NAMES):  # other declarations may change
+        known = CompiledModel(
+            figures=_compiled(program, None),
+            rows=_compiled_rows(program),
+            network=network_key(network, target, **options),
+        )
+        remember(click.get_current_context().params, known)
     if as_json:
         print_json(_compiled(program, output))
         return 0
@@ -165,7 +147,7 @@ def _compiled_rows(program: NetworkProgram) -> list[tuple[str, str]]:
         ("activations", f"{activations:,} bytes; no plan needs less than {bound:,}"),
         *([] if program.rewriting is None else [("rewritten", program.rewriting.describe())]),
         ("fusion saves", f"{total_savings(program.choices)}, predicted"),
-        ("compiled in", f"{program.compile_seconds or 0:.2f} s"),
+        (SECONDS_ROW, seconds_text(program.compile_seconds or 0)),
         *([("hint", QUANTIZE_HINT)] if _is_float(program) else []),
     ]
 

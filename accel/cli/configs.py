@@ -4,8 +4,9 @@ import click
 from rich.table import Table
 
 from accel.area import predict_area
-from accel.cli.shared_options import parse_settings, print_json, show
+from accel.cli.shared_options import parse_settings
 from accel.cli.stdout import write
+from accel.cli.terminal_output import print_json, show
 from accel.core.config import ALU_OPS, NAMED, SPECS, Config, load_config
 from accel.core.config_manual import config_manual
 from accel.core.isa import check_encodable

@@ -8,8 +8,9 @@ from pathlib import Path
 from accel.base.errors import AccelError, ProgramError
 from accel.base.run_choices import SIMULATORS
 from accel.cli.npy_files import input_files, read_arrays
-from accel.cli.shared_options import busy, check_name, load_program
+from accel.cli.shared_options import check_name, load_program
 from accel.cli.stdout import write
+from accel.cli.terminal_output import busy
 from accel.debug import Debugger, Session
 
 _PROMPT = "(accel) "

@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
-from accel.base.run_choices import BACKENDS, DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS
-from accel.core.config import NAMED, SPECS
-from accel.hw.engines.open_engine import DEFAULT_ENGINE, ENGINES
+from accel.base.rewrite_choices import RELAXATION, SEARCHES, SECONDS
+from accel.base.run_choices import BACKENDS, DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS, ENGINE_NAMES
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,15 +25,32 @@ seed_option = click.option(
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-def complete(names: Iterable[str], *, files: bool = False) -> Complete:
-    """Complete an option's value: one of some names, or a file if none matches."""
-    known = list(names)
+def complete(names: Iterable[str] | Callable[[], Iterable[str]], *, files: bool = False) -> Complete:
+    """Complete an option's value: one of some names, or a file if none matches.
+
+    Args:
+        names: the names, or a function that imports them when they are needed.
+    """
 
     def found(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+        known = names() if callable(names) else names
         items = [CompletionItem(name) for name in known if name.startswith(begun)]
         return items or ([CompletionItem(begun, type="file")] if files else [])
 
     return found
+
+
+def machine_names() -> Iterable[str]:
+    """Return the names of machines."""
+    from accel.core.config import NAMED  # noqa: PLC0415  # it imports numpy
+
+    return NAMED
+
+
+def _settings(kinds: str) -> Iterable[str]:
+    from accel.core.config import SPECS  # noqa: PLC0415  # as above
+
+    return (f"{name}=" for name, spec in SPECS.items() if spec.kind in kinds)
 
 
 def config_option(default: str | None, shown: str | None = None) -> Callable[[F], F]:
@@ -49,7 +66,7 @@ def config_option(default: str | None, shown: str | None = None) -> Callable[[F]
         show_default=shown or True,
         metavar="NAME|FILE",
         help="The machine, by name or as a TOML or JSON file.",
-        shell_complete=complete(NAMED, files=True),
+        shell_complete=complete(machine_names, files=True),
     )
 
 
@@ -69,9 +86,9 @@ def engine_option(help_text: str) -> Callable[[F], F]:
     """Return the option ``--engine`` with completion."""
     return click.option(
         "--engine",
-        metavar="|".join(ENGINES),
-        shell_complete=complete(ENGINES),
-        help=f"{help_text}  [default: {DEFAULT_ENGINE}]",
+        metavar="|".join(ENGINE_NAMES),
+        shell_complete=complete(ENGINE_NAMES),
+        help=f"{help_text}  [default: {ENGINE_NAMES[0]}]",
     )
 
 
@@ -114,7 +131,7 @@ def set_option(kinds: str) -> Callable[[F], F]:
         metavar="FIELD=VALUE",
         multiple=True,
         help=f"Override a {kinds} field of the configuration. 'accel configs vta' lists them.",
-        shell_complete=complete(f"{name}=" for name, spec in SPECS.items() if spec.kind in kinds),
+        shell_complete=complete(lambda: _settings(kinds)),
     )
 
 
@@ -144,6 +161,39 @@ shape_option = click.option(
     metavar="NAME=SIZES",
     help="Sizes of an input that the model leaves open, as x=1,3,48,320.",
 )
+
+
+def rewrite_options(command: F) -> F:
+    """Add ``--rewrite``, ``--rules``, ``--relaxation`` and ``--rewrite-seconds``."""
+    search = click.option(
+        "--rewrite",
+        type=click.Choice(SEARCHES),
+        default="greedy",
+        show_default=True,
+        help="How rules rewrite a model's graph: where they help on every machine, or where a search finds "
+        "fewer cycles ('backtrack' and 'saturate').",
+    )
+    rules = click.option(
+        "--rules",
+        metavar="FILE.py",
+        type=click.Path(path_type=Path),
+        help="Also apply the rules of this file. It is Python code, which is executed.",
+    )
+    relaxation = click.option(
+        "--relaxation",
+        type=click.FloatRange(min=1),
+        default=RELAXATION,
+        show_default=True,
+        help="'backtrack' goes on from graphs that cost at most this multiple of the best.",
+    )
+    seconds = click.option(
+        "--rewrite-seconds",
+        type=click.FloatRange(min=0),
+        default=SECONDS,
+        show_default=True,
+        help="Limit of a search for a better graph.",
+    )
+    return search(rules(relaxation(seconds(command))))
 
 
 def picture_options(command: F) -> F:

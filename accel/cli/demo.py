@@ -7,8 +7,9 @@ from accel.base.run_choices import DIGITS
 from accel.cli.commands.demo import BACKEND, CLOCK, MACHINE, SIZE
 from accel.cli.demo_network import demo_network
 from accel.cli.picture_options import terminal_timeline
-from accel.cli.shared_options import busy, figures_table, machine_row, show
+from accel.cli.shared_options import machine_row
 from accel.cli.stdout import write
+from accel.cli.terminal_output import busy, figures_table, show
 from accel.compiler.ops.workload import gemm
 from accel.compiler.target.machine import machine
 from accel.network.model_files import DEFAULT_MACHINE

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.cli.run_network import layers_table
-from accel.cli.shared_options import busy, figures_table, machine_row, print_json, show, terminal_width
+from accel.cli.shared_options import machine_row
+from accel.cli.terminal_output import busy, figures_table, print_json, show, terminal_width
 from accel.compiler.target.machine import machine
 from accel.formats.onnx_runtime import run_onnx_runtime
 from accel.network.digits import INPUT, MODEL, OUTPUT, WHITE, as_images, digits_network, digits_pictures

@@ -8,16 +8,9 @@ from rich.table import Table
 
 from accel.base.atomic_files import check_targets
 from accel.base.errors import AccelError
-from accel.cli.shared_options import (
-    busy,
-    figures_table,
-    load_program,
-    parse_settings,
-    print_json,
-    program_files,
-    show,
-)
+from accel.cli.shared_options import load_program, parse_settings, program_files
 from accel.cli.stdout import write, wrote
+from accel.cli.terminal_output import busy, figures_table, print_json, show
 from accel.image.image import is_network
 from accel.run.replay import program_name
 from accel.run.result import SCHEMA_VERSION

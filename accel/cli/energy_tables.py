@@ -6,7 +6,7 @@ from rich.table import Table
 
 from accel.cli.adaptive_table import shorten
 from accel.cli.run_request import RunRequest
-from accel.cli.shared_options import figures_table, show
+from accel.cli.terminal_output import figures_table, show
 from accel.energy.energy_report import EnergyReport
 from accel.energy.energy_text import energy_cells, ranking_lines, unit_of
 

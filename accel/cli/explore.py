@@ -9,8 +9,9 @@ from rich.table import Table as TextTable
 from accel.base.atomic_files import write_atomically
 from accel.cli.declared_options import complete, json_option
 from accel.cli.measuring_options import hint_to_resume, make_folder, measuring_options
-from accel.cli.shared_options import check_name, figures_table, print_json, progress_bar, show
+from accel.cli.shared_options import check_name
 from accel.cli.stdout import wrote
+from accel.cli.terminal_output import figures_table, print_json, progress_bar, show
 from accel.explore import Exploration, ExplorationSpec, explore, load_exploration
 from accel.explore.exploration_snapshot import SNAPSHOT_SUFFIX, snapshot_bytes
 from accel.explore.front_page import front_page

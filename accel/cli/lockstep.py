@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from accel.cli.shared_options import load_program, print_json, show
+from accel.cli.shared_options import load_program
+from accel.cli.terminal_output import print_json, show
 from accel.cli.worker_processes import (
     build_machines,
     in_processes,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from accel.base.atomic_files import write_folder
 from accel.base.errors import AccelError
-from accel.cli.shared_options import print_json, show
 from accel.cli.stdout import wrote
+from accel.cli.terminal_output import print_json, show
 from accel.run.result import SCHEMA_VERSION
 
 FILES = {

@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from accel.base.errors import AccelError
-from accel.cli.shared_options import busy, figures_table, load_program, print_json, show
+from accel.cli.shared_options import load_program
 from accel.cli.stdout import wrote
+from accel.cli.terminal_output import busy, figures_table, print_json, show
 from accel.deployment.c_identifiers import identifier
 from accel.deployment.deployment_plan import deploy_network, deploy_program, example_run
 from accel.deployment.deployment_steps import Deployment

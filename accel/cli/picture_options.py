@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from accel.base.errors import AccelError, MachineError
-from accel.cli.shared_options import busy
 from accel.cli.stdout import write
+from accel.cli.terminal_output import busy
 from accel.hw.engines.wave_files import save_path
 from accel.run.result import Result
 

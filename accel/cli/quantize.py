@@ -10,8 +10,9 @@ from rich.table import Table
 from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError
 from accel.cli.npy_files import read_archive
-from accel.cli.shared_options import busy, figures_table, parse_shapes, print_json, show
+from accel.cli.shared_options import parse_shapes
 from accel.cli.stdout import wrote
+from accel.cli.terminal_output import busy, figures_table, print_json, show
 from accel.formats.calibration_data import read_folder
 from accel.formats.onnx_file import read_file
 from accel.formats.onnx_import import with_shapes

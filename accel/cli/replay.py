@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.table import Table
 
 from accel.base.run_choices import BACKENDS
-from accel.cli.shared_options import print_json, show
+from accel.cli.terminal_output import print_json, show
 from accel.cli.worker_processes import (
     build_machines,
     in_processes,

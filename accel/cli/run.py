@@ -8,19 +8,12 @@ from accel.base.errors import AccelError, HardwareError, ProgramFault, ShapeErro
 from accel.cli.energy_tables import energy_json, show_energy
 from accel.cli.npy_files import array_file, input_files, output_files, read_arrays
 from accel.cli.picture_options import Pictures, new_waves, written_at
+from accel.cli.rewrite_request import RewriteRequest
 from accel.cli.run_request import RunRequest
-from accel.cli.shared_options import (
-    busy,
-    critical_json,
-    figures_table,
-    given,
-    load_program,
-    print_json,
-    program_files,
-    show,
-)
+from accel.cli.shared_options import critical_json, given, load_program, program_files
 from accel.cli.stall_tables import advice_table, critical_table, instruction_name, segments_table, stall_table
 from accel.cli.stdout import wrote
+from accel.cli.terminal_output import busy, figures_table, print_json, show
 from accel.core.events import MAX_RECORDS
 from accel.image.image import is_network
 from accel.image.program_source import PLAIN
@@ -37,7 +30,7 @@ if TYPE_CHECKING:
 
 def run(**options: Any) -> int:
     """Execute :mod:`accel.cli.commands.run`."""
-    request = RunRequest(**options)
+    request = RunRequest(rewriting=RewriteRequest.take(options), **options)
     request.check()
     if request.is_model or is_network(request.file):
         from accel.cli.run_network import run_network  # noqa: PLC0415  # slow to import

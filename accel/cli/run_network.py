@@ -14,19 +14,10 @@ from accel.cli.npy_files import array_file, input_files, output_files, read_arra
 from accel.cli.picture_options import STDOUT, Pictures, new_waves, written_at
 from accel.cli.run_request import RunRequest, fault_figures
 from accel.cli.run_samples import run_samples
-from accel.cli.shared_options import (
-    busy,
-    critical_json,
-    figures_table,
-    given,
-    machine_row,
-    parse_shapes,
-    print_json,
-    show,
-    terminal_width,
-)
+from accel.cli.shared_options import critical_json, given, machine_row, parse_shapes
 from accel.cli.stall_tables import advice_table, critical_table, instruction_name, segments_table
 from accel.cli.stdout import wrote
+from accel.cli.terminal_output import busy, figures_table, print_json, show, terminal_width
 from accel.compiler.target.machine import machine
 from accel.network.digits import digits_network
 from accel.network.model_files import DEFAULT_MACHINE
@@ -107,14 +98,15 @@ def run_network(request: RunRequest) -> int:
         one.draw(ran)
     waves = new_waves(request.wave, before)
     if request.as_json:
-        print_json(_json(result, advised) | energy_json(result, request))
+        print_json(_json(program, result, advised) | energy_json(result, request))
         return 1 if result.mismatches else 0
     top_line = network_headline(result)
     if top_line is not None:
         show(f"{top_line.with_advice(advised).text}\n")
     show(layers_table(result, terminal_width()))
     _explain_overlap(result)
-    show(figures_table(_result_rows(result, is_model=request.is_model)))
+    rewriting = [] if program.rewriting is None else [("rewritten", program.rewriting.describe())]
+    show(figures_table([*_result_rows(result, is_model=request.is_model), *rewriting]))
     show_path(result)
     show_energy(result.energy() if request.energy else None)
     if advised is not None:
@@ -134,7 +126,8 @@ def _network_program(request: RunRequest) -> NetworkProgram:
     with busy("compiling"):
         shapes = parse_shapes(request.shapes)
         network = digits_network() if request.is_digits else read_network(request.file, shapes=shapes)
-        return build_or_read(network, machine(request.config or DEFAULT_MACHINE, **request.overrides))
+        target = machine(request.config or DEFAULT_MACHINE, **request.overrides)
+        return build_or_read(network, target, **request.rewriting.build_options)
 
 
 def _pictures(request: RunRequest, program: NetworkProgram) -> list[Pictures]:
@@ -152,7 +145,7 @@ def _pictures(request: RunRequest, program: NetworkProgram) -> list[Pictures]:
     ]
 
 
-def _json(result: NetworkResult, advised: AdviceReport | None) -> dict[str, Any]:
+def _json(program: NetworkProgram, result: NetworkResult, advised: AdviceReport | None) -> dict[str, Any]:
     top_line = network_headline(result)
     if top_line is not None:
         top_line = top_line.with_advice(advised)
@@ -163,6 +156,7 @@ def _json(result: NetworkResult, advised: AdviceReport | None) -> dict[str, Any]
         **result.to_dict(),
         "headline": None if top_line is None else top_line.to_dict(),
         "critical_path": path,
+        "rewriting": None if program.rewriting is None else program.rewriting.to_dict(),
         **advice,
     }
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from accel.base.errors import AccelError, ProgramFault
 from accel.base.run_choices import UNTIMED
+from accel.cli.rewrite_request import RewriteRequest
 from accel.cli.shared_options import parse_settings
 from accel.core.config import Config
 from accel.network.model_files import is_model
@@ -23,6 +24,7 @@ class RunRequest:
     file: Path
     config: str | None
     shapes: tuple[str, ...] = ()
+    rewriting: RewriteRequest
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     states: tuple[str, ...] = ()
@@ -89,10 +91,11 @@ class RunRequest:
                 raise AccelError(
                     f"{option} is given with the backend {self.backend!r}, which has no time; sim and rtl do"
                 )
-        if self.config is not None and not self.is_model:
-            raise AccelError(
-                f"--config is given, and {str(self.file)!r} is already compiled; it is for models"
-            )
+        if not self.is_model:
+            reason = f"{str(self.file)!r} is already compiled; it is for models"
+            if self.config is not None:
+                raise AccelError(f"--config is given, and {reason}")
+            self.rewriting.check_unused(reason)
 
 
 def fault_figures(config: Config, error: ProgramFault) -> dict[str, Any]:

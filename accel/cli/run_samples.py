@@ -11,8 +11,9 @@ from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError, ProgramFault, ShapeError
 from accel.cli.npy_files import array_file, input_files, output_files, read_arrays
 from accel.cli.run_request import RunRequest, fault_figures
-from accel.cli.shared_options import busy, figures_table, named_values, print_json, show
+from accel.cli.shared_options import named_values
 from accel.cli.stdout import wrote
+from accel.cli.terminal_output import busy, figures_table, print_json, show
 from accel.network.network_program import NetworkProgram
 from accel.network.network_result import NetworkResult
 from accel.network.network_session import NetworkSession

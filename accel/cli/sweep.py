@@ -12,8 +12,9 @@ from accel.base.atomic_files import write_atomically
 from accel.base.errors import AccelError, ConfigError, SweepError
 from accel.cli.declared_options import complete, json_option
 from accel.cli.measuring_options import hint_to_resume, make_folder, measuring_options
-from accel.cli.shared_options import check_name, figures_table, named_values, print_json, progress_bar, show
+from accel.cli.shared_options import check_name, named_values
 from accel.cli.stdout import wrote
+from accel.cli.terminal_output import figures_table, print_json, progress_bar, show
 from accel.compiler.operators.operator_registry import WORKLOADS
 from accel.core.config import parse_quantity
 from accel.run.result import SCHEMA_VERSION

@@ -13,18 +13,9 @@ from accel.base.atomic_files import check_targets
 from accel.base.errors import AccelError, TuningError, nearest
 from accel.cli.declared_options import complete, json_option, set_option
 from accel.cli.operator_commands import operator_command
-from accel.cli.shared_options import (
-    check_name,
-    config_file,
-    figures_table,
-    given,
-    machine_row,
-    parse_settings,
-    print_json,
-    progress_bar,
-    show,
-)
+from accel.cli.shared_options import check_name, config_file, given, machine_row, parse_settings
 from accel.cli.stdout import wrote
+from accel.cli.terminal_output import figures_table, print_json, progress_bar, show
 from accel.compiler.mappings.mapping import AUTO, PLAIN
 from accel.compiler.operators.declared_operator import Operator
 from accel.compiler.operators.operator_registry import OPERATORS

@@ -3,14 +3,19 @@
 import math
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 
 from accel.cli.npy_files import input_files, read_arrays
-from accel.cli.shared_options import busy, machine_text, parse_shapes, print_json, show
+from accel.cli.rewrite_request import RewriteRequest
+from accel.cli.shared_options import machine_text, parse_shapes
+from accel.cli.terminal_output import busy, print_json, show
+from accel.compiler.target.machine import machine
 from accel.formats.compare_with_original import ModeDifference
 from accel.formats.compare_with_runtime import Comparison, TensorDifference, random_inputs
 from accel.network.network import read_network
+from accel.network.network_cache import build_or_read
 from accel.network.verify_network import verify_graph
 from accel.run.result import SCHEMA_VERSION
 
@@ -24,8 +29,12 @@ def verify(
     config: str,
     seed: int,
     as_json: bool,
+    **rewriting: Any,
 ) -> int:
     """Execute :mod:`accel.cli.commands.verify`."""
+    request = RewriteRequest(**rewriting)
+    if backend is None:
+        request.check_unused("--backend is not; only with it the network is compiled")
     network = read_network(file, batch=batch, shapes=parse_shapes(shapes))
     graph = network.graph
     files = input_files(inputs, graph.inputs)
@@ -35,13 +44,15 @@ def verify(
         found = verify_graph(graph, file, values)
     comparison, original = found.operators, found.original
     compared = [one for one in (comparison, original) if one is not None]
-    result = None
+    result = rewritten = None
     if backend is not None:
         with busy("running"):
-            result = network.build(config, keep=True).run(values, backend=backend)
+            program = build_or_read(network, machine(config), keep=True, **request.build_options)
+            result, rewritten = program.run(values, backend=backend), program.rewriting
     if as_json:
         ok = found.ok and not (result and result.wrong)
         ran = {"backend": result.backend, "mismatches": result.wrong} if result is not None else {}
+        found_graph = {} if rewritten is None else {"rewriting": rewritten.to_dict()}
         print_json(
             {
                 "schema_version": SCHEMA_VERSION,
@@ -50,6 +61,7 @@ def verify(
                 "original": None if original is None else _as_data(original),
                 "modes": [_difference_as_data(one) for one in found.modes],
                 **ran,
+                **found_graph,
             }
         )
         return 0 if ok else 1
@@ -59,6 +71,8 @@ def verify(
         show(_summary(original, "original file, all optimizations of ONNX Runtime"))
     for mode in found.modes:
         show(mode.describe())
+    if rewritten is not None:
+        show(f"rewritten: {rewritten.describe()}")
     if result is not None:
         where = f"{machine_text(result.config)} ({backend})"
         show(f"{len(result.tensors)} tensors on {where}: {result.wrong} mismatches with numpy")

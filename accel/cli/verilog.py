@@ -4,16 +4,9 @@ from pathlib import Path
 from typing import Literal
 
 from accel.base.atomic_files import check_targets, write_atomically
-from accel.cli.shared_options import (
-    busy,
-    config_file,
-    figures_table,
-    machine_row,
-    parse_settings,
-    print_json,
-    show,
-)
+from accel.cli.shared_options import config_file, machine_row, parse_settings
 from accel.cli.stdout import wrote
+from accel.cli.terminal_output import busy, figures_table, print_json, show
 from accel.core.config import load_config
 from accel.core.isa import check_encodable
 from accel.run.result import SCHEMA_VERSION

@@ -98,12 +98,13 @@ def _depends_on_scales(graph: Graph, node: Node) -> bool:
 def _is_exact(graph: Graph, node: Node) -> bool:
     """Whether integers give float32's results, or the machine lacks the operator for another reason."""
     if isinstance(node.operator, AveragePool):
-        (data,), windows = graph.operands(node), node.operator.windows
-        counts = node.operator.counts(data.shape[2:])
-        if node.operator.has_single_window(data.shape[2:]) or counts.min() != counts.max():
+        (data,), windows, out = graph.operands(node), node.operator.windows, graph.tensors[node.output]
+        counts = [int(one) for one in np.unique(node.operator.counts(data.shape[2:]))]
+        if node.operator.has_single_window(data.shape[2:]):
             return True
-        taps, count = prod(windows.kernel), int(counts.max())
-        return exact_average_scale(data, graph.tensors[node.output], taps, count) is not None
+        if len(counts) == 1:
+            return exact_average_scale(data, out, prod(windows.kernel), counts[0]) is not None
+        return all(exact_average_scale(data, out, count, count) is not None for count in counts)
     try:
         return not lower(graph, FusedNodes(main=node), approximate=True).differences
     except (NotOnMachine, ShapeError):

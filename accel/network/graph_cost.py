@@ -13,7 +13,7 @@ from accel.core.config import Config
 from accel.graph.elementwise_operators import Add, ChannelTable, Clip, Function, Mul, Requantize, Table
 from accel.graph.graph import Graph, Node
 from accel.graph.graph_tensor import QUANTIZED
-from accel.graph.movement_operators import Concat, Slice
+from accel.graph.movement_operators import Concat, Slice, Transpose
 from accel.graph.product_operators import Conv, MatMul, Product
 from accel.network.cost import ZERO_COST, Cost
 from accel.network.fused_nodes import FusedNodes
@@ -163,6 +163,8 @@ class GraphCosts:
     def _host_cost(self, graph: Graph, parts: Sequence[NetworkPart]) -> Cost:
         """Return the cost of nodes on the host, of moves, and of switches between programs."""
         aliases = {part.fused.output for part in parts if not part.on_machine and may_alias(graph, part)}
+        if self._config.batch > 1:
+            aliases -= _between_pictures_and_matrices(graph, parts)
         problem = PartitionProblem(graph, parts, self._config, aliases, repacked=())
         solution, _, _ = problem.solve()
         total = ZERO_COST
@@ -186,6 +188,34 @@ class GraphCosts:
             return ZERO_COST
         nbytes = graph.tensors[node.output].size
         return Cost(cycles=-(-nbytes // self._config.bus_bytes), host_cycles=0, nbytes=nbytes)
+
+
+def _between_pictures_and_matrices(graph: Graph, parts: Sequence[NetworkPart]) -> set[str]:
+    """Return the results of Transposes from layers of pictures to matrix products, and back.
+
+    With ``batch`` > 1, an element holds `batch` rows of a matrix, or one pixel of `batch` pictures.
+    So layers cannot store whole elements elsewhere.
+    """
+    is_matrix_product: dict[str, bool] = {}
+    """Whether the layer that computes a tensor, perhaps before moves, is a matrix product."""
+    transposes: dict[str, set[str]] = {}
+    """The Transposes after the layer that a tensor comes from."""
+    found: set[str] = set()
+    for part in parts:
+        fused = part.fused
+        if part.on_machine:
+            reads = isinstance(fused.main.operator, MatMul)
+            for name in fused.inputs:
+                if is_matrix_product.get(name, reads) is not reads:
+                    found |= transposes[name]
+            is_matrix_product[fused.output], transposes[fused.output] = reads, set()
+        elif may_alias(graph, part) or fused.moves_nothing:
+            first = next((name for name in fused.inputs if name in is_matrix_product), None)
+            if first is not None:
+                moved = {fused.output} if isinstance(fused.main.operator, Transpose) else set[str]()
+                is_matrix_product[fused.output] = is_matrix_product[first]
+                transposes[fused.output] = moved.union(*(transposes.get(one, ()) for one in fused.inputs))
+    return found
 
 
 def _is_contiguous(graph: Graph, node: Node, block: int) -> bool:

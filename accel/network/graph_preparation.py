@@ -12,7 +12,8 @@ from accel.network.fusion_report import FusionChoice
 from accel.network.move_choice import MoveChoice
 from accel.rewriting.elementwise_rules import FUNCTION_BEFORE_REPEATS
 from accel.rewriting.movement_rules import CONCAT_OF_SLICES, SHUFFLE_RULES
-from accel.rewriting.rule_application import simplify
+from accel.rewriting.product_rules import AVERAGE_BY_PARTS
+from accel.rewriting.rule_application import apply_rules, simplify
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +41,8 @@ def prepare_graph(
     """
     if rewrites:
         graph, _ = simplify(graph, [*SHUFFLE_RULES, CONCAT_OF_SLICES])
+        if config.batch == 1:  # parts of a picture are not stored in strips, which rows of elements need
+            graph, _ = apply_rules(graph, [AVERAGE_BY_PARTS])
     if fusion and config.tab_bytes:
         graph = fold_byte_functions(graph)
     if rewrites:

@@ -11,6 +11,7 @@ from accel.compiler.mappings.mapping import PLAIN
 from accel.compiler.mappings.mapping_choice import MappingChoice, choose_mapping
 from accel.compiler.mappings.window_axes import AxisSplit
 from accel.compiler.ops.quantized_layers import Quantized
+from accel.compiler.plans.epilogue_cost import has_channel_residual
 from accel.core.config import Config
 from accel.graph.graph import Graph
 from accel.network.host_inputs import choose_layer_mapping, host_packs_data
@@ -153,8 +154,11 @@ class CandidateFinder:
         assert part.layer is not None
         workload = part.layer.workload()
         writes = StripLayout(strips=strips, lines=size.height // strips)
+        residual = writes
+        if has_channel_residual(workload):
+            residual = StripLayout(strips=strips, lines=1, repeated=True)
         reads = {
-            one.name: writes
+            one.name: residual
             for one in part.layer.operands
             if one.name == RESIDUAL and one.tensor in self.sizes
         }

@@ -2,7 +2,7 @@
 
 import os
 
-DEFAULT_MACHINE = "vta-int8"
+DEFAULT_MACHINE = "vta-npu"
 """The machine that networks are compiled for by default."""
 _TFLITE_SUFFIX = ".tflite"
 _SUFFIXES = (".onnx", _TFLITE_SUFFIX)

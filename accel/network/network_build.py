@@ -12,14 +12,17 @@ from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
 from accel.graph.graph import Graph
 from accel.network.function_parts import with_reasons
-from accel.network.graph_preparation import prepare_graph
+from accel.network.graph_preparation import PreparedGraph, prepare_graph
 from accel.network.graph_rewriting import rewrite_graph
 from accel.network.network_program import NetworkProgram
 from accel.network.network_steps import build_steps
 from accel.network.placement import check_strict, place
+from accel.network.rewrite_comparison import compiled_cost
+from accel.rewriting.graph_comparison import compare_graphs
 from accel.rewriting.rule import Rule
+from accel.rewriting.rule_application import simplify
 from accel.rewriting.rules import RULES
-from accel.rewriting.search_result import SearchLimits, SearchResult
+from accel.rewriting.search_result import CompiledComparison, SearchLimits, SearchResult
 from accel.run.measured_plans import simulated_cycles
 from accel.run.tuning_records import load_records
 
@@ -52,6 +55,7 @@ def build_network(
     check_search(rewrite)
     if rules and rewrite == "none":
         raise GraphError("rules are given and rewrite is 'none'; another search must apply them")
+    given = graph
     if rules or rewrite in SEARCHES_BY_COST:
         rewriting = rewrite_graph(
             graph,
@@ -64,30 +68,55 @@ def build_network(
             limits=limits,
         )
         graph = rewriting.graph
-    prepared = prepare_graph(graph, target.config, fusion=fusion, rewrites=rewrite != "none")
-    graph, divisions = prepared.graph, prepared.divisions
 
-    def compile_network(measure: int | None) -> NetworkProgram:
+    def compile_network(
+        prepared: PreparedGraph, rewriting: SearchResult | None, measure: int | None
+    ) -> NetworkProgram:
         parts, choices = place(
-            graph, prepared.groups, target, approximate=approximate, measure=measure, records=records
+            prepared.graph, prepared.groups, target, approximate=approximate, measure=measure, records=records
         )
-        parts = with_reasons(parts, divisions)
+        parts = with_reasons(parts, prepared.divisions)
         if strict:
-            check_strict(graph, parts)
-        built = build_steps(graph, parts, target.config, keep=keep)
+            check_strict(prepared.graph, parts)
+        built = build_steps(prepared.graph, parts, target.config, keep=keep)
         return NetworkProgram(
-            graph=graph,
+            graph=prepared.graph,
             config=target.config,
-            choices=(*divisions, *choices),
+            choices=(*prepared.divisions, *choices),
             moves=prepared.moves,
             rewriting=rewriting,
             **built,
         )
 
-    program = compile_network(measured_plans)
-    if measured_plans is not None:
-        program = min(program, compile_network(None), key=_total_cycles)
+    def compile_graph(graph: Graph, rewriting: SearchResult | None) -> NetworkProgram:
+        prepared = prepare_graph(graph, target.config, fusion=fusion, rewrites=rewrite != "none")
+        program = compile_network(prepared, rewriting, measured_plans)
+        if measured_plans is not None:
+            program = min(program, compile_network(prepared, rewriting, None), key=_total_cycles)
+        return program
+
+    program = compile_graph(graph, rewriting)
+    if rewriting is not None and rewrite in SEARCHES_BY_COST and graph is not given:
+        unsearched, counts = simplify(given, rules)
+        if counts:
+            compare_graphs(given, unsearched)
+        program = _faster(program, compile_graph(unsearched, None), rewriting, unsearched)
     return replace(program, compile_seconds=time.perf_counter() - begin)
+
+
+def _faster(
+    searched: NetworkProgram, greedy: NetworkProgram, found: SearchResult, unsearched: Graph
+) -> NetworkProgram:
+    """Return the network with fewer cycles, with the comparison.
+
+    Args:
+        found: the result of the search.
+        unsearched: the graph without the search.
+    """
+    compared = CompiledComparison(searched=compiled_cost(searched), greedy=compiled_cost(greedy))
+    if compared.keeps_search:
+        return replace(searched, rewriting=replace(found, compiled=compared))
+    return replace(greedy, rewriting=replace(found, compiled=compared, graph=unsearched))
 
 
 def _total_cycles(program: NetworkProgram) -> int:

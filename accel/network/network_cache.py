@@ -6,7 +6,8 @@ import hashlib
 import inspect
 import json
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accel.base.errors import ProgramError
@@ -16,47 +17,80 @@ from accel.graph.graph_serialization import graph_to_data
 from accel.network.network import Network
 from accel.network.network_file import network_bytes, network_from_bytes
 from accel.network.network_program import NetworkProgram
+from accel.rewriting.search_result import SearchLimits
 
 if TYPE_CHECKING:
     from accel.compiler.target.machine import Machine
 
-_KIND = "network"
+NETWORK_KIND = "network"
 _DEFAULTS = {name: one.default for name, one in inspect.signature(Network.build).parameters.items()}
 
 
-def build_or_read(network: Network, on: Machine, **options: Any) -> NetworkProgram:
+def build_or_read(
+    network: Network, on: Machine, *, rules: Path | None = None, **options: Any
+) -> NetworkProgram:
     """Compile a network, or read it from the cache if it has been compiled before.
 
     A network that was read is that of its file: its parts have no lowered layers. The seconds of compilation
-    are those of this call.
+    are those of this call. The key contains the content of the files of rules and of records.
 
     Args:
+        rules: a file of rules. Its code is executed unless the compiled network is in the cache.
         options: those of :meth:`~accel.network.network.Network.build`.
 
     Raises:
-        AccelError: as :meth:`~accel.network.network.Network.build`.
+        AccelError: as :meth:`~accel.network.network.Network.build`, and
+            :func:`~accel.rewriting.rules_file.load_rules`.
+        OSError: a file cannot be read.
     """
+
+    def build() -> NetworkProgram:
+        if rules is None:
+            return network.build(on, **options)
+        from accel.rewriting.rules_file import load_rules  # noqa: PLC0415  # reading a network needs no rules
+
+        return network.build(on, rules=load_rules(rules), **options)
+
     cache = result_cache()
     if cache is None:
-        return network.build(on, **options)
+        return build()
     begin = time.perf_counter()
-    key = cache_key(
-        graph_digest(network.graph),
-        json.dumps(on.config.to_dict(), sort_keys=True),
-        json.dumps(
-            {name: value for name, value in options.items() if value != _DEFAULTS[name]}, sort_keys=True
-        ),
-    )
-    content = cache.read(_KIND, key)
+    key = network_key(network, on, rules=rules, **options)
+    content = cache.read(NETWORK_KIND, key)
     if content is not None:
         try:
             program = network_from_bytes(content)
             return replace(program, compile_seconds=time.perf_counter() - begin)
         except ProgramError:  # of another process that the key does not distinguish: compile
             pass
-    program = network.build(on, **options)
-    cache.write(_KIND, key, network_bytes(program))
+    program = build()
+    cache.write(NETWORK_KIND, key, network_bytes(program))
     return program
+
+
+def network_key(network: Network, on: Machine, *, rules: Path | None = None, **options: Any) -> str:
+    """Return the key of a compiled network in the cache.
+
+    Args:
+        rules, options: as those of :func:`build_or_read`.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    given = {**options, "rules": rules or ()}
+    others = {name: value for name, value in given.items() if value != _DEFAULTS[name]}
+    return cache_key(
+        graph_digest(network.graph),
+        json.dumps(on.config.to_dict(), sort_keys=True),
+        json.dumps(others, sort_keys=True, default=_content),
+    )
+
+
+def _content(option: Path | SearchLimits) -> Any:
+    """Return what the result depends on as JSON: a file's bytes, or all limits."""
+    if isinstance(option, Path):
+        return hashlib.sha256(option.read_bytes()).hexdigest()
+    return asdict(option)
 
 
 def graph_digest(graph: Graph) -> bytes:

@@ -2,17 +2,25 @@
 
 import reprlib
 from math import prod
-from typing import Any
+from typing import Any, get_args
 
 from accel.base.errors import ProgramError
 from accel.graph.graph import Graph, Node
-from accel.image.manifest_entries import read_entry
+from accel.image.manifest_entries import read_entry, read_object
 from accel.network.chained_program import Chain
 from accel.network.fused_nodes import FusedNodes
 from accel.network.lowering.layer_operand import Operand
 from accel.network.memory_plan import LiveRange, MemoryPlan
 from accel.network.network_part import NetworkPart, Where
+from accel.rewriting.search_result import (
+    CompiledComparison,
+    CompiledCost,
+    Ending,
+    SearchResult,
+)
 from accel.run.program import Program
+
+_ENDINGS: tuple[Ending, ...] = get_args(Ending)
 
 
 def part_to_data(part: NetworkPart, numbers: dict[str, int]) -> dict[str, Any]:
@@ -182,3 +190,38 @@ def _memory_from_data(data: Any) -> MemoryPlan:
         nbytes=read_entry(data, "bytes", int),
         bound=read_entry(data, "bound", int),
     )
+
+
+def search_from_data(graph: Graph, data: dict[str, Any]) -> SearchResult:
+    """Invert :meth:`~accel.rewriting.search_result.SearchResult.to_dict`.
+
+    Args:
+        graph: the compiled graph.
+    """
+    rules, ended_by = read_entry(data, "rules", dict), read_entry(data, "ended_by", str)
+    ending = next((one for one in _ENDINGS if one == ended_by), None)
+    if ending is None:
+        raise ProgramError(
+            f"a search is ended by {reprlib.repr(ended_by)}; it must be one of {', '.join(_ENDINGS)}"
+        )
+    return SearchResult(
+        graph=graph,
+        search=read_entry(data, "search", str),
+        rules={name: read_entry(rules, name, int) for name in rules},
+        cycles_before=read_entry(data, "cycles_before", int),
+        cycles_after=read_entry(data, "cycles_after", int),
+        graphs=read_entry(data, "graphs", int),
+        nodes=read_entry(data, "nodes", int),
+        seconds=read_entry(data, "seconds", float),
+        ended_by=ending,
+        compiled=read_object(data, "compiled", _comparison_from_data),
+    )
+
+
+def _comparison_from_data(data: dict[str, Any]) -> CompiledComparison:
+    costs = [read_entry(data, name, dict) for name in ("searched", "greedy")]
+    searched, greedy = (
+        CompiledCost(cycles=read_entry(one, "cycles", int), programs=read_entry(one, "programs", int))
+        for one in costs
+    )
+    return CompiledComparison(searched=searched, greedy=greedy)

@@ -6,6 +6,7 @@ little-endian. ``chains/N/`` holds the members of a program. Programs read const
 
 import io
 import json
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,7 +26,13 @@ from accel.network.graph_file import constant_members, read_graph
 from accel.network.host_regions import check_foreign
 from accel.network.layout_choice import LayoutChoice
 from accel.network.move_choice import MoveChoice
-from accel.network.network_data import chain_from_data, chain_to_data, part_from_data, part_to_data
+from accel.network.network_data import (
+    chain_from_data,
+    chain_to_data,
+    part_from_data,
+    part_to_data,
+    search_from_data,
+)
 from accel.network.network_part import NetworkPart
 from accel.network.network_program import NetworkProgram
 from accel.network.partition import PartitionSummary
@@ -74,6 +81,7 @@ def network_bytes(program: NetworkProgram) -> bytes:
         "arrangements": [one.to_dict() for one in program.arrangements],
         "partition": None if program.partition is None else program.partition.to_dict(),
         **({"moves": [one.to_dict() for one in program.moves]} if program.moves else {}),
+        **({} if program.rewriting is None else {"rewriting": program.rewriting.to_dict()}),
     }
     buffer = io.BytesIO()
     write_archive(buffer, json.dumps(data).encode(), members)
@@ -152,6 +160,7 @@ def _parse(archive: Archive) -> NetworkProgram:
         arrangements=tuple(LayoutChoice.from_dict(one) for one in data.get("arrangements", [])),
         partition=read_object(data, "partition", PartitionSummary.from_dict),
         moves=tuple(MoveChoice.from_dict(one) for one in data.get("moves", [])),
+        rewriting=read_object(data, "rewriting", partial(search_from_data, graph)),
         compile_seconds=data.get("compile_seconds"),
     )
     _check(network)

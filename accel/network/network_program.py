@@ -52,7 +52,7 @@ class NetworkProgram:
         arrangements: compared alternatives of layouts.
         partition: the lower bound of the number of programs, or None if unknown.
         moves: compared forms of moves between channels.
-        rewriting: how a search found the graph, or None without a search and from a file.
+        rewriting: how a search found the graph, or None without a search.
         compile_seconds: processor time of the compilation, or None if unknown.
     """
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from accel.base.rewrite_choices import RELAXATION, Search
+from accel.base.rewrite_choices import RELAXATION, SEARCHES_BY_COST, Search
 from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
 from accel.network.graph_rewriting import rewrite_graph
@@ -22,8 +22,9 @@ def rewrite(
     rules: Sequence[Rule] = (),
     relaxation: float = RELAXATION,
     limits: SearchLimits | None = None,
+    compare: bool = True,
 ) -> Network:
-    """Search for an equal graph with fewer predicted cycles on a machine.
+    """Search for an equal graph with fewer cycles on a machine.
 
     For example::
 
@@ -38,6 +39,8 @@ def rewrite(
         relaxation: graphs that cost at most this multiple of the best are searched further, with
             ``backtrack``. At least 1.
         limits: limits of the search.
+        compare: compile the graph of ``backtrack`` or ``saturate`` and the given one, and return the one with
+            fewer simulated cycles. Without it, the graph with fewer predicted cycles is returned.
 
     Returns:
         The network with the new graph, and the report ``rewriting``. The outputs keep their names.
@@ -48,11 +51,16 @@ def rewrite(
         MismatchError: the two sides of a rule differ, or the rewritten graph computes other values.
         AccelError: ``saturate`` needs packages that are not installed.
     """
+    checked, target = checked_rules(rules), machine(on)
+    if compare and search in SEARCHES_BY_COST:
+        program = network.build(target, rewrite=search, rules=checked, relaxation=relaxation, limits=limits)
+        assert program.rewriting is not None
+        return Network(graph=program.rewriting.graph, rewriting=program.rewriting)
     found = rewrite_graph(
         network.graph,
-        machine(on).config,
+        target.config,
         search=search,
-        rules=(*checked_rules(rules), *RULES),
+        rules=(*checked, *RULES),
         relaxation=relaxation,
         limits=limits,
     )

@@ -1,18 +1,25 @@
 """Placement: which nodes the machine executes, which the host, and why."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from accel.base.errors import GraphError, ScheduleError, ShapeError
 from accel.compiler.mappings.mapped_build import compile_mapped
 from accel.compiler.mappings.mapping_choice import MappingChoice
+from accel.compiler.ops.quantized_layers import Quantized
+from accel.compiler.schedule.schedule import Schedule
 from accel.compiler.schedule.schedule_files import scheduled
 from accel.compiler.target.machine import Machine
 from accel.graph.graph import Graph
+from accel.image.image import Image
 from accel.network.fusion_candidates import FusionGroup
 from accel.network.fusion_choice import FusionChooser
 from accel.network.fusion_report import FusionChoice
 from accel.network.host_inputs import choose_layer_mapping, host_packs_data
 from accel.network.lowering.lowered_layer import LoweredLayer, NotOnMachine
+from accel.network.model_files import DEFAULT_MACHINE
 from accel.network.network_part import QUANTIZE_HINT, NetworkPart, multiplies_float32
 from accel.run.measured_plans import measure_plans, simulated_cycles
 from accel.run.program import Program, as_program
@@ -38,7 +45,10 @@ class _LayerCompiler:
             choice = choose_layer_mapping(self._graph, layer, machine.config)
             if self._measure is not None:
                 choice = measure_plans(choice, machine, self._measure)
-            program = as_program(compile_mapped(choice.mapping, choice.schedule(machine), machine.config))
+            schedule = choice.schedule(machine)
+            like = self._with_other_scales(layer, choice.mapping.name, schedule)
+            image = compile_mapped(choice.mapping, schedule, machine.config, like=like)
+            program = as_program(image)
         except (ScheduleError, ShapeError) as error:
             raise NotOnMachine(str(error)) from None
         best = choice.candidates[0]
@@ -48,6 +58,28 @@ class _LayerCompiler:
             program, cycles = tuned
         self._known.append((layer, program, cycles))
         return program, cycles
+
+    def _with_other_scales(self, layer: LoweredLayer, mapping: str, schedule: Schedule) -> Image | None:
+        """Return the program of a layer with other scales and the same schedule, which has the same
+        instructions, or None. Scales of a residual are in instructions, those without a bias in constants."""
+        quantized = layer.parameters.get("quantized")
+        if not isinstance(quantized, Quantized) or not layer.parameters.get("bias"):
+            return None
+        steps = list(schedule.steps)
+        for other, program, _ in self._known:
+            known = other.parameters.get("quantized")
+            if (
+                isinstance(known, Quantized)
+                and np.shape(known.scale) == np.shape(quantized.scale)
+                and replace(known, scale=quantized.scale) == quantized
+                and (other.operator, {**other.parameters, "quantized": quantized})
+                == (layer.operator, dict(layer.parameters))
+                and program.mapping == mapping
+                and program.source is not None
+                and program.source.schedule == steps
+            ):
+                return program
+        return None
 
     def _tuned(
         self, records: Records, layer: LoweredLayer, choice: MappingChoice, program: Program
@@ -86,7 +118,8 @@ def place(
     """
     if not machine.config.post:
         raise GraphError(
-            f"{machine.config.label} has post=0; networks are compiled for machines with post=1, as vta-int8"
+            f"{machine.config.label} has post=0; networks are compiled for machines with post=1, "
+            f"as {DEFAULT_MACHINE}"
         )
     chooser = FusionChooser(graph, machine.config, approximate=approximate)
     compiler = _LayerCompiler(graph, machine, measure, records)

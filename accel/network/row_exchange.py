@@ -77,7 +77,8 @@ class RowExchange:
             terms: dict[int | None, _Matrix] = {}
             for picture in range(self.size.pictures):
                 for strip in range(self.target.strips):
-                    pixel = strip * self.target.lines + line - self.target.halo_above
+                    first = 0 if self.target.repeated else strip * self.target.lines
+                    pixel = first + line - self.target.halo_above
                     row = picture * self.target.strips + strip
                     if 0 <= pixel < self.size.height:
                         source_strip, inner_line = divmod(pixel, self.source.lines)

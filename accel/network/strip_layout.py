@@ -11,6 +11,9 @@ a pixel of line 3 * 2 + 1 = 7.
 Windows higher than one line also read neighbouring strips. A layout can therefore repeat such halo lines
 above and below each strip, and hold the padding above and below the picture.
 
+A *repeated* layout holds the same picture in the rows of all strips. Layers read a factor or a summand of
+each channel in it, because their own pixels lie in all rows.
+
 A *transposed* layout holds transposed elements in the order (line, column, block). Loaded as weights, they
 are a matrix of pixels by channels, so that a product can sum over the pixels.
 """
@@ -35,6 +38,7 @@ class StripLayout:
         strips: 1 for a plain picture.
         fill: value of halo lines outside the picture.
         shift: added to bytes of transposed elements: -128 turns uint8 into int8.
+        repeated: each strip holds the whole picture, for example a factor for each channel.
     """
 
     strips: int
@@ -44,11 +48,12 @@ class StripLayout:
     fill: int = 0
     transposed: bool = False
     shift: int = 0
+    repeated: bool = False
 
     @property
     def _without_halo(self) -> tuple[object, ...]:
         """The fields in which a layout must agree with one that contains it."""
-        return self.strips, self.lines, self.transposed, self.shift
+        return self.strips, self.lines, self.transposed, self.shift, self.repeated
 
     @property
     def height(self) -> int:
@@ -83,7 +88,7 @@ class StripLayout:
         )
 
     def __str__(self) -> str:
-        """For example ``plain``, ``8 strips``, ``8 strips, 1 above, 1 below`` or ``8 strips, turned``.
+        """For example ``plain``, ``8 strips``, ``8 strips, 1 above, 1 below``, or ``8 strips, repeated``.
 
         Network files hold these texts.
         """
@@ -91,7 +96,8 @@ class StripLayout:
             return "plain"
         halos = ((self.halo_above, "above"), (self.halo_below, "below"))
         texts = [f"{lines} {where}" for lines, where in halos if lines > 0]
-        return ", ".join([f"{self.strips} strips", *texts, *(["turned"] if self.transposed else [])])
+        kinds = [text for text, given in (("turned", self.transposed), ("repeated", self.repeated)) if given]
+        return ", ".join([f"{self.strips} strips", *texts, *kinds])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -204,6 +204,22 @@ def average_pools(rng: np.random.Generator) -> Graph:
     return draw.done(draw.node(average, x, dtype=tensor.dtype, quantization=quantization))
 
 
+def padded_average_pools(rng: np.random.Generator) -> Graph:
+    """Draw an average pool with padding that mostly does not count. A third of them have ties."""
+    draw = InstanceBuilder(rng)
+    rank = draw.integer(1, 2)
+    x = _picture(draw, draw.integer(1, 3), rank)
+    tensor = draw.tensors[x]
+    windows = _windows(draw, rank)
+    kernel = tuple(draw.integer(2, 3) for _ in range(rank))
+    begin, end = (tuple(draw.integer(0, size - 1) for size in kernel) for _ in range(2))
+    windows = replace(windows, kernel=kernel, begin=begin, end=end)
+    odd = Quantization.of(0.0217 * 2 ** draw.rng.uniform(0, 2), draw.integer(0, 100))
+    quantization = tensor.required_quantization if draw.chance(0.2) else odd
+    average = AveragePool(windows=windows, count_padding=draw.chance(0.1), in_float32=draw.chance(0.5))
+    return draw.done(draw.node(average, x, dtype=tensor.dtype, quantization=quantization))
+
+
 def global_averages(rng: np.random.Generator) -> Graph:
     """Draw a global average."""
     draw = InstanceBuilder(rng)

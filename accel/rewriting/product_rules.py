@@ -7,7 +7,7 @@ float32 operation stays the same, or where all sums are provably exact.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import gcd, prod
 from typing import Any
 
@@ -44,6 +44,8 @@ _INTEGERS = (*QUANTIZED, "int32")
 """Dtypes of results whose sums are integers."""
 _MOST_PARTS = 8
 """Groups of a convolution that become convolutions of their own, at most."""
+_MOST_WINDOW_PARTS = 25
+"""Parts of an average pool, each with windows of one size, at most. A 5x5 window has 25 of them."""
 _EXACT_FLOAT32 = 1 << 24
 """float32 represents all integers up to this one."""
 
@@ -594,6 +596,88 @@ AVERAGE_AS_CONVOLUTION = Rule(
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Part:
+    """Consecutive windows along one axis with equal numbers of values.
+
+    Attributes:
+        start, size: of the values that they read.
+        kernel: number of their taps inside of the picture.
+        begin, end: padding that remains.
+    """
+
+    start: int
+    size: int
+    kernel: int
+    begin: int = 0
+    end: int = 0
+
+
+def _parts_of_axis(windows: Windows, axis: int, size: int, inside: Array) -> list[_Part]:
+    """Divide the windows along an axis.
+
+    Args:
+        inside: bool (windows, taps), which taps lie in the picture.
+    """
+    counts = inside.sum(axis=1)
+    if counts.min() == counts.max():
+        begin, end = windows.begin[axis], windows.end[axis]
+        return [_Part(start=0, size=size, kernel=windows.kernel[axis], begin=begin, end=end)]
+    stride, dilation = windows.strides[axis], windows.dilations[axis]
+    changes = np.flatnonzero((inside[1:] != inside[:-1]).any(axis=1)) + 1
+    found = []
+    for numbers in np.split(np.arange(len(inside)), changes):
+        taps = np.flatnonzero(inside[numbers[0]])
+        start = int(numbers[0]) * stride - windows.begin[axis] + int(taps[0]) * dilation
+        read = (len(numbers) - 1) * stride + (len(taps) - 1) * dilation + 1
+        found.append(_Part(start=start, size=read, kernel=len(taps)))
+    return found
+
+
+def _average_by_parts(match: Match) -> Term | None:
+    average, x, out = match.operator("average", AveragePool), match["x"], match.root
+    windows, sizes = average.windows, x.shape[2:]
+    counts = np.unique(average.counts(sizes)).astype(int).tolist()
+    if x.dtype not in QUANTIZED or len(counts) == 1 or windows.rank > 2 or counts[0] == 0:
+        return None
+    if any(rounded_means(x.tensor, out.tensor, count, count) is None for count in counts):
+        return None
+    axes = [
+        _parts_of_axis(windows, axis, sizes[axis], inside)
+        for axis, inside in enumerate(windows.taps_inside(sizes))
+    ]
+    if prod(map(len, axes)) > _MOST_WINDOW_PARTS:
+        return None
+
+    def joined(chosen: tuple[_Part, ...]) -> Term:
+        axis = len(chosen)
+        if axis < windows.rank:
+            terms = [joined((*chosen, part)) for part in axes[axis]]
+            return terms[0] if len(terms) == 1 else make(Concat(axis=2 + axis), *terms, like=out)
+        starts = (0, 0, *(part.start for part in chosen))
+        shape = (*x.shape[:2], *(part.size for part in chosen))
+        data = x if shape == x.shape else make(Slice(starts=starts, sizes=shape, steps=(1,) * len(shape)), x)
+        inner = replace(
+            windows,
+            kernel=tuple(part.kernel for part in chosen),
+            begin=tuple(part.begin for part in chosen),
+            end=tuple(part.end for part in chosen),
+        )
+        return make(replace(average, windows=inner), data, like=out)
+
+    return joined(())
+
+
+AVERAGE_BY_PARTS = Rule(
+    name="average-by-parts",
+    text="An average pool whose windows have different numbers of values becomes one for each number, if all "
+    "means round the same way.",
+    pattern=op(AveragePool, tensor("x"), name="average"),
+    replacement=_average_by_parts,
+    instance=instances.padded_average_pools,
+)
+
+
 def _global_average_as_convolution(match: Match) -> Term | None:
     x, out = match["x"], match.root
     if x.dtype not in QUANTIZED:
@@ -730,6 +814,7 @@ PRODUCT_RULES: tuple[Rule, ...] = (
     CONVOLUTION_AS_PRODUCT,
     PRODUCT_AS_CONVOLUTION,
     AVERAGE_AS_CONVOLUTION,
+    AVERAGE_BY_PARTS,
     GLOBAL_AVERAGE_AS_CONVOLUTION,
     CONVOLUTION_AS_AVERAGE,
 )

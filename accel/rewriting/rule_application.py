@@ -66,6 +66,13 @@ def simplify(graph: Graph, rules: Iterable[Rule], names: Names | None = None) ->
     Returns:
         The graph, which is the same one if no rule matched, and the number of applications of each rule.
     """
+    return apply_rules(graph, (rule for rule in rules if rule.simplifies), names)
+
+
+def apply_rules(
+    graph: Graph, rules: Iterable[Rule], names: Names | None = None
+) -> tuple[Graph, Counter[str]]:
+    """Apply rules until none matches, also those that do not simplify, as :func:`simplify` does."""
     editable = EditableGraph(graph, names)
-    counts = apply_everywhere(editable, (rule for rule in rules if rule.simplifies), editable.results())
+    counts = apply_everywhere(editable, rules, editable.results())
     return (editable.graph() if counts else graph), counts

@@ -111,14 +111,13 @@ class _Saturation:
     def _apply(self, rules: Sequence[Rule]) -> Ending | None:
         """Apply rules wherever they match now. Matches that they make belong to the next iteration."""
         self._added = 0
-        for rule, match, found in self.egraph.matches(rules):
+        for rule, match, found in self.egraph.matches(rules, self._done):
             if time.perf_counter() > self.stop:
                 return "seconds"
             if self.egraph.count + self._added >= self.limits.nodes:
                 return "nodes"
-            if (rule.name, found) not in self._done:
-                self._done.add((rule.name, found))
-                self._apply_once(rule, match)
+            self._done.add((rule.name, found))
+            self._apply_once(rule, match)
         return None
 
     def _apply_once(self, rule: Rule, match: Match) -> None:

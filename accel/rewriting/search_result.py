@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
 
 from accel.base.rewrite_choices import SECONDS
@@ -48,15 +48,61 @@ class CostModel(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CompiledCost:
+    """The cost of a compiled network.
+
+    Attributes:
+        cycles: simulated cycles of its programs, plus predicted cycles of the host and of switches to it.
+        programs: number of programs.
+    """
+
+    cycles: int
+    programs: int
+
+    def __str__(self) -> str:
+        """For example ``12,345 cycles in 2 programs``."""
+        return f"{self.cycles:,} cycles in {self.programs} program{'' if self.programs == 1 else 's'}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompiledComparison:
+    """The compiled network of a search's graph, and that of the graph without the search."""
+
+    searched: CompiledCost
+    greedy: CompiledCost
+
+    @property
+    def keeps_search(self) -> bool:
+        """Whether the search's graph takes fewer cycles. Otherwise the graph without the search is kept."""
+        return self.searched.cycles < self.greedy.cycles
+
+    def describe(self) -> str:
+        """Return for example ``compiled: 9 cycles in 2 programs, 8 cycles in 1 program without the search;
+        the graph without the search is kept``."""
+        kept = "the search's graph" if self.keeps_search else "the graph without the search"
+        return f"compiled: {self.searched}, {self.greedy} without the search; {kept} is kept"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "searched": asdict(self.searched),
+            "greedy": asdict(self.greedy),
+            "kept": "search" if self.keeps_search else "greedy",
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
 class SearchResult:
     """The best graph of a search, and how it was found.
 
     Attributes:
+        graph: the best graph, or the graph without the search if ``compiled`` keeps that one.
         rules: applications of each rule between the given and the best graph.
         cycles_before, cycles_after: predicted cycles of the given and of the best graph.
         graphs: graphs whose costs were compared.
         nodes: e-nodes of the e-graph, or 0.
         ended_by: what ended the search.
+        compiled: the comparison after the compilation, or None if nothing was compiled, or if the search
+            found no other graph.
     """
 
     graph: Graph = field(repr=False)
@@ -68,16 +114,18 @@ class SearchResult:
     nodes: int = 0
     seconds: float
     ended_by: Ending
+    compiled: CompiledComparison | None = None
 
     def describe(self) -> str:
         """Return one sentence, for example ``predicted cycles 9,120 instead of 12,040 by 3 rules ...``."""
         applied = ", ".join(f"{name} {count}" for name, count in self.rules.items()) or "none"
         looked_at = f"{self.graphs:,} graphs" + (f", {self.nodes:,} e-nodes" if self.nodes else "")
         ending = "complete" if self.ended_by == "complete" else f"ended by the limit of {self.ended_by}"
-        return (
+        text = (
             f"{self.cycles_after:,} cycles instead of {self.cycles_before:,}, predicted; rules: {applied}; "
             f"{looked_at} in {self.seconds:.2f} s, {ending}"
         )
+        return text if self.compiled is None else f"{text}; {self.compiled.describe()}"
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -89,4 +137,5 @@ class SearchResult:
             "nodes": self.nodes,
             "seconds": self.seconds,
             "ended_by": self.ended_by,
+            "compiled": None if self.compiled is None else self.compiled.to_dict(),
         }

@@ -13,7 +13,7 @@ egglog finds matches of patterns by joins over these relations, and keeps e-node
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -251,8 +251,10 @@ class TensorEGraph:
 
     # --- matches ---------------------------------------------------------------------------------
 
-    def matches(self, rules: Iterable[Rule]) -> Iterator[tuple[Rule, Match, EMatch]]:
-        """Yield all matches of rules."""
+    def matches(
+        self, rules: Iterable[Rule], known: Container[tuple[str, EMatch]] = ()
+    ) -> Iterator[tuple[Rule, Match, EMatch]]:
+        """Yield all matches of rules that are not in ``known`` with the rule's name."""
         queries = [(rule, query) for rule in rules for query in self._queries_of(rule)]
         self._run("\n".join([*self._pending, f"(run-schedule (run {_MATCHING}))"]))
         self._pending = []
@@ -268,7 +270,8 @@ class TensorEGraph:
                 for row in functions[query.relation].rows
             }
             for one in sorted(found, key=lambda one: (one.classes, one.operators)):
-                yield rule, self._match(rule, query, one), one
+                if (rule.name, one) not in known:
+                    yield rule, self._match(rule, query, one), one
 
     def _match(self, rule: Rule, query: _Query, found: EMatch) -> Match:
         values = [self.value(one) for one in found.classes]

@@ -7,6 +7,7 @@ from accel.compiler.operators.declared_operator import Operator
 from accel.compiler.operators.operator_parameters import Parameter
 from accel.compiler.operators.operator_registry import OPERATORS
 from accel.core.config import NAMED, SPECS
+from accel.network.model_files import DEFAULT_MACHINE
 from accel.studio.studio_state import StudioState
 
 START = StudioState(
@@ -56,6 +57,7 @@ def form_data() -> dict[str, Any]:
             for name, spec in SPECS.items()
         ],
         "machines": {name: config.to_dict() for name, config in NAMED.items()},
+        "network_machine": DEFAULT_MACHINE,
     }
 
 

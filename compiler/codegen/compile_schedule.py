@@ -1,7 +1,7 @@
 """The whole path from a schedule to a program image."""
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +33,7 @@ def compile_schedule(
     options: Options | None = None,
     fold: bool = True,
     without: Collection[str] = (),
+    like: Image | None = None,
 ) -> Image:
     """Compile a schedule to a program.
 
@@ -42,6 +43,8 @@ def compile_schedule(
         options: how the schedule came about, to be kept in the program.
         fold: fold reset and bias into one step where possible (:mod:`accel.compiler.nest.fold_bias`).
         without: names of reorder passes to turn off (:mod:`accel.compiler.codegen.reorder_passes`).
+        like: the program of a schedule with a bias that differs only in scales of quantization. The host
+            packs scales next to the bias, so this program has the same instructions and other data.
     """
     begin = time.perf_counter()
     check_encodable(config)
@@ -49,16 +52,23 @@ def compile_schedule(
     known = _checked_constants(schedule, constants)
     compiled = run_passes(Compilation(schedule=schedule, folds_bias=fold, constants=known))
     nest = compiled.nest
-    emission = Emission(nest, config)
-    program = reorder(emission.program(), off)
-    stream = linked_stream(emission, program, Origins(nest, schedule.steps))
-    tensors, packed = _tensors(nest, emission.dram, known)
-    units = list(_units(nest, emission.dram))
     source = Source(
         expression=expression_to_data(schedule.outputs),
         schedule=list(schedule.steps),
         options=replace(options or Options(), fold=compiled.folds_bias, without=off),
     )
+    if like is not None:
+        return replace(
+            like,
+            tensors=_with_scales(like.tensors, nest),
+            source=source,
+            compile_seconds=time.perf_counter() - begin,
+        )
+    emission = Emission(nest, config)
+    program = reorder(emission.program(), off)
+    stream = linked_stream(emission, program, Origins(nest, schedule.steps))
+    tensors, packed = _tensors(nest, emission.dram, known)
+    units = list(_units(nest, emission.dram))
     return Image(
         config=config,
         code=stream.code,
@@ -125,6 +135,12 @@ def _tensors(
             segments.append((tensor.offset, tensor.pack(constants[buffer.name]).tobytes()))
         tensors.append(tensor)
     return tuple(tensors), segments
+
+
+def _with_scales(tensors: Sequence[ImageTensor], nest: Nest) -> tuple[ImageTensor, ...]:
+    """Return a program's tensors with the scales that the host packs into a nest's buffers of these names."""
+    widening = {node.source.name: node.packing for node in nest.body if isinstance(node, HostPack)}
+    return tuple(replace(one, widening=widening.get(one.name)) for one in tensors)
 
 
 def _units(nest: Nest, dram: DramMap) -> Iterator[tuple[Region, bytes]]:

@@ -24,6 +24,7 @@ def compile_mapped(
     *,
     constants: Mapping[str, npt.NDArray[Any]] | None = None,
     without: Collection[str] = (),
+    like: Image | None = None,
 ) -> Image:
     """Compile a schedule of a mapping's operator.
 
@@ -31,13 +32,16 @@ def compile_mapped(
         schedule: all its stages in scratchpads are tensorized or copies.
         constants: inputs of the mapping's ``source`` with known values.
         without: names of reorder passes to turn off.
+        like: the program of an operator that differs only in scales of quantization, with the same mapping.
     """
     source = mapping.source
     options = Options(workload=source.name, parameters=source.parameters)
     if mapping.is_plain:
-        return compile_schedule(schedule, config, constants=constants, options=options, without=without)
+        return compile_schedule(
+            schedule, config, constants=constants, options=options, without=without, like=like
+        )
     packed = _pack(mapping, check_mapping("the constants", constants))
-    image = compile_schedule(schedule, config, constants=packed, options=options, without=without)
+    image = compile_schedule(schedule, config, constants=packed, options=options, without=without, like=like)
     mapped = Mapped(name=mapping.name, expression=expression_to_data(schedule.outputs))
     expression = expression_to_data([source.output])
     origin = replace(image.source or Source(), expression=expression, mapped=mapped)

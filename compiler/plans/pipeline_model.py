@@ -19,7 +19,7 @@ import numpy as np
 
 from accel.compiler.plans.pipeline_clocks import ActiveClocks, UnitClocks
 from accel.compiler.plans.pipeline_steps import PlanWork, StepModel, StepTable
-from accel.compiler.plans.plan_arrays import FloatArray, IntArray
+from accel.compiler.plans.plan_arrays import BoolArray, FloatArray, IntArray
 from accel.compiler.plans.plan_candidate import Prediction
 from accel.compiler.plans.steady_state import MAX_STEPS, SampledSteps, SteadyState, sample_steps
 from accel.compiler.plans.step_resources import ResourceTable
@@ -32,17 +32,36 @@ _SPLIT_AREA_SHARE = 0.7
 of array elements."""
 
 
+_PREDICTED = tuple(part.name for part in fields(Prediction))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Predictions:
-    """The attributes of :class:`~accel.compiler.plans.plan_candidate.Prediction`, one element per plan."""
+    """The attributes of :class:`~accel.compiler.plans.plan_candidate.Prediction`, one element per plan.
+
+    Attributes:
+        is_whole: whether the model executed all steps, so that more steps predict the same.
+    """
 
     cycles: FloatArray
     compute: FloatArray
     load: FloatArray
     store: FloatArray
+    is_whole: BoolArray
 
     def of_plan(self, number: int) -> Prediction:
-        return Prediction(**{part.name: float(getattr(self, part.name)[number]) for part in fields(self)})
+        return Prediction(**{name: float(getattr(self, name)[number]) for name in _PREDICTED})
+
+    def take(self, chosen: IntArray) -> Predictions:
+        """Return the predictions of some of the plans, by number."""
+        return Predictions(**{part.name: getattr(self, part.name)[chosen] for part in fields(self)})
+
+    def with_plans(self, chosen: BoolArray, others: Predictions) -> Predictions:
+        """Return the predictions with those of the plans in a mask replaced."""
+        found = self.take(np.arange(len(chosen)))
+        for part in fields(self):
+            getattr(found, part.name)[chosen] = getattr(others, part.name)
+        return found
 
     def to_list(self) -> list[Prediction]:
         return [self.of_plan(number) for number in range(len(self.cycles))]
@@ -123,6 +142,7 @@ class _Pipeline:
             compute=self.work.slots[back],
             load=self.steady.load_beats[back],
             store=self.steady.store_beats[back],
+            is_whole=self.sample.skipped[back] == 0,
         )
 
     def _issue_first_loads(self) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Generic
 
 import numpy as np
@@ -24,7 +25,6 @@ from accel.compiler.plans.plan_arrays import FloatArray, IntArray
 from accel.compiler.plans.plan_candidate import Candidate, PlanT
 from accel.compiler.plans.plan_space import PlanSpace
 from accel.compiler.plans.plan_table import PlanTable
-from accel.compiler.plans.steady_state import MAX_STEPS
 
 _BRIEF_STEPS = 40
 """Steps that the first prediction executes of each plan."""
@@ -78,9 +78,9 @@ def search(
     tables = [table.take(table.prefetch == prefetch) for prefetch in kinds]
     if quick:
         best = PlanTable.concatenate(_best_estimated(space, tables, _QUICK_PER_KIND, _QUICK_BEST))
-        found.add(best, _QUICK_STEPS)
+        found.add(best, space.predict(best, _QUICK_STEPS))
         return found.ranked()
-    found.add(_most_promising(space, tables))
+    found.add(*_most_promising(space, tables))
     refined: set[tuple[int, ...]] = set()
     fastest = np.inf
     for _ in range(_REFINEMENT_ROUNDS):
@@ -114,19 +114,27 @@ def merge_rankings(rankings: Sequence[list[Candidate[PlanT]]]) -> list[Candidate
     return sorted(every, key=order)
 
 
-def _most_promising(space: PlanSpace[PlanT], kinds: Sequence[PlanTable]) -> PlanTable:
-    """Return the plans of several tables to predict with many steps, ranking each table separately."""
+def _most_promising(space: PlanSpace[PlanT], kinds: Sequence[PlanTable]) -> tuple[PlanTable, Predictions]:
+    """Return the best plans of several tables, ranking each table separately, with their predictions.
+
+    Many plans of small layers have so few steps that the brief prediction executes them all. It is kept.
+    """
     estimated = _best_estimated(space, kinds, _ESTIMATED_PER_KIND, _ESTIMATED_BEST)
-    brief = space.predict(PlanTable.concatenate(estimated), _BRIEF_STEPS).cycles
-    ends = np.cumsum([len(table.rows) for table in estimated])[:-1]
-    return PlanTable.concatenate(
+    every = PlanTable.concatenate(estimated)
+    brief, instructions = space.predict(every, _BRIEF_STEPS), space.sizes(every).instructions()
+    bounds = np.cumsum([0, *(len(table.rows) for table in estimated)]).tolist()
+    chosen = np.concatenate(
         [
-            table.take(
-                _best_of_each_kind(table, cycles, space.sizes(table).instructions(), 1, _PREDICTED_BEST)
-            )
-            for table, cycles in zip(estimated, np.split(brief, ends), strict=True)
+            begin
+            + _best_of_each_kind(table, brief.cycles[begin:end], instructions[begin:end], 1, _PREDICTED_BEST)
+            for table, (begin, end) in zip(estimated, pairwise(bounds), strict=True)
         ]
     )
+    plans, predictions = every.take(chosen), brief.take(chosen)
+    partly = ~predictions.is_whole
+    if partly.any():
+        predictions = predictions.with_plans(partly, space.predict(plans.take(partly)))
+    return plans, predictions
 
 
 def _best_estimated(
@@ -163,12 +171,13 @@ class _PredictedPlans(Generic[PlanT]):
         self.table: PlanTable | None = None
         self.predictions: list[Predictions] = []
 
-    def add(self, table: PlanTable, max_steps: int = MAX_STEPS) -> None:
+    def add(self, table: PlanTable, predictions: Predictions | None = None) -> None:
+        """Add plans, which are predicted unless their predictions are given."""
         if not len(table.rows):
             return
         self.rows.update(table.to_rows())
         self.table = table if self.table is None else PlanTable.concatenate([self.table, table])
-        self.predictions.append(self.space.predict(table, max_steps))
+        self.predictions.append(self.space.predict(table) if predictions is None else predictions)
 
     @property
     def cycles(self) -> FloatArray:

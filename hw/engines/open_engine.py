@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from accel.base.errors import EngineError, ProgramError, nearest
+from accel.base.run_choices import ENGINE_NAMES
 from accel.core.config import Config
 from accel.hw.engines.wave_files import discard, write_save_file
 
@@ -31,13 +32,11 @@ def _verilator(config: Config, optimize: int, wave: Path | None) -> "Engine":
     return verilator(config, optimize=optimize, wave=wave)
 
 
-ENGINES: dict[str, Callable[[Config, int, Path | None], "Engine"]] = {
-    "verilator": _verilator,
-    "cxxrtl": _cxxrtl,
-    "pysim": _pysim,
-}
+ENGINES: dict[str, Callable[[Config, int, Path | None], "Engine"]] = dict(
+    zip(ENGINE_NAMES, (_verilator, _cxxrtl, _pysim), strict=True)
+)
 """The engines. The first one is the fastest."""
-DEFAULT_ENGINE = next(iter(ENGINES))
+DEFAULT_ENGINE = ENGINE_NAMES[0]
 WAVES = {"verilator": (".vcd", ".fst"), "cxxrtl": (".vcd",), "pysim": (".vcd",)}
 """Suffixes of wave files that each engine can write."""
 

@@ -16,10 +16,11 @@ from accel.formats.onnx_export import export_onnx
 from accel.graph.graph_evaluation import evaluate
 from accel.graph.movement_operators import Transpose
 from accel.image.zip_archive import MANIFEST
+from accel.network.model_files import DEFAULT_MACHINE
 from accel.network.network import Network
 from accel.network.network_file import load_network, save_network
 from tests.cli.conftest import Shell
-from tests.network.networks import MACHINE, Small, residual_network
+from tests.network.networks import Small, residual_network
 
 GRAPH = residual_network("uint8")
 
@@ -27,14 +28,14 @@ GRAPH = residual_network("uint8")
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("networks") / "net.accel"
-    save_network(Network(graph=GRAPH).build(MACHINE), path)
+    save_network(Network(graph=GRAPH).build(DEFAULT_MACHINE), path)
     return path
 
 
 def test_from_a_model_to_outputs(accel: Shell) -> None:
     (accel.folder / "m.onnx").write_bytes(export_onnx(GRAPH))
     found = accel("compile", "onnx", "m.onnx", "-o", "net.accel", "--strict", "--json").json
-    assert (found["output"], found["config"], found["host_macs"]) == ("net.accel", MACHINE, 0)
+    assert (found["output"], found["config"], found["host_macs"]) == ("net.accel", DEFAULT_MACHINE, 0)
     assert found["programs"] >= 1
     assert {layer["where"] for layer in found["layers"]} <= {"machine", "host"}
     data = np.arange(1260, dtype=np.uint8).reshape(1, 20, 9, 7)
@@ -97,7 +98,7 @@ def test_text(accel: Shell, compiled: Path) -> None:
     ]
     assert lines[1].split()[:4] == ["a", "Conv", "+", "Clip"]
     assert any(line.startswith("compared to numpy  all 2 tensors equal") for line in lines)
-    assert "on the machine (vta-int8): 100.00% of" in accel("show", compiled).text
+    assert "on the machine (vta-npu): 100.00% of" in accel("show", compiled).text
     assert accel("show", compiled, "--stage", "graph").text.startswith("input   'x' uint8[1, 20, 9, 7]")
     assert "Conv + Add + Clip" in accel("show", compiled, "--stage", "fused").text
     assert "no plan needs less than" in accel("show", compiled, "--stage", "memory").text
@@ -142,7 +143,7 @@ def test_pictures_of_each_program(accel: Shell, compiled: Path) -> None:
     small.conv("x", "a", 8)
     small.builder.emit(Transpose(permutation=(0, 2, 1, 3)), ["a"], "turned")  # the host computes it
     small.conv("turned", "b", 8)
-    save_network(Network(graph=small.graph("b")).build(MACHINE), accel.folder / "apart.accel")
+    save_network(Network(graph=small.graph("b")).build(DEFAULT_MACHINE), accel.folder / "apart.accel")
     accel("run", "apart.accel", "--timeline", "a.svg", "--trace", "a.json.gz")
     found = {path.name for path in accel.folder.glob("a.*")}
     assert {"a.1.svg", "a.2.svg", "a.1.json.gz", "a.2.json.gz"} <= found
@@ -199,10 +200,10 @@ def test_a_model_is_compiled_and_run_in_one_go(accel: Shell) -> None:
     assert direct["cycles"] == accel("run", "m.accel", "--json").json["cycles"]
     assert direct["config"] == "gemm8x8-int8"
     assert direct["headline"]["share"] > 0
-    assert accel("run", "m.onnx", "--json").json["config"] == "vta-int8"
+    assert accel("run", "m.onnx", "--json").json["config"] == "vta-npu"
     note = "the default, --config changes it"
     assert note in accel("run", "m.onnx").text
-    assert note not in accel("run", "m.onnx", "--config", "vta-int8").text + accel("run", "m.accel").text
+    assert note not in accel("run", "m.onnx", "--config", "vta-npu").text + accel("run", "m.accel").text
     accel.refused(
         "run", "m.accel", "--config", "vta-int8",
         message="--config is given, and 'm.accel' is already compiled; it is for models",
@@ -243,7 +244,7 @@ def test_refused(accel: Shell, compiled: Path) -> None:
     assert accel("compile", "onnx", "bad.onnx", "-o", "n.accel", code=2).err.count("\n") == 1
     accel.refused(
         "compile", "onnx", "m.onnx", "-o", "n.accel", "--config", "vta",
-        message="vta has post=0; networks are compiled for machines with post=1, as vta-int8",
+        message="vta has post=0; networks are compiled for machines with post=1, as vta-npu",
     )  # fmt: skip
     accel.refused(
         "run", compiled, "--order", "random", "--backend", "functional",

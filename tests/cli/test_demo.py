@@ -43,7 +43,7 @@ def test_the_network_reads_digits(accel: Shell) -> None:
 def test_the_network_as_data(accel: Shell) -> None:
     found = accel("demo", "--network", "--pictures", 3, "--clock", 200, "--json").json
     assert (found["pictures"], found["mismatches"], found["host_macs"]) == (3, 0, 0)
-    assert (found["config"], found["backend"]) == ("vta-int8", "sim")
+    assert (found["config"], found["backend"]) == ("vta-npu", "sim")
     right = sum(one == two for one, two in zip(found["classes"], found["predictions"], strict=True))
     assert (found["right"], found["accuracy"]) == (right, right / 3)
     cycles = [layer["cycles"] for layer in found["layers"] if layer["where"] == "machine"]
@@ -81,7 +81,7 @@ def test_the_network_without_time_and_without_onnx_runtime(
         (["--json"], "--json is given; it is for the network, which --network runs"),
         (
             ["--network", "--config", "vta"],
-            "vta has post=0; networks are compiled for machines with post=1, as vta-int8",
+            "vta has post=0; networks are compiled for machines with post=1, as vta-npu",
         ),
         (
             ["--size", 0],

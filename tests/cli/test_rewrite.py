@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from accel.base.result_cache import VARIABLE
 from accel.formats.onnx_export import export_onnx
+from accel.network import network_build
 from tests.cli.conftest import Shell
 from tests.network.networks import residual_network
 
@@ -81,3 +84,71 @@ def test_rules_without_a_search(session: Shell) -> None:
     assert _compiled(session, "--rules", "rules.py")["rewriting"]["search"] == "greedy"
     failed = session("compile", "onnx", "m.onnx", "--rules", "rules.py", "--rewrite", "none", code=2)
     assert "rules are given" in failed.err
+
+
+def test_run_and_verify_take_the_same_options(session: Shell) -> None:
+    options = ("--rewrite", "backtrack", "--rewrite-seconds", "2", "--json")
+    ran = session("run", "m.onnx", *options).json
+    assert ran["mismatches"] == 0
+    assert ran["rewriting"]["search"] == "backtrack"
+    assert session("run", "m.onnx", "--json").json["rewriting"] is None
+    verified = session("verify", "m.onnx", "--backend", "functional", *options).json
+    assert (verified["ok"], verified["rewriting"]["search"]) == (True, "backtrack")
+    shown = session("run", "m.onnx", "--rewrite", "backtrack").out
+    assert "rewritten" in shown
+    assert "predicted; rules: " in shown
+
+
+def test_without_a_compilation_they_are_refused(session: Shell) -> None:
+    session.refused(
+        "verify",
+        "m.onnx",
+        "--rewrite",
+        "backtrack",
+        message="--rewrite is given, and --backend is not; only with it the network is compiled",
+    )
+    _compiled(session)
+    session.refused(
+        "run",
+        "net.accel",
+        "--rules",
+        "rules.py",
+        message="--rules is given, and 'net.accel' is already compiled; it is for models",
+    )
+    session.refused(
+        "run",
+        "net.accel",
+        "--rewrite-seconds",
+        "3",
+        message="--rewrite-seconds is given, and 'net.accel' is already compiled; it is for models",
+    )
+
+
+def test_a_search_is_kept_in_the_cache(
+    session: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "cache"))
+    rules = session.folder / "rules.py"
+    rules.write_text("RULES = []\n")
+    searches: list[str] = []
+    search = network_build.rewrite_graph
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        searches.append(options["search"])
+        return search(*arguments, **options)
+
+    monkeypatch.setattr(network_build, "rewrite_graph", counted)
+    options = ("--rewrite", "backtrack", "--rules", "rules.py")
+    first = _compiled(session, *options)["rewriting"]
+    content = (session.folder / "net.accel").read_bytes()
+    assert _compiled(session, *options)["rewriting"] == first
+    assert (session.folder / "net.accel").read_bytes() == content
+    assert session("run", "m.onnx", *options, "--json").json["rewriting"] == first
+    assert searches == ["backtrack"]
+    rules.write_text("RULES = ()\n")
+    _compiled(session, *options)
+    _compiled(session, *options, "--relaxation", "1.2")
+    _compiled(session, *options, "--rewrite-seconds", "3")
+    assert searches == ["backtrack"] * 4
+    rules.write_text("raise ValueError('oh')\n")
+    assert "raises ValueError: oh" in session("compile", "onnx", "m.onnx", *options, code=2).err

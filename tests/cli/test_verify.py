@@ -69,7 +69,7 @@ def test_a_network_that_is_run(accel: Shell, path: Path, monkeypatch: pytest.Mon
     assert lines[-3] == "operators of the network: 2 of 2 tensors equal, 24 values"
     assert lines[-1] == "3 tensors on tiny-int8 (1x4x4, 64-bit bus) (functional): 0 mismatches with numpy"
     last = accel("verify", path, "--backend", "functional").text.splitlines()[-1]
-    assert last.startswith("3 tensors on vta-int8 (1x16x16, 64-bit bus); the default, --config changes it (")
+    assert last.startswith("3 tensors on vta-npu (1x16x16, 64-bit bus); the default, --config changes it (")
     found = accel("verify", path, "--json", "--backend", "sim").json
     assert (found["ok"], found["backend"], found["mismatches"]) == (True, "sim", 0)
     changed = evaluate_node

@@ -37,6 +37,7 @@ from accel.graph.movement_operators import Concat, Identity, Pad, Reshape, Slice
 from accel.graph.pooling_operators import AveragePool
 from accel.graph.quantize_values import dequantize, quantize
 from accel.network.digits import INPUT, OUTPUT, as_images, digits_network, digits_pictures
+from accel.network.model_files import DEFAULT_MACHINE
 from accel.network.network import Network
 from accel.network.network_program import NetworkProgram
 from accel.run.program import Program
@@ -137,6 +138,17 @@ def strips() -> Graph:
     return small.graph("m")
 
 
+def tables() -> Graph:
+    """A function, and a product of pictures with a value of each channel."""
+    small = Small((1, 12, 7, 5), dtype="uint8")
+    small.sigmoid(small.conv("x", "a", 20), "s")
+    small.mean("s", "m")
+    small.sigmoid(small.conv("m", "f", 20, kernel=1), "g")
+    small.builder.emit(Mul(), ["s", "g"], "p", dtype="uint8", quantization=Quantization.of(1 / 250, 0))
+    small.conv("p", "y", 8, pad=1)
+    return small.graph("y")
+
+
 NETWORKS = (channels_last, floats, sums_and_means, two_programs)
 PROGRAMS: dict[str, tuple[accel.Workload, str]] = {
     "pixels": (accel.conv2d(N=1, IC=9, H=5, W=4, OC=17, kernel=1, stride=2), "gemm8x8"),
@@ -175,6 +187,7 @@ class Packages:
         }
         self.networks["digits"] = digits_network().build(MACHINE)
         self.networks["strips"] = Network(graph=strips()).build("gemm8x8-int8")
+        self.networks["tables"] = Network(graph=tables()).build(DEFAULT_MACHINE)
         self.programs: dict[str, Program] = {
             name: accel.build(workload, machine, mapping="pixels" if name == "pixels" else "auto")
             for name, (workload, machine) in PROGRAMS.items()
@@ -200,7 +213,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
     return Packages(tmp_path_factory.mktemp("packages"))
 
 
-@pytest.mark.parametrize("name", [*(one.__name__ for one in NETWORKS), "strips"])
+@pytest.mark.parametrize("name", [*(one.__name__ for one in NETWORKS), "strips", "tables"])
 def test_networks(name: str, packages: Packages) -> None:
     """Outputs equal the graph's, and depend only on the inputs of their own run."""
     graph = packages.networks[name].graph

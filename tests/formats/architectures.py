@@ -352,8 +352,7 @@ def face(net: FloatNetwork) -> list[str]:
         y = net.conv(net.conv(x, inner, inner, 3, stride, group=inner), inner, outer, 1)
         shortcut = net.pool("MaxPool", x, 2, 2) if stride > 1 else x
         if outer > inner:
-            pads = net.integers(0, 0, 0, 0, 0, outer - inner, 0, 0)
-            shortcut = net.add("Pad", shortcut, pads)
+            shortcut = net.pad(shortcut, 0, 0, 0, 0, 0, outer - inner, 0, 0)
         x = net.relu(net.add("Add", shortcut, y))
     return [net.conv(x, 36, 6, 3), net.conv(x, 36, 2, 3)]
 

@@ -2,7 +2,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from accel.graph.elementwise_operators import Add, Clip, Function
+from accel.graph.elementwise_operators import Add, Clip, Function, Softmax
 from accel.graph.graph import Graph
 from accel.graph.graph_builder import Builder
 from accel.graph.graph_evaluation import evaluate
@@ -85,6 +85,9 @@ class Small:
         host."""
         return self._emit(Function(function="Sigmoid"), [source], output, 1 / 256, None)
 
+    def softmax(self, source: str, output: str) -> str:
+        return self._emit(Softmax(axes=(1,)), [source], output, 1 / 256, None)
+
     def mean(self, source: str, output: str) -> str:
         return self._emit(GlobalAveragePool(), [source], output, 0.1, None)
 
@@ -104,10 +107,10 @@ class Small:
 
 
 def divided_network() -> Graph:
-    """Two programs with a function between them that only machines with tables compute."""
+    """Two programs with a Softmax between them, which the host computes."""
     small = Small((1, 32, 9, 9))
     first = small.conv("x", "a", 64, pad=1)
-    small.conv(small.sigmoid(first, "t"), "b", 16, 1)
+    small.conv(small.softmax(first, "t"), "b", 16, 1)
     return small.graph("b")
 
 

@@ -119,7 +119,7 @@ def test_on_the_simulators(backend: str, program: NetworkProgram) -> None:
 
 def test_the_timeline_in_the_tutorial_is_current(tmp_path: Path) -> None:
     network = digits_network()
-    (chain,) = network.build("vta-int8").chains
+    (chain,) = network.build().chains
     Timeline(chain.with_constants(network.graph).run(record=True)).save(tmp_path / "digits.svg")
     documented = Path(__file__).parents[2] / "docs" / "learn" / "digits.svg"
     assert documented.read_text(encoding="utf-8") == (tmp_path / "digits.svg").read_text(encoding="utf-8")

@@ -8,14 +8,19 @@ import pytest
 from accel.compiler.target.machine import machine
 from accel.graph.elementwise_operators import Clip, Dequantize, Quantize
 from accel.graph.graph import Graph
-from accel.graph.movement_operators import Concat, Slice
-from accel.graph.product_operators import Conv
+from accel.graph.graph_tensor import Quantization
+from accel.graph.movement_operators import Concat, Reshape, Slice, Transpose
+from accel.graph.product_operators import Conv, MatMul
 from accel.graph.window_geometry import Windows
 from accel.network.graph_cost import GraphCosts
 from accel.network.graph_rewriting import rewrite_graph
 from accel.network.network import Network
+from accel.network.network_file import load_network, network_bytes, save_network
 from accel.network.network_rewriting import rewrite
+from accel.network.predicted_cost import switch_cycles
+from accel.network.rewrite_comparison import compiled_cost
 from accel.rewriting.instance_builder import InstanceBuilder
+from accel.rewriting.search_result import CompiledCost, SearchLimits
 
 CONFIG = machine("vta-int8").config
 
@@ -133,3 +138,69 @@ def test_a_rewritten_network_keeps_its_outputs_and_runs():
     assert new.rewriting is not None
     assert new.build(CONFIG).rewriting == new.rewriting
     assert new.build(CONFIG).run(seed=2).wrong == 0
+
+
+@pytest.mark.parametrize(("config", "programs"), [("vta-int8", 1), ("gemm8x8-int8", 3)])
+def test_a_transpose_to_a_matrix_product_cuts_programs_if_elements_have_several_rows(config, programs):
+    """gemm8x8 has 8 rows in an element: 8 rows of a matrix, but not 8 pixels of a picture."""
+    draw = InstanceBuilder(np.random.default_rng(4))
+    first = _conv(draw, draw.byte_input((1, 16, 8, 8), "int8"), 16)
+    rows = draw.node(Reshape(sizes=(16, 64)), first)
+    rows = draw.node(Transpose(permutation=(1, 0)), rows)
+    product = draw.node(
+        MatMul(),
+        rows,
+        draw.weights((16, 16), axis=None),
+        dtype="int8",
+        quantization=_quantization(draw, rows),
+    )
+    picture = draw.node(Transpose(permutation=(1, 0)), product)
+    graph = draw.done(_conv(draw, draw.node(Reshape(sizes=(1, 16, 8, 8)), picture), 16, 3))
+    target = machine(config).config
+    switch = switch_cycles(target)
+    assert len(Network(graph=graph).build(target).chains) == programs
+    cost = GraphCosts(target).cost(graph)
+    # each Transpose on the host reads and writes 1,024 bytes
+    assert cost.host_cycles == programs * switch + (programs > 1) * 2 * 2048
+
+
+def _quantization(draw: InstanceBuilder, name: str) -> Quantization | None:
+    return draw.tensors[name].quantization
+
+
+class _Inverted(GraphCosts):
+    """A prediction that is wrong: the more nodes, the better."""
+
+    def cycles(self, graph: Graph) -> int:
+        return 1000 - len(graph.nodes)
+
+
+def test_a_search_never_ends_worse_than_without(monkeypatch, tmp_path):
+    """Whatever the search predicts, the faster compiled network is kept."""
+    monkeypatch.setattr("accel.network.graph_rewriting.GraphCosts", _Inverted)
+    graph = branches(seed=6, size=14)
+    network = Network(graph=graph)
+    greedy = network.build(CONFIG)
+    program = network.build(CONFIG, rewrite="backtrack", limits=SearchLimits(graphs=12))
+    assert program.rewriting is not None
+    compiled = program.rewriting.compiled
+    assert compiled is not None
+    assert not compiled.keeps_search
+    assert compiled.greedy == compiled_cost(greedy)
+    assert compiled.greedy.cycles <= compiled.searched.cycles
+    assert program.rewriting.graph is graph
+    assert network_bytes(replace(program, rewriting=None)) == network_bytes(greedy)
+    assert "without the search is kept" in program.rewriting.describe()
+    save_network(program, tmp_path / "net.accel")
+    loaded = load_network(tmp_path / "net.accel").rewriting
+    assert loaded is not None
+    assert loaded.to_dict() == program.rewriting.to_dict()
+
+
+def test_the_compiled_cost_is_that_of_the_run_and_of_the_host():
+    graph = branches(seed=7)
+    program = Network(graph=graph).build(CONFIG)
+    found = compiled_cost(program)
+    assert found == CompiledCost(
+        cycles=(program.run(check=False).cycles or 0) + switch_cycles(CONFIG), programs=1
+    )

@@ -8,6 +8,8 @@ import pytest
 
 import accel
 from accel.core.config import Config, load_config
+from accel.graph.elementwise_operators import Add, Mul
+from accel.graph.graph_tensor import Quantization, Tensor
 from accel.graph.movement_operators import Concat
 from accel.network.network import Network
 from accel.network.network_program import NetworkProgram
@@ -118,6 +120,36 @@ def test_averages_of_several_pictures(dtype: str) -> None:
     program = built(small, "m")
     assert mappings(program)[1] == "turned=4x1"
     assert program.run(seed=6).mismatches == {}
+
+
+@pytest.mark.parametrize("kind", ["Add", "Mul"])
+@pytest.mark.parametrize(("pictures", "height"), [(1, 7), (1, 16), (2, 8)])
+def test_values_of_each_channel_lie_in_every_strip(kind: str, pictures: int, height: int) -> None:
+    """The machine computes one vector of a picture, and the caller gives another one."""
+    small = Small((pictures, 16, height, 9), dtype="uint8")
+    vector, quantization = "v", Quantization.of(0.0391, 100)
+    small.builder.input(
+        Tensor(name=vector, shape=(pictures, 20, 1, 1), dtype="uint8", quantization=quantization)
+    )
+    small.conv("x", "a", 20, pad=1)
+    small.mean("a", "m")
+    small.conv("m", "f", 20, kernel=1)
+    operator = Add() if kind == "Add" else Mul()
+    scale = 0.613 if kind == "Add" else 1.8713
+    for source, factor, output in (("a", "f", "g"), ("g_conv", vector, "h")):
+        if source == "g_conv":
+            small.conv("g", source, 20, kernel=1)
+        quantization = Quantization.of(scale, 100)
+        small.builder.emit(operator, [source, factor], output, dtype="uint8", quantization=quantization)
+    small.conv("h", "y", 16, pad=1)
+    config = load_config(MACHINE).override({"res_mul": 1})
+    program = Network(graph=small.graph("y")).build(config)
+    assert len(program.chains) == 1
+    strips = height if height < 8 else 8 // pictures
+    parts = {part.fused.output: part for part in program.parts}
+    assert {parts[name].mapping for name in "gh"} == {f"strips={strips}x1"}
+    result = program.run(seed=5)
+    assert result.mismatches == {}
 
 
 def test_a_full_batch_has_no_strips() -> None:

@@ -142,3 +142,5 @@ def test_joined_layouts() -> None:
     assert str(PLAIN) == "plain"
     assert EIGHT | replace(EIGHT, transposed=True) is None
     assert str(replace(EIGHT, transposed=True)) == "8 strips, turned"
+    assert EIGHT | replace(EIGHT, repeated=True) is None
+    assert str(replace(EIGHT, repeated=True)) == "8 strips, repeated"

@@ -12,7 +12,7 @@ import sys
 import time
 
 from accel.base.errors import AccelError
-from accel.cli.shared_options import progress_bar
+from accel.cli.terminal_output import progress_bar
 from accel.rewriting.rule_check import check_rule
 from accel.rewriting.rules import RULES
 

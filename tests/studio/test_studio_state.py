@@ -10,6 +10,7 @@ import pytest
 from accel.base.errors import AccelError, ConfigError, ShapeError
 from accel.cli.app import app
 from accel.compiler.operators.operator_registry import OPERATORS
+from accel.core.config import NAMED
 from accel.run.build_program import build
 from accel.run.program import Program
 from accel.studio.form_fields import START, form_data
@@ -88,6 +89,7 @@ def test_the_form_has_every_operator_with_valid_first_parameters() -> None:
     for one in found["operators"]:
         StudioState(workload=one["name"], parameters=one["example"]).make_workload()
     StudioState.from_data(found["start"]).make_workload()
+    assert NAMED[found["network_machine"]].post
 
 
 def typed(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Program:

@@ -4,10 +4,15 @@ from pathlib import Path
 
 import click
 
-from accel.base.rewrite_choices import RELAXATION, SEARCHES, SECONDS
 from accel.base.run_choices import MAX_BATCH
 from accel.cli.command_groups import runs
-from accel.cli.declared_options import config_option, json_option, set_option, shape_option
+from accel.cli.declared_options import (
+    config_option,
+    json_option,
+    rewrite_options,
+    set_option,
+    shape_option,
+)
 from accel.network.model_files import DEFAULT_MACHINE
 
 
@@ -30,34 +35,7 @@ from accel.network.model_files import DEFAULT_MACHINE
 @click.option(
     "--no-fuse", is_flag=True, help="Run every node as a layer of its own, to measure what fusion saves."
 )
-@click.option(
-    "--rewrite",
-    type=click.Choice(SEARCHES),
-    default="greedy",
-    show_default=True,
-    help="How rules rewrite the graph: where they help on every machine, or where a search predicts fewer "
-    "cycles ('backtrack' and 'saturate').",
-)
-@click.option(
-    "--rules",
-    metavar="FILE.py",
-    type=click.Path(path_type=Path),
-    help="Also apply the rules of this file. It is Python code, which is executed.",
-)
-@click.option(
-    "--relaxation",
-    type=click.FloatRange(min=1),
-    default=RELAXATION,
-    show_default=True,
-    help="'backtrack' goes on from graphs that cost at most this multiple of the best.",
-)
-@click.option(
-    "--rewrite-seconds",
-    type=click.FloatRange(min=0),
-    default=SECONDS,
-    show_default=True,
-    help="Limit of a search for a better graph.",
-)
+@rewrite_options
 @click.option("--explain", is_flag=True, help="Show where each node runs, and the compared alternatives.")
 @click.option(
     "--measure",
@@ -85,7 +63,7 @@ from accel.network.model_files import DEFAULT_MACHINE
     help="The network's file.  [default: MODEL.accel]",
 )
 @json_option
-@runs("accel.cli.compile_network:compile_onnx")
+@runs("accel.cli.repeated_compilation:compile_onnx")
 def compile_onnx() -> None:
     """Compile a network from an ONNX model (QOperator or QDQ) or a TensorFlow Lite model (.tflite).
 

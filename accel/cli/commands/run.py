@@ -13,6 +13,7 @@ from accel.cli.declared_options import (
     limit_options,
     order_option,
     picture_options,
+    rewrite_options,
     seed_option,
     set_option,
     shape_option,
@@ -24,6 +25,7 @@ from accel.network.model_files import DEFAULT_MACHINE
 @click.argument("file", metavar="FILE|MODEL.onnx|digits", type=click.Path(path_type=Path))
 @config_option(None, f"{DEFAULT_MACHINE}; for models only")
 @shape_option
+@rewrite_options
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Value for an input tensor.")
 @click.option("--output", "outputs", multiple=True, metavar="NAME=FILE.npy", help="Where to write an output.")
 @click.option(

@@ -6,7 +6,13 @@ import click
 
 from accel.base.run_choices import BACKENDS, MAX_BATCH
 from accel.cli.command_groups import runs
-from accel.cli.declared_options import config_option, json_option, seed_option, shape_option
+from accel.cli.declared_options import (
+    config_option,
+    json_option,
+    rewrite_options,
+    seed_option,
+    shape_option,
+)
 from accel.network.model_files import DEFAULT_MACHINE
 
 
@@ -25,6 +31,7 @@ from accel.network.model_files import DEFAULT_MACHINE
     help="Also compile and run the network, and compare all tensors with numpy.",
 )
 @config_option(DEFAULT_MACHINE)
+@rewrite_options
 @seed_option
 @json_option
 @runs("accel.cli.verify:verify")
@@ -47,7 +54,8 @@ def verify() -> None:
     int8, the first comparison takes int8 weights as uint8, and the second is left out.
 
     Where the outputs of ONNX Runtime without and with optimizations differ from one another, it says so.
-    Missing inputs are random. With --backend the network is also compiled and run. The exit code is 1 if a
+    Missing inputs are random. With --backend the network is also compiled and run, after the rewriting that
+    --rewrite and --rules choose. The exit code is 1 if a
     tensor differs.
 
     \b

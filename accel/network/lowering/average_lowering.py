@@ -21,6 +21,8 @@ from accel.network.lowering.window_parameters import (
     with_two_axes,
 )
 
+_INEXACT = "float32 may round some of its means differently"
+
 
 def lower_global_average(graph: Graph, fused: FusedNodes, _: bool) -> LoweredLayer:
     """Lower a GlobalAveragePool, or an AveragePool with one window."""
@@ -57,10 +59,13 @@ def lower_average(graph: Graph, fused: FusedNodes, approximate: bool) -> Lowered
     require_two_axes(windows)
     counts = pool.counts(sizes)
     if counts.min() != counts.max():
+        found = (exact_average_scale(data, result, int(one), int(one)) for one in np.unique(counts))
+        if None in found:
+            raise NotOnMachine(_INEXACT)
         raise NotOnMachine("its windows have different numbers of values")
     scale = exact_average_scale(data, result, prod(windows.kernel), int(counts.max()))
     if scale is None:
-        raise NotOnMachine("float32 may round some of its means differently")
+        raise NotOnMachine(_INEXACT)
     channels = data.shape[1]
     kernel_shape = (channels, 1, *with_two_axes((1, 1, *windows.kernel), windows.rank)[2:])
     return LoweredLayer(

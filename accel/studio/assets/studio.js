@@ -278,7 +278,7 @@ const FILE = "file:";
 
 /** Show a file; a network needs a machine of the second generation. */
 function openFile(name) {
-  const machine = machineFields().post || !isModel(name) ? state.machine : "vta-int8";
+  const machine = machineFields().post || !isModel(name) ? state.machine : form.network_machine;
   state = { file: name, machine, settings: machine === state.machine && isModel(name) ? state.settings : {},
     ...(state.pinned ? { pinned: state.pinned } : {}) };
   stateReplaced();

@@ -1,0 +1,38 @@
+"""``accel compile onnx``, which compiles only what has not been compiled before."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from accel.base.atomic_files import check_targets, write_atomically
+from accel.cli.compiled_models import CONFIG_SUFFIXES, SECONDS_ROW, CompiledModel, recall, seconds_text
+from accel.cli.stdout import wrote
+from accel.cli.terminal_output import figures_table, print_json, show
+
+
+def compile_onnx(**options: Any) -> int:
+    """Execute :mod:`accel.cli.commands.compile_onnx`."""
+    begin = time.perf_counter()
+    known = recall(options)
+    if known is not None:
+        _write(*known, options, begin)
+        return 0
+    from accel.cli import compile_network  # noqa: PLC0415  # it imports the compiler
+
+    return compile_network.compile_onnx(**options)
+
+
+def _write(known: CompiledModel, content: bytes, options: Mapping[str, Any], begin: float) -> None:
+    model, config = options["model"], Path(options["config"])
+    output = options["output"] or Path(f"{model.stem}.accel")
+    inputs = {"--config": config} if config.suffix in CONFIG_SUFFIXES else {}
+    check_targets({"-o": output}, {"MODEL.onnx": model} | inputs)
+    write_atomically(output, content)
+    seconds = time.perf_counter() - begin
+    if options["as_json"]:
+        print_json(known.figures | {"output": str(output), "compile_seconds": seconds})
+        return
+    rows = [(name, seconds_text(seconds) if name == SECONDS_ROW else text) for name, text in known.rows]
+    show(figures_table(rows))
+    wrote(output)

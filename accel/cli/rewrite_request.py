@@ -1,0 +1,48 @@
+"""The values of the options that choose a search for a better graph."""
+
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from accel.base.errors import AccelError
+from accel.base.rewrite_choices import RELAXATION, SEARCHES_BY_COST, SECONDS, Search
+
+
+@dataclass(frozen=True, kw_only=True)
+class RewriteRequest:
+    """The values of :func:`~accel.cli.declared_options.rewrite_options`, by name."""
+
+    rewrite: Search = "greedy"
+    rules: Path | None = None
+    relaxation: float = RELAXATION
+    rewrite_seconds: float = SECONDS
+
+    @classmethod
+    def take(cls, options: dict[str, Any]) -> "RewriteRequest":
+        """Remove the values from a command's options."""
+        return cls(**{one.name: options.pop(one.name) for one in fields(cls) if one.name in options})
+
+    @property
+    def build_options(self) -> dict[str, Any]:
+        """Effective options of :func:`~accel.network.network_cache.build_or_read`."""
+        found: dict[str, Any] = {"rewrite": self.rewrite, "rules": self.rules}
+        if self.rewrite in SEARCHES_BY_COST:
+            from accel.rewriting.search_result import SearchLimits  # noqa: PLC0415  # programs need none
+
+            found["limits"] = SearchLimits(seconds=self.rewrite_seconds)
+        if self.rewrite == "backtrack":
+            found["relaxation"] = self.relaxation
+        return found
+
+    def check_unused(self, reason: str) -> None:
+        """Refuse these options for commands that compile nothing.
+
+        Args:
+            reason: completes the message, for example ``--backend is not``.
+
+        Raises:
+            AccelError: an option is given.
+        """
+        for name, value in asdict(self).items():
+            if value != getattr(RewriteRequest(), name):
+                raise AccelError(f"--{name.replace('_', '-')} is given, and {reason}")

@@ -1,0 +1,102 @@
+"""Text, tables, JSON and progress of commands, on a terminal or in a pipe."""
+
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+
+from accel.cli.stdout import write
+
+_PIPE_WIDTH = 10_000
+"""Width for output to a pipe, larger than any line."""
+
+
+def figures_table(rows: Sequence[tuple[str, str]]) -> Table:
+    """Return a table of names and values."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="dim")
+    table.add_column()
+    for name, value in rows:
+        table.add_row(name, value)
+    return table
+
+
+def print_json(data: dict[str, Any]) -> None:
+    """Print one JSON object on stdout."""
+    write(json.dumps(data, indent=2) + "\n")
+
+
+def show(*renderables: RenderableType, wide: bool = False) -> None:
+    """Print text and tables on stdout. In a pipe the text is plain, without wrapping and trailing blanks.
+
+    Args:
+        renderables: the texts and tables.
+        wide: keep the full width of tables also on a narrow terminal.
+    """
+    plain = not sys.stdout.isatty()
+    text = io.StringIO()
+    console = Console(
+        file=text if plain else None,
+        color_system=None if plain else "auto",
+        width=_PIPE_WIDTH if plain or wide else None,
+        highlight=False,
+        soft_wrap=True,
+        emoji=False,
+        markup=False,
+    )
+    console.print(*renderables, sep="\n")
+    if plain:
+        write("".join(line.rstrip() + "\n" for line in text.getvalue().splitlines()))
+
+
+def terminal_width() -> int | None:
+    """Return the width of the terminal, or None if stdout is not a terminal."""
+    return Console().width if sys.stdout.isatty() else None
+
+
+@contextmanager
+def busy(what: str) -> Iterator[Callable[[str], None]]:
+    """Show a spinner on a terminal during a long operation, and nothing in a pipe.
+
+    Yields a function that shows the current progress.
+    """
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    with Console(stderr=True).status(what) as status:
+        yield lambda text: status.update(f"{what}: {text}")
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Show a progress bar on a terminal, and nothing in a pipe.
+
+    Yields a function of the completed and the total amount, or None if nobody would see the bar.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import (  # noqa: PLC0415  # most commands have none
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
