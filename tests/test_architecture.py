@@ -55,10 +55,10 @@ MAY_IMPORT = {
     "debug": "base core image assembly sim run",
     "views": "base core image assembly run",
     "benchmarks": "base core compiler run energy",
-    "studio": "base core image compiler run views network",
+    "studio": "base core image compiler run views network explore",
     "sweeps": "base core compiler hw run",
     "tuning": "base core image compiler run sim sweeps",
-    "explore": "area base core image compiler run network views benchmarks sweeps",
+    "explore": "area base core image compiler run network views benchmarks sweeps energy",
     "cli": "base core rewriting formats image proof assembly compiler hw run debug views benchmarks studio "
     "sweeps explore network deployment energy area tuning",
     "te": "compiler",
@@ -277,6 +277,11 @@ def test_running_a_program_compiles_nothing(tmp_path: Path) -> None:
         "numpy.ma",
     ):
         assert heavy not in loaded
+
+
+def test_replaying_programs_on_the_simulators_imports_no_hardware() -> None:
+    loaded = set(fresh("import sys, accel.cli.replay; print(*sys.modules)").split())
+    assert not loaded & {"amaranth", "accel.hw.engines.engine_driver"}
 
 
 def test_what_accel_offers_is_there() -> None:
