@@ -22,7 +22,7 @@ from accel.graph.foreign_operator import Foreign, run_foreign
 from accel.graph.graph import Graph
 from accel.graph.graph_operator import saturate
 from accel.graph.graph_tensor import QUANTIZED, Array, Quantization, Shape, Tensor
-from accel.graph.movement_operators import Concat, Take
+from accel.graph.movement_operators import Concat, DepthToSpace, Take
 from accel.graph.product_operators import Conv
 from accel.graph.window_geometry import Windows
 from accel.rewriting.instance_builder import InstanceBuilder
@@ -163,11 +163,11 @@ def _resize_by_phases(match: Match) -> Term | None:
     factor = exact_resize_factor(x.tensor, out.tensor, weight_sum(rows, columns))
     if factor is None:
         return None
-    lines = [
-        _interleaved([_convolved(match, down, across, factor) for across in columns], 3, match)
-        for down in rows
-    ]
-    return _interleaved(lines, 2, match)
+    terms = [[_convolved(match, down, across, factor) for across in columns] for down in rows]
+    if len(rows) == len(columns):  # one move, so that layers store each element once
+        joined = make(Concat(axis=1), *(term for line in terms for term in line), like=out)
+        return make(DepthToSpace(block=len(rows)), joined)
+    return _interleaved([_interleaved(line, 3, match) for line in terms], 2, match)
 
 
 def _convolved(match: Match, down: _Phase, across: _Phase, factor: np.float32) -> Term:

@@ -16,6 +16,10 @@ from accel.rewriting.movement_rules import CONCAT_OF_SLICES, SHUFFLE_RULES
 from accel.rewriting.product_rules import AVERAGE_BY_PARTS
 from accel.rewriting.rule_application import apply_rules, simplify
 
+ONE_ROW_RULES = (AVERAGE_BY_PARTS, RESIZE_BY_PHASES)
+"""Rules for machines whose elements have one row. They divide pictures, and parts of a picture are not stored
+in strips, which machines with several rows need more than these layers."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedGraph:
@@ -42,8 +46,8 @@ def prepare_graph(
     """
     if rewrites:
         graph, _ = simplify(graph, [*SHUFFLE_RULES, CONCAT_OF_SLICES])
-        if config.batch == 1:  # parts of a picture are not stored in strips, which rows of elements need
-            graph, _ = apply_rules(graph, [AVERAGE_BY_PARTS, RESIZE_BY_PHASES])
+        if config.batch == 1:
+            graph, _ = apply_rules(graph, ONE_ROW_RULES)
     if fusion and config.tab_bytes:
         graph = fold_byte_functions(graph)
     if rewrites:
