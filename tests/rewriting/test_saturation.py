@@ -247,3 +247,33 @@ def test_time_that_ends_the_extraction_is_reported_whatever_ended_the_saturation
 
     monkeypatch.setattr(Extractor, "graphs", graphs)
     assert saturate(chain(3), SEARCH_RULES, costs, limits=limits).ended_by == "seconds"
+
+
+class _Recorder:
+    """An e-graph of egglog that counts the commands of each text."""
+
+    def __init__(self, egraph):
+        self._egraph = egraph
+        self.most = self.commands = 0
+
+    def __getattr__(self, name):
+        return getattr(self._egraph, name)
+
+    def parse_program(self, text):
+        found = self._egraph.parse_program(text)
+        self.most, self.commands = max(self.most, len(found)), self.commands + len(found)
+        return found
+
+
+def test_each_command_is_parsed_alone():
+    """2,000 commands in one text take 3 GB, and one by one nothing that is worth mentioning."""
+    graph = chain(4)
+    egraph = TensorEGraph(graph, ContentNumbers())
+    recorder = egraph._egraph = _Recorder(egraph._egraph)
+    list(egraph.matches(SEARCH_RULES))
+    for node in graph.nodes:
+        data = egraph.references[node.inputs[0]]
+        egraph.add(Identity(), (data,), graph.tensors[node.inputs[0]], "")
+    egraph.rebuild()
+    assert recorder.commands > 10
+    assert recorder.most == 1
