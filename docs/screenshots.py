@@ -14,6 +14,7 @@ import shlex
 import shutil
 import sys
 import tempfile
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,8 @@ from typing import Any, NamedTuple
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
+from accel.explore import explore, make_exploration
+from accel.explore.exploration_snapshot import SNAPSHOT_SUFFIX, snapshot_bytes
 from accel.network.digits import MODEL
 from accel.studio.access_control import AccessControl
 from accel.studio.form_fields import START
@@ -37,11 +40,35 @@ LAPTOP, NARROW = (1366, 768), (500, 900)
 GEMM = "accel compile gemm -m 256 -n 256 -k 256 --shift 8 --config gemm8x8 -o gemm.accel"
 
 
+SPACE = """
+title = "ResNet-18 on an ECP5-85F"
+config = "ecp5-int8"
+timing = "estimated"
+sampler = "random"
+trials = 40
+[field]
+block_in.powers_of_two = [4, 32]
+block_out.powers_of_two = [4, 32]
+inp_bytes.powers_of_two = ["4KiB", "64KiB"]
+wgt_bytes.powers_of_two = ["8KiB", "128KiB"]
+[limit]
+block_rams = 208
+multipliers = 156
+[[workload]]
+network = "resnet18"
+"""
+"""The exploration of the picture of the studio."""
+
+
 @contextmanager
 def served() -> Iterator[AccessControl]:
-    """Start a studio with a network."""
-    with WorkerSupervisor() as workers, StudioFiles((MODEL,)) as files, serving(workers, files) as access:
-        yield access
+    """Start a studio with a network and an exploration."""
+    with tempfile.TemporaryDirectory() as folder, WorkerSupervisor() as workers:
+        points = Path(folder, f"resnet18{SNAPSHOT_SUFFIX}")
+        found = explore(make_exploration(tomllib.loads(SPACE)), max_neighbours=0)
+        points.write_bytes(snapshot_bytes(found, is_running=False))
+        with StudioFiles((MODEL, points)) as files, serving(workers, files) as access:
+            yield access
 
 
 def settled(page: Any) -> None:
@@ -90,11 +117,22 @@ def opened(page: Any) -> None:
     page.evaluate("scrollTo(0, 0)")
 
 
+def explored(page: Any) -> None:
+    """Show a layer of a network on the fastest machine of an exploration."""
+    page.click("#tab-explore")
+    page.wait_for_selector("#machines tbody tr")
+    page.select_option("#explore select[aria-label='layer to run']", label="resnet18: C11")
+    page.click("#machines tbody tr >> nth=0")
+    settled(page)
+    page.evaluate("scrollTo(0, 0)")
+
+
 PICTURES: dict[str, tuple[tuple[int, int], bool, Callable[[Any], None]]] = {
     "pinned": (LAPTOP, False, pinned),
     "advice": (LAPTOP, False, advised),
     "loops": (LAPTOP, False, traced),
     "network": (LAPTOP, True, opened),
+    "explore": ((1366, 900), False, explored),
     "narrow": (NARROW, True, lambda page: None),
 }
 """Pictures of the studio by name: window size, whether the page is dark, and a function that prepares it."""

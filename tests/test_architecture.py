@@ -55,10 +55,10 @@ MAY_IMPORT = {
     "debug": "base core image assembly sim run",
     "views": "base core image assembly run",
     "benchmarks": "base core compiler run energy",
-    "studio": "base core image compiler run views network",
+    "studio": "base core image compiler run views network explore",
     "sweeps": "base core compiler hw run",
     "tuning": "base core image compiler run sim sweeps",
-    "explore": "area base core image compiler run network views benchmarks sweeps",
+    "explore": "area base core image compiler run network views benchmarks sweeps energy",
     "cli": "base core rewriting formats image proof assembly compiler hw run debug views benchmarks studio "
     "sweeps explore network deployment energy area tuning",
     "te": "compiler",

@@ -60,13 +60,15 @@ class Task:
             keep_results=self.mapping is None,
         )
 
-    def choice(self) -> MappingChoice:
-        """Return the mapping and plans that :meth:`build` compiles."""
+    def choice(self, *, quick: bool = False) -> MappingChoice:
+        """Return the mapping and plans that :meth:`build` compiles, or with ``quick`` those of a short search
+        for plans."""
         return choose_mapping(
             self.layer.workload(),
             self.config,
             mapping=self._default_mapping,
             keep_results=self.mapping is None,
+            quick=quick,
         )
 
     @property

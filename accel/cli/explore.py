@@ -13,6 +13,7 @@ from accel.cli.shared_options import check_name
 from accel.cli.stdout import wrote
 from accel.cli.terminal_output import figures_table, print_json, progress_bar, show
 from accel.explore import Exploration, ExplorationSpec, explore, load_exploration
+from accel.explore.exploration_snapshot import SNAPSHOT_SUFFIX, snapshot_bytes
 from accel.explore.front_page import front_page
 from accel.explore.front_picture import front_svg
 from accel.explore.objectives import format_value
@@ -24,7 +25,14 @@ from accel.sweeps.sweep_plots import check_matplotlib
 _SHOWN = 20
 """Number of printed points of the front."""
 _JOURNAL, _CSV, _PAGE, _PICTURE = "the journal", "the table", "the page", "the picture"
-_ENDINGS = {_CSV: ".csv", _PAGE: ".html", _PICTURE: ".svg", _JOURNAL: ".journal.jsonl"}
+_POINTS = "the points"
+_ENDINGS = {
+    _CSV: ".csv",
+    _PAGE: ".html",
+    _PICTURE: ".svg",
+    _POINTS: SNAPSHOT_SUFFIX,
+    _JOURNAL: ".journal.jsonl",
+}
 
 
 @click.command(name="explore")
@@ -75,9 +83,10 @@ def explore_command(
     objectives (docs/how-to/explore-machines.md). A sampler proposes points, and each is measured on all
     workloads. At the end, the neighbours of the Pareto front are measured, too.
 
-    FOLDER gets all points as CSV, the front as a page and as SVG, and a journal. After an interruption,
-    the same command continues. The exit code is 1 if a program is at fault. A machine that violates a
-    limit or does not fit a workload is not an error.
+    FOLDER gets all points as CSV, the front as a page and as SVG, and a journal. 'accel studio FOLDER' shows
+    the points, also while the exploration runs. After an interruption, the same command continues. The exit
+    code is 1 if a program is at fault. A machine that violates a limit or does not fit a workload is not an
+    error.
 
     \b
     Example:
@@ -111,6 +120,7 @@ def explore_command(
             simulate_front=simulate_front,
             progress=progress,
             note=notes.append,
+            publish=lambda now: write_atomically(targets[_POINTS], snapshot_bytes(now, is_running=True)),
         )
     files = _write(found, targets)
     if as_json:
@@ -131,6 +141,8 @@ def explore_command(
 def _write(found: Exploration, targets: dict[str, Path]) -> list[Path]:
     found.table.save_csv(targets[_CSV])
     files = [targets[_CSV]]
+    write_atomically(targets[_POINTS], snapshot_bytes(found, is_running=False))
+    files.append(targets[_POINTS])
     if found.measured:
         write_atomically(targets[_PAGE], front_page(found).encode())
         files.append(targets[_PAGE])

@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Any, Literal
 
 from accel.core.config import Config
-from accel.explore.exploration_tasks import Workload
+from accel.explore.exploration_tasks import Timing, Workload
 from accel.explore.machine_figures import machine_figures
-from accel.explore.objectives import MEASURED_FIGURES, Objective
+from accel.explore.objectives import MEASURED_FIGURES, Objective, measured_figures
 from accel.explore.pareto_front import Losses, dominates, pareto_front
 from accel.explore.search_space import Space, Values
 from accel.sweeps.sweep_table import Table
@@ -50,6 +50,10 @@ class Point:
 class LocalCheck:
     """Whether a neighbour of the front dominates a point of it.
 
+    Neighbours differ in one field by one step, or have half the value of one field and twice that of another.
+    A neighbour is not measured if it has no chance to dominate, because a figure that is known without a
+    measurement is an objective, and is worse.
+
     Attributes:
         evaluated: neighbours that were measured for the check.
         improved: points of the sampler's front that a neighbour dominates.
@@ -64,7 +68,7 @@ class LocalCheck:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every feasible neighbour of the final front is measured."""
+        """Whether every feasible neighbour that may dominate a point of the final front is measured."""
         return self.left == 0
 
     def describe(self) -> str:
@@ -92,7 +96,7 @@ class Exploration:
     space: Space
     workloads: tuple[Workload, ...]
     objectives: tuple[Objective, ...]
-    timing: str
+    timing: Timing
     sampler: str
     seed: int
     points: tuple[Point, ...]
@@ -158,7 +162,7 @@ class Exploration:
         if point.config is not None:
             figures |= machine_figures(point.config)
         for name, measured in point.measured.items():
-            figures |= {f"{figure}:{name}": measured.get(figure) for figure in MEASURED_FIGURES}
+            figures |= {f"{figure}:{name}": measured.get(figure) for figure in measured_figures(self.timing)}
         for name, simulated in self.simulated.get(point.values, {}).items():
             figures |= {f"simulated_{figure}:{name}": simulated.get(figure) for figure in MEASURED_FIGURES}
         return {

@@ -4,15 +4,18 @@ A sampler gets equal results in an equal order, also after an interruption. So i
 again, and their figures come from the journal.
 """
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from accel.base.errors import SweepError, nearest
 from accel.core.config import Config
 from accel.explore.exploration_result import Exploration, LocalCheck, Origin, Point, count_dominated
 from accel.explore.exploration_tasks import Task, Timing, measure_task
-from accel.explore.objectives import Measured, objectives_of
+from accel.explore.machine_figures import MACHINE_FIGURES
+from accel.explore.objectives import Measured, measured_figures, objectives_of
 from accel.explore.pareto_front import pareto_front
 from accel.explore.point_samplers import Proposal, make_sampler
 from accel.explore.search_space import Infeasible, Values
@@ -28,6 +31,10 @@ _REFUSED = "refused"
 _MAX_REPEATS = 2000
 """Proposals in a row without a new point, after which the sampler has no more."""
 _MIN_NEIGHBOURS = 100
+_PUBLISH_SECONDS = 2.0
+"""Time between two publications of the points so far."""
+Publish = Callable[[Exploration], None]
+"""Called with the points so far."""
 _MAX_INFEASIBLE = 20_000
 """Infeasible proposals in a row, after which the space counts as empty."""
 
@@ -44,6 +51,7 @@ def explore(
     simulate_front: bool = False,
     progress: Progress | None = None,
     note: Note | None = None,
+    publish: Publish | None = None,
 ) -> Exploration:
     """Search a space of machines.
 
@@ -53,8 +61,9 @@ def explore(
         jobs, executor, scheduler: see :func:`~accel.sweeps.run_sweep`.
         max_neighbours: most points that the local check measures. None is the number of trials, at least
             100. With 0 there is no check.
-        simulate_front: also simulate the points of the front, if their cycles are predicted.
+        simulate_front: also simulate the points of the front, if their cycles are not simulated anyway.
         progress: called with the number of measured points, and with the trials.
+        publish: called with the points so far, at most every few seconds.
 
     Raises:
         SweepError: the executor or the sampler is unavailable, or no point of the space is feasible.
@@ -68,7 +77,7 @@ def explore(
         for text in journal_remarks(log, has_missing=True):
             if note is not None:
                 note(text)
-        run = _Run(spec, log, execute, progress or (lambda _done, _all: None))
+        run = _Run(spec, log, execute, progress or (lambda _done, _all: None), publish)
         base = run.measure_base()
         end = run.sample(sampler.propose, sampler.batch)
         check = (
@@ -76,20 +85,8 @@ def explore(
             if max_neighbours == 0
             else run.check_neighbours(max_neighbours or max(spec.trials, _MIN_NEIGHBOURS))
         )
-        found = Exploration(
-            title=spec.title,
-            space=spec.space,
-            workloads=spec.workloads,
-            objectives=spec.objectives,
-            timing=spec.timing,
-            sampler=spec.sampler,
-            seed=spec.seed,
-            points=tuple(run.points.values()),
-            base=base,
-            end=end,
-            check=check,
-            simulated=run.simulate() if simulate_front and spec.timing == "predicted" else {},
-        )
+        simulated = run.simulate() if simulate_front and spec.timing != "simulated" else {}
+        found = run.exploration(base, end, check, simulated)
     if not found.measured and not found.failed:
         first = found.infeasible[0].message if found.infeasible else "the sampler proposed none"
         raise SweepError(f"no point of the space is feasible; the first: {first}")
@@ -103,8 +100,17 @@ class _Run:
         points: by values, in order of their proposal.
     """
 
-    def __init__(self, spec: ExplorationSpec, log: Journal, execute: Execute, progress: Progress) -> None:
+    def __init__(
+        self,
+        spec: ExplorationSpec,
+        log: Journal,
+        execute: Execute,
+        progress: Progress,
+        publish: Publish | None,
+    ) -> None:
         self._spec, self._log, self._execute, self._progress = spec, log, execute, progress
+        self._publish, self._published = publish, 0.0
+        self._base: Point | None = None
         self.points: dict[Values, Point] = {}
         self._known_objectives = objectives_of(spec.workloads)
         self._done = 0
@@ -116,7 +122,32 @@ class _Run:
         draft = Point(values=values, config=space.base, status="measured", origin="base")
         figures = self._figures([draft], self._spec.timing)
         self._done = 0
-        return self._point(draft, figures[values], limits={})
+        self._base = self._point(draft, figures[values], limits={})
+        return self._base
+
+    def exploration(
+        self,
+        base: Point,
+        end: str,
+        check: LocalCheck | None,
+        simulated: Mapping[Values, Mapping[str, Figures]],
+    ) -> Exploration:
+        """Return the points so far."""
+        spec = self._spec
+        return Exploration(
+            title=spec.title,
+            space=spec.space,
+            workloads=spec.workloads,
+            objectives=spec.objectives,
+            timing=spec.timing,
+            sampler=spec.sampler,
+            seed=spec.seed,
+            points=tuple(self.points.values()),
+            base=base,
+            end=end,
+            check=check,
+            simulated=simulated,
+        )
 
     def sample(self, propose: Callable[[], Proposal | None], batch: int) -> str:
         """Measure proposals until the trials are used up. Return why the sampler ended."""
@@ -167,8 +198,10 @@ class _Run:
             missing = [
                 other
                 for values in self._front()
-                for other in self._spec.space.neighbours(values)
-                if other not in self.points and self._is_feasible(other, "neighbour")
+                for other in chain(self._spec.space.neighbours(values), self._spec.space.exchanges(values))
+                if other not in self.points
+                and self._is_feasible(other, "neighbour")
+                and self._may_dominate(other, self.points[values])
             ]
             missing = list(dict.fromkeys(missing))
             chosen = missing[: most - evaluated]
@@ -181,6 +214,15 @@ class _Run:
         neighbours = [one for one in self.points.values() if one.origin == "neighbour" and one.losses]
         improved = count_dominated([self.points[values] for values in first], neighbours)
         return LocalCheck(evaluated=evaluated, improved=improved, rounds=rounds, left=len(missing))
+
+    def _may_dominate(self, values: Values, point: Point) -> bool:
+        """Whether a machine is at least as good as a point in all objectives that need no measurement."""
+        config = self._spec.space.config(values)
+        return all(
+            one.loss(MACHINE_FIGURES[one.name].value(config)) <= loss
+            for one, loss in zip(self._spec.objectives, point.losses, strict=True)
+            if one.name in MACHINE_FIGURES
+        )
 
     def simulate(self) -> dict[Values, dict[str, Figures]]:
         """Return simulated figures of the front by workload."""
@@ -213,6 +255,10 @@ class _Run:
         figures = self._figures(drafts, self._spec.timing)
         for draft in drafts:
             self.points[draft.values] = self._point(draft, figures[draft.values], self._spec.measured_limits)
+        now = time.monotonic()
+        if self._publish is not None and self._base is not None and now - self._published > _PUBLISH_SECONDS:
+            self._publish(self.exploration(self._base, "", None, {}))
+            self._published = time.monotonic()
 
     def _figures(self, points: Sequence[Point], timing: Timing) -> dict[Values, dict[str, Figures]]:
         tasks: dict[str, Task] = {}
@@ -223,7 +269,7 @@ class _Run:
                 task = workload.make(_without_name(point.config), timing)
                 key = keys[point.values, workload.name] = task_key(task)
                 tasks[key] = task
-        missing = {key: task for key, task in tasks.items() if key not in self._log.known}
+        missing = {key: task for key, task in tasks.items() if not self._is_known(key, timing)}
         order = list(missing)
         waiting = {
             point.values: {keys[point.values, one.name] for one in self._spec.workloads} for point in points
@@ -239,6 +285,13 @@ class _Run:
             }
             for point in points
         }
+
+    def _is_known(self, key: str, timing: Timing) -> bool:
+        """Whether the journal has all figures of a task. Journals of earlier releases lack some."""
+        known = self._log.known.get(key)
+        return known is not None and (
+            known["error"] is not None or known.keys() >= {*measured_figures(timing)}
+        )
 
     def _count(self, waiting: dict[Values, set[str]], keys: Iterable[str], total: int) -> None:
         """Report progress for points whose last task is complete."""

@@ -19,6 +19,7 @@ from accel.compiler.mappings.mapping_choice import MappingChoice, choose_mapping
 from accel.compiler.operators.operator_registry import make_workload
 from accel.compiler.target.machine import Machine
 from accel.core.config import Config
+from accel.energy import AccessCounts, count_accesses, energy_of
 from accel.image.image import Image
 from accel.run.build_program import build
 from accel.run.measured_plans import simulated_cycles
@@ -26,8 +27,10 @@ from accel.run.result import bytes_moved, error_dict
 from accel.sweeps.sweep_points import Values
 from accel.sweeps.task_figures import Figures
 
-Timing = Literal["predicted", "simulated"]
-TIMINGS: tuple[Timing, ...] = ("predicted", "simulated")
+Timing = Literal["predicted", "estimated", "simulated"]
+"""How cycles are found: ``predicted`` by the compiler's search for plans, ``estimated`` by a quick one, and
+``simulated`` with the compiled program."""
+TIMINGS: tuple[Timing, ...] = ("predicted", "estimated", "simulated")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,58 +129,96 @@ def measure_task(task: Task) -> Figures:
     """Return ``cycles`` and ``dram_bytes`` of a task, or the error of a workload that does not fit.
 
     ``dram_bytes`` are the bytes that LOADs read and STOREs write. Predicted ones are those of operands and
-    results.
+    results. Simulated tasks also have ``energy``, ``energy_low`` and ``energy_high`` in picojoules.
     """
     try:
-        cycles, moved = _MEASURES[type(task)](task)
+        found = _MEASURES[type(task)](task)
     except ProgramFault as error:
         return {"error": error_dict(error)["cause"], "message": str(error)}
     except AccelError as error:
         return {"error": "refused", "message": str(error)}
-    return {"error": None, "message": None, "cycles": cycles, "dram_bytes": moved}
+    return {"error": None, "message": None, **found.figures()}
 
 
-def _measure_layer(task: LayerRun) -> tuple[int, int]:
+@dataclass(frozen=True, kw_only=True)
+class _Measured:
+    """Cycles and bytes of some programs.
+
+    Attributes:
+        accesses: counts for their energy, or None without programs.
+    """
+
+    cycles: int
+    dram_bytes: int
+    accesses: AccessCounts | None = None
+
+    def __add__(self, other: "_Measured") -> "_Measured":
+        counts = [one.accesses for one in (self, other) if one.accesses is not None]
+        return _Measured(
+            cycles=self.cycles + other.cycles,
+            dram_bytes=self.dram_bytes + other.dram_bytes,
+            accesses=sum(counts[1:], counts[0]) if counts else None,
+        )
+
+    def __mul__(self, repeats: int) -> "_Measured":
+        counts = None if self.accesses is None else self.accesses * repeats
+        return _Measured(cycles=self.cycles * repeats, dram_bytes=self.dram_bytes * repeats, accesses=counts)
+
+    def figures(self) -> Figures:
+        found: Figures = {"cycles": self.cycles, "dram_bytes": self.dram_bytes}
+        if self.accesses is None:
+            return found
+        total = energy_of(self.accesses).total
+        return found | {"energy": total.nominal, "energy_low": total.low, "energy_high": total.high}
+
+
+def _measure_layer(task: LayerRun) -> _Measured:
     workload = make_workload(task.operator, dict(task.parameters))
-    if task.timing == "predicted":
-        return _predicted(choose_mapping(workload, task.config))
-    return _simulated(build(workload, Machine(task.config)))
+    if task.timing == "simulated":
+        return _simulated(build(workload, Machine(task.config)))
+    return _predicted(choose_mapping(workload, task.config, quick=task.timing == "estimated"))
 
 
-def _measure_network(task: NetworkRun) -> tuple[int, int]:
-    cycles = moved = 0
+def _measure_network(task: NetworkRun) -> _Measured:
+    found = _Measured(cycles=0, dram_bytes=0)
     for layer in layers_of(task.network, default_epilogue(task.config)):
         own = LayerTask(layer=layer, config=task.config)
         try:
-            found = _predicted(own.choice()) if task.timing == "predicted" else _simulated(own.build())
+            if task.timing == "simulated":
+                one = _simulated(own.build())
+            else:
+                one = _predicted(own.choice(quick=task.timing == "estimated"))
         except AccelError as error:
             raise type(error)(f"{layer.name}: {error}") from None
-        cycles += layer.repeats * found[0]
-        moved += layer.repeats * found[1]
-    return cycles, moved
+        found += one * layer.repeats
+    return found
 
 
-def _measure_model(task: ModelRun) -> tuple[int, int]:
+def _measure_model(task: ModelRun) -> _Measured:
     from accel.network.network import read_network  # noqa: PLC0415  # slow to import
 
     program = read_network(task.path).build(task.config, strict=True)
-    found = [_simulated(chain.program) for chain in program.chains]
-    return sum(cycles for cycles, _ in found), sum(moved for _, moved in found)
+    return sum((_simulated(chain.program) for chain in program.chains), _Measured(cycles=0, dram_bytes=0))
 
 
-_MEASURES: dict[type[Any], Callable[[Any], tuple[int, int]]] = {
+_MEASURES: dict[type[Any], Callable[[Any], _Measured]] = {
     LayerRun: _measure_layer,
     NetworkRun: _measure_network,
     ModelRun: _measure_model,
 }
 
 
-def _predicted(choice: MappingChoice) -> tuple[int, int]:
+def _predicted(choice: MappingChoice) -> _Measured:
     best = choice.candidates[0]
     *_, out = workload_tensors(choice.mapping.workload)
-    return round(best.prediction.cycles), best.read_bytes + prod(out.shape)
+    return _Measured(cycles=round(best.prediction.cycles), dram_bytes=best.read_bytes + prod(out.shape))
 
 
-def _simulated(program: Image) -> tuple[int, int]:
-    by_kind = bytes_moved(program.instructions, program.config)
-    return simulated_cycles(program), sum(n for kind, n in by_kind.items() if kind != "instructions")
+def _simulated(program: Image) -> _Measured:
+    config = program.config
+    by_kind = bytes_moved(program.instructions, config)
+    return _Measured(
+        cycles=simulated_cycles(program),
+        dram_bytes=sum(n for kind, n in by_kind.items() if kind != "instructions"),
+        accesses=count_accesses(program.instructions, config, address=config.mem_base + program.code_offset),
+    )

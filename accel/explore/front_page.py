@@ -9,7 +9,7 @@ from typing import Any
 from accel.explore.exploration_result import Exploration, Point
 from accel.explore.front_picture import base_label, picture_axes
 from accel.explore.machine_figures import MACHINE_FIGURES
-from accel.explore.objectives import MEASURED_FIGURES
+from accel.explore.objectives import measured_figures
 from accel.views.assets import asset
 from accel.views.html_page import html_page
 
@@ -18,18 +18,22 @@ def front_page(exploration: Exploration) -> str:
     """Return a self-contained HTML page."""
     body = files("accel.explore.assets").joinpath("front_page.html").read_text(encoding="utf-8")
     data = json.dumps(page_data(exploration), separators=(",", ":")).replace("<", "\\u003c")
-    style = asset("page.css") + _asset("front_page.css")
-    header = (
-        f"<header>\n<h1>{escape(exploration.title)}</h1>\n<p>{escape(_facts(exploration))}</p>\n</header>\n"
-    )
-    return html_page(exploration.title, header + body, style=style, script=_asset("front_page.js"), data=data)
+    style = asset("page.css") + front_asset("front_chart.css") + front_asset("front_page.css")
+    script = front_asset("front_chart.js") + front_asset("front_page.js")
+    facts = escape(exploration_facts(exploration))
+    header = f"<header>\n<h1>{escape(exploration.title)}</h1>\n<p>{facts}</p>\n</header>\n"
+    return html_page(exploration.title, header + body, style=style, script=script, data=data)
 
 
 def page_data(exploration: Exploration) -> dict[str, Any]:
     """Return the data of the page's script."""
     x, y = picture_axes(exploration)
     objectives = [one.name for one in exploration.objectives]
-    others = [f"{figure}:{one.name}" for one in exploration.workloads for figure in MEASURED_FIGURES]
+    others = [
+        f"{figure}:{one.name}"
+        for one in exploration.workloads
+        for figure in measured_figures(exploration.timing)
+    ]
     if len(exploration.workloads) == 1 and exploration.workloads[0].weight == 1:
         others = [one for one in others if one.partition(":")[0] not in objectives]
     axes = list(dict.fromkeys([*objectives, *others, *MACHINE_FIGURES, *exploration.space.domains]))
@@ -69,7 +73,8 @@ def _point_data(
     }
 
 
-def _facts(exploration: Exploration) -> str:
+def exploration_facts(exploration: Exploration) -> str:
+    """Return the size of the space, the sampler, and the numbers of points, as a line of text."""
     parts = [
         f"{exploration.space.size:,} points in the space",
         f"sampler {exploration.sampler}, seed {exploration.seed}",
@@ -81,5 +86,6 @@ def _facts(exploration: Exploration) -> str:
     return "; ".join(parts)
 
 
-def _asset(name: str) -> str:
+def front_asset(name: str) -> str:
+    """Return the text of a file of the page."""
     return files("accel.explore.assets").joinpath(name).read_text(encoding="utf-8")

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
-from accel.area.area_model import block_rams, multipliers
+from accel.area.area_model import block_rams, multipliers, predict_area
 from accel.core.config import Config
 
 
@@ -29,6 +30,16 @@ MACHINE_FIGURES: dict[str, MachineFigure] = {
     "multipliers": MachineFigure(
         unit="18x18 bits", doc="multipliers of 18x18 bits that the core takes on an ECP5", value=multipliers
     ),
+    "lut_slots": MachineFigure(
+        unit="LUT4",
+        doc="LUT slots that the core takes on an ECP5 before placement, as the area model predicts them",
+        value=lambda one: predict_area(one).lut_slots,
+    ),
+    "flip_flops": MachineFigure(
+        unit="",
+        doc="flip-flops that the core takes on an ECP5, as the area model predicts them",
+        value=lambda one: predict_area(one).flip_flops,
+    ),
     "macs_per_cycle": MachineFigure(
         unit="",
         doc="multiply-accumulates of the GEMM core in a cycle",
@@ -40,9 +51,14 @@ MACHINE_FIGURES: dict[str, MachineFigure] = {
         value=lambda one: one.inp_bytes + one.wgt_bytes + one.acc_bytes,
     ),
 }
-"""All figures by name. Models of area or frequency are added here."""
+"""All figures by name."""
 
 
 def machine_figures(config: Config) -> dict[str, int | float]:
     """Return all figures of a machine by name."""
+    return dict(_figures(config))
+
+
+@lru_cache(maxsize=1 << 12)
+def _figures(config: Config) -> dict[str, int | float]:
     return {name: figure.value(config) for name, figure in MACHINE_FIGURES.items()}

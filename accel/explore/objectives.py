@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from accel.base.errors import SweepError, nearest
 from accel.core.config import Config
-from accel.explore.exploration_tasks import Workload
+from accel.explore.exploration_tasks import Timing, Workload
 from accel.explore.machine_figures import MACHINE_FIGURES
 from accel.sweeps.task_figures import Figures
 
@@ -39,16 +39,21 @@ class Objective:
 MEASURED_FIGURES = {
     "cycles": ("cycles", "cycles"),
     "dram_bytes": ("bytes", "bytes that move to and from DRAM"),
+    "energy": ("pJ", "nominal energy of the counted accesses"),
+    "energy_low": ("pJ", "energy of the counted accesses by the lowest published values"),
+    "energy_high": ("pJ", "energy of the counted accesses by the highest published values"),
 }
 """Figures of each workload: unit and description."""
+_PREDICTED_FIGURES = ("cycles", "dram_bytes")
+"""Figures that need no program."""
 _MAXIMIZED = {"macs_per_cycle"}
 
 
 def objectives_of(workloads: Sequence[Workload]) -> dict[str, Objective]:
     """Return all objectives of an exploration by name.
 
-    ``cycles`` and ``dram_bytes`` are weighted sums over the workloads. ``cycles:NAME`` is one workload's
-    figure without its weight. Every figure of a machine is an objective, too.
+    ``cycles``, ``dram_bytes`` and energies are weighted sums over the workloads. ``cycles:NAME`` is one
+    workload's figure without its weight. Every figure of a machine is an objective, too.
     """
     found: dict[str, Objective] = {}
     for figure, (unit, doc) in MEASURED_FIGURES.items():
@@ -75,16 +80,30 @@ def objectives_of(workloads: Sequence[Workload]) -> dict[str, Objective]:
     return found
 
 
+def measured_figures(timing: Timing) -> tuple[str, ...]:
+    """Return the figures that a measurement of each workload has."""
+    return tuple(MEASURED_FIGURES) if timing == "simulated" else _PREDICTED_FIGURES
+
+
+def check_timing(name: str, timing: Timing) -> None:
+    """Raise a SweepError for a figure that needs a program if there is none."""
+    figure = name.partition(":")[0]
+    if figure in MEASURED_FIGURES and figure not in measured_figures(timing):
+        raise SweepError(f'{name} is counted in programs, and timing is {timing}; write timing = "simulated"')
+
+
 def format_value(value: float) -> str:
     """Return a value of an objective as text, for example ``1,234``."""
     return f"{value:,}" if value == int(value) else f"{value:,.4g}"
 
 
-def find_objectives(names: Sequence[str], workloads: Sequence[Workload]) -> tuple[Objective, ...]:
+def find_objectives(
+    names: Sequence[str], workloads: Sequence[Workload], timing: Timing
+) -> tuple[Objective, ...]:
     """Return objectives by their names.
 
     Raises:
-        SweepError: a name is unknown, or appears twice.
+        SweepError: a name is unknown, appears twice, or needs simulated programs.
     """
     known = objectives_of(workloads)
     for name in names:
@@ -92,6 +111,7 @@ def find_objectives(names: Sequence[str], workloads: Sequence[Workload]) -> tupl
             raise SweepError(f"{name!r} is not an objective; {nearest(name, known)}")
         if list(names).count(name) > 1:
             raise SweepError(f"the objective {name} is given twice; give each once")
+        check_timing(name, timing)
     return tuple(known[name] for name in names)
 
 

@@ -76,6 +76,25 @@ class Space:
             for other in domain.neighbours(value):
                 yield (*point[:at], other, *point[at + 1 :])
 
+    def exchanges(self, point: Values) -> Iterator[Values]:
+        """Yield the points in which one ordered field has half of its value, and another one twice its
+        value."""
+        halved = list(self._scaled(point, 1, 2))
+        doubled = list(self._scaled(point, 2, 1))
+        for at, half in halved:
+            for other, double in doubled:
+                if at != other:
+                    changed = list(point)
+                    changed[at], changed[other] = half, double
+                    yield tuple(changed)
+
+    def _scaled(self, point: Values, numerator: int, denominator: int) -> Iterator[tuple[int, int]]:
+        """Yield the index and the new value of each ordered field whose domain has the scaled value."""
+        for at, (domain, value) in enumerate(zip(self.domains.values(), point, strict=True)):
+            scaled, rest = divmod(value * numerator, denominator)
+            if domain.is_ordered and not rest and scaled != value and scaled in domain.values:
+                yield at, scaled
+
     def settings(self, point: Values) -> dict[str, int]:
         """Return a point's fields that differ from the base machine, with derived fields."""
         values = self._values(point)

@@ -22,7 +22,7 @@ from accel.explore.exploration_tasks import (
     Workload,
 )
 from accel.explore.machine_figures import MACHINE_FIGURES
-from accel.explore.objectives import Objective, find_objectives, objectives_of
+from accel.explore.objectives import Objective, check_timing, find_objectives, objectives_of
 from accel.explore.point_samplers import SAMPLERS
 from accel.explore.search_space import Domain, Space
 from accel.explore.space_expressions import Expression, Number
@@ -131,15 +131,15 @@ def make_exploration(
     if timing not in TIMINGS:
         raise SweepError(f"timing is {shown(timing)}; {nearest(str(timing), TIMINGS)}")
     workloads = _workloads(data, folder or Path())
-    if timing == "predicted" and any(isinstance(one.make, MakeModel) for one in workloads):
-        raise SweepError('timing is predicted, and a network is in a file; write timing = "simulated"')
+    if timing != "simulated" and any(isinstance(one.make, MakeModel) for one in workloads):
+        raise SweepError(f'timing is {timing}, and a network is in a file; write timing = "simulated"')
     objectives = _texts(data, "objectives", _DEFAULT_OBJECTIVES)
     spec = ExplorationSpec(
         name=name,
         title=title,
-        space=_space(data, workloads, folder or Path()),
+        space=_space(data, workloads, folder or Path(), timing),
         workloads=workloads,
-        objectives=find_objectives(objectives, workloads),
+        objectives=find_objectives(objectives, workloads, timing),
         timing=timing,
     )
     return spec.with_options(
@@ -181,7 +181,7 @@ def _table(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 # --- the space -------------------------------------------------------------------------------------
 
 
-def _space(data: Mapping[str, Any], workloads: Sequence[Workload], folder: Path) -> Space:
+def _space(data: Mapping[str, Any], workloads: Sequence[Workload], folder: Path, timing: Timing) -> Space:
     name = data.get("config")
     if not isinstance(name, str):
         raise SweepError(
@@ -204,16 +204,17 @@ def _space(data: Mapping[str, Any], workloads: Sequence[Workload], folder: Path)
         domains=domains,
         derived=derived,
         constraints=[Expression(text, known, "the constraint") for text in _texts(data, "constraints")],
-        limits=_limits(data, workloads),
+        limits=_limits(data, workloads, timing),
     )
 
 
-def _limits(data: Mapping[str, Any], workloads: Sequence[Workload]) -> dict[str, Number]:
+def _limits(data: Mapping[str, Any], workloads: Sequence[Workload], timing: Timing) -> dict[str, Number]:
     known = objectives_of(workloads)
     found: dict[str, Number] = {}
     for name, value in _table(data, "limit").items():
         if name not in known:
             raise SweepError(f"limit has {name!r}; {nearest(name, known)}")
+        check_timing(name, timing)
         if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
             raise SweepError(f"the limit of {name} is {shown(value)}; it must be a positive number")
         found[name] = value

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from accel.core.config import Config
+from accel.formats.linear_resize import RESIZE_BY_PHASES
 from accel.graph.byte_functions import fold_byte_functions
 from accel.graph.graph import Graph
 from accel.network.channel_assignment import assign_channel_maps
@@ -42,7 +43,7 @@ def prepare_graph(
     if rewrites:
         graph, _ = simplify(graph, [*SHUFFLE_RULES, CONCAT_OF_SLICES])
         if config.batch == 1:  # parts of a picture are not stored in strips, which rows of elements need
-            graph, _ = apply_rules(graph, [AVERAGE_BY_PARTS])
+            graph, _ = apply_rules(graph, [AVERAGE_BY_PARTS, RESIZE_BY_PHASES])
     if fusion and config.tab_bytes:
         graph = fold_byte_functions(graph)
     if rewrites:

@@ -86,12 +86,11 @@ class _LayerCompiler:
     ) -> tuple[Program, int] | None:
         """Return a layer's program by a faster record of its mapping, and its cycles, or None."""
         workload, machine = layer.workload(), self._machine
-        known = records.fastest(record_key(workload.name, [workload.output], machine.config))
-        if known is None or known.mapping != choice.mapping.name:
+        outputs, mapping = [workload.output], choice.mapping.name
+        if records.fastest(record_key(workload.name, outputs, machine.config), mapping) is None:
             return None
-        record = faster_record(
-            records, workload.name, [workload.output], machine.config, simulated_cycles(program)
-        )
+        cycles = simulated_cycles(program)
+        record = faster_record(records, workload.name, outputs, machine.config, cycles, mapping)
         if record is None or record.steps is None or record.cycles is None:
             return None
         schedule = scheduled(choice.mapping.workload, machine, record.steps)

@@ -3,7 +3,8 @@
 A line is an object with these keys:
 
 =============  =====================================================================
-``workload``   name and digest of the computation
+``workload``   name and digest of the computation. Scales and table entries are not in it: they are data, and
+               timing does not depend on data
 ``machine``    name of the machine, and digest of all its fields except the name
 ``timing``     :data:`~accel.core.timing_rules.TIMING_CONTRACT_VERSION` of the measurement
 ``cycles``     simulated cycles, or null if the schedule is invalid
@@ -70,7 +71,7 @@ class RecordKey:
 
 
 def record_key(name: str, outputs: Sequence[Tensor], config: Config) -> RecordKey:
-    """Return the key of a computation on a machine.
+    """Return the key of a computation on a machine. Layers that differ in scales have the same key.
 
     Args:
         name: name of the computation, for readers. The digest covers the tensor expressions.
@@ -78,8 +79,32 @@ def record_key(name: str, outputs: Sequence[Tensor], config: Config) -> RecordKe
     """
     fields = {key: value for key, value in config.to_dict().items() if key != "name"}
     return RecordKey(
-        workload=f"{name}/{_digest(expression_to_data(outputs))}", machine=f"{config.name}/{_digest(fields)}"
+        workload=f"{name}/{_digest(_without_parameters(expression_to_data(outputs)))}",
+        machine=f"{config.name}/{_digest(fields)}",
     )
+
+
+_PARAMETERS = {"scales", "entries", "addition", "multiplication"}
+"""Parameters of quantized functions: lists of scales, tables, and integers that follow from scales."""
+
+
+def _without_parameters(data: Any) -> Any:
+    """Return the data of an expression without values that only the data of a program depends on.
+
+    Scales of channels are replaced by their number, and other scales by 0.
+    """
+    if isinstance(data, dict):
+        return {
+            name: _shape_of(value) if name in _PARAMETERS else _without_parameters(value)
+            for name, value in data.items()
+        }
+    if isinstance(data, list):
+        return [_without_parameters(one) for one in data]
+    return 0 if isinstance(data, float) else data
+
+
+def _shape_of(parameters: Any) -> int | None:
+    return len(parameters) if isinstance(parameters, list) else None
 
 
 def _digest(data: object) -> str:
@@ -128,19 +153,24 @@ class Records:
         self.every = tuple(every)
 
     @cached_property
-    def _fastest(self) -> Mapping[tuple[str, str, int], Record]:
-        found: dict[tuple[str, str, int], Record] = {}
+    def _fastest(self) -> Mapping[tuple[str, str, int], list[Record]]:
+        """Records with a schedule by their key, the fastest first."""
+        found: dict[tuple[str, str, int], list[Record]] = {}
         for record in self.every:
-            if record.steps is None or record.cycles is None:
-                continue
-            best = found.get(record.key.identity)
-            if best is None or best.cycles is None or record.cycles < best.cycles:
-                found[record.key.identity] = record
+            if record.steps is not None and record.cycles is not None:
+                found.setdefault(record.key.identity, []).append(record)
+        for records in found.values():
+            records.sort(key=lambda one: one.cycles or 0)
         return found
 
-    def fastest(self, key: RecordKey) -> Record | None:
-        """Return the record with the fewest cycles and a schedule, or None."""
-        return self._fastest.get(key.identity)
+    def fastest(self, key: RecordKey, mapping: str | None = None) -> Record | None:
+        """Return the record with the fewest cycles and a schedule, or None.
+
+        Args:
+            mapping: name of the record's mapping, or None for any.
+        """
+        known = self._fastest.get(key.identity, [])
+        return next((one for one in known if mapping in (None, one.mapping)), None)
 
     def of(self, key: RecordKey) -> list[Record]:
         """Return all records of a key."""
@@ -177,10 +207,19 @@ def load_records(path: str | os.PathLike[str], *, missing_ok: bool = False) -> R
 
 
 def faster_record(
-    records: Records, name: str, outputs: Sequence[Tensor], config: Config, cycles: int
+    records: Records,
+    name: str,
+    outputs: Sequence[Tensor],
+    config: Config,
+    cycles: int,
+    mapping: str | None = None,
 ) -> Record | None:
-    """Return the fastest record of a computation if it takes fewer than ``cycles``, otherwise None."""
-    found = records.fastest(record_key(name, outputs, config))
+    """Return the fastest record of a computation if it takes fewer than ``cycles``, otherwise None.
+
+    Args:
+        mapping: name of the record's mapping, or None for any.
+    """
+    found = records.fastest(record_key(name, outputs, config), mapping)
     return None if found is None or found.cycles is None or found.cycles >= cycles else found
 
 

@@ -1,4 +1,4 @@
-"""Networks and programs of the studio: given when it starts, or uploaded.
+"""Networks, programs and explorations of the studio: given when it starts, or uploaded.
 
 Paths of the page are never used, only names.
 """
@@ -9,7 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from accel.base.errors import AccelError
+from accel.base.errors import AccelError, nearest
+from accel.explore.exploration_snapshot import SNAPSHOT_SUFFIX, find_snapshot, read_snapshot
 from accel.image.image import MODEL_SUFFIXES
 from accel.run.replay import PROGRAM_SUFFIX, TEXT_SUFFIX
 
@@ -26,9 +27,15 @@ class StudioFiles:
     def __init__(self, paths: tuple[Path, ...] = ()) -> None:
         self._paths: dict[str, Path] = {}
         self._uploads: list[str] = []
+        self._explorations: dict[str, Path] = {}
         for path in paths:
+            if path.is_dir() or path.name.endswith(SNAPSHOT_SUFFIX):
+                self._add_exploration(find_snapshot(path) if path.is_dir() else path)
+                continue
             if not path.is_file():
-                raise AccelError(f"{str(path)!r} is not a file; give a network or a program")
+                raise AccelError(
+                    f"{str(path)!r} is not a file; give a network, a program, or the folder of an exploration"
+                )
             _check_suffix(path.name)
             name = path.name
             while name in self._paths:
@@ -43,6 +50,30 @@ class StudioFiles:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._folder.cleanup()
+
+    def _add_exploration(self, path: Path) -> None:
+        read_snapshot(path)  # a wrong file is reported now
+        name = path.name.removesuffix(SNAPSHOT_SUFFIX)
+        while name in self._explorations:
+            name = f"{path.parent.name}/{name}"
+        self._explorations[name] = path.resolve()
+
+    @property
+    def explorations(self) -> list[str]:
+        """Names of explorations."""
+        return list(self._explorations)
+
+    def exploration(self, name: str) -> bytes:
+        """Return the points of an exploration as they are now, as JSON.
+
+        Raises:
+            AccelError: the name is unknown, or the file cannot be read any more.
+        """
+        if name not in self._explorations:
+            raise AccelError(
+                f"{name!r} is not an exploration of the studio; {nearest(name, self._explorations)}"
+            )
+        return read_snapshot(self._explorations[name])
 
     @property
     def names(self) -> list[str]:

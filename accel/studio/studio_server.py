@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from accel.base.errors import AccelError
 from accel.base.optional_extras import not_installed
+from accel.explore.front_page import front_asset
 from accel.studio.access_control import LOOPBACK, AccessControl, SecurityMiddleware, refusal_response
 from accel.studio.assets import asset
 from accel.studio.form_fields import form_data
@@ -59,6 +60,7 @@ def studio(
     routes = [
         *(Route(path, endpoints.page, methods=["GET"]) for path in endpoints.pages),
         Route("/form", endpoints.form, methods=["GET"]),
+        Route("/exploration", endpoints.exploration, methods=["GET"]),
         *(Route(f"/{name}", endpoints.question, methods=["POST"]) for name in QUESTIONS),
         Route("/file", endpoints.upload, methods=["POST"]),
     ]
@@ -82,7 +84,8 @@ class _Endpoints:
         self._workers, self._access, self._files, self._start = workers, access, files, start
         self.pages: dict[str, tuple[str, str]] = {
             "/": (asset("index.html"), "text/html"),
-            "/studio.css": (page_style() + asset("studio.css"), "text/css"),
+            "/studio.css": (page_style() + front_asset("front_chart.css") + asset("studio.css"), "text/css"),
+            "/front.js": (f"{front_asset('front_chart.js')}export default frontChart;\n", "text/javascript"),
             "/studio.js": (asset("studio.js"), "text/javascript"),
             "/accel.js": (module(), "text/javascript"),
             "/icon.svg": (asset("icon.svg"), "image/svg+xml"),
@@ -109,9 +112,16 @@ class _Endpoints:
             form_data()
             | {
                 "files": self._files.names,
+                "explorations": self._files.explorations,
                 "given": None if self._start is None else self._start.to_data(),
             }
         )
+
+    async def exploration(self, request: Request) -> Response:
+        try:
+            return _json(self._files.exploration(request.query_params.get("name", "")))
+        except AccelError as error:
+            return _json(error_data(error))
 
     async def upload(self, request: Request) -> Response:
         body = await _body(request, MAX_UPLOAD_BYTES)

@@ -88,6 +88,7 @@ def choose_mapping(
     threads: int | None = None,
     tile: Mapping[str, int] | None = None,
     keep_results: bool = False,
+    quick: bool = False,
 ) -> MappingChoice:
     """Choose a mapping and find the plans of its operator.
 
@@ -95,6 +96,8 @@ def choose_mapping(
         mapping: a name, or ``auto`` for the fastest. With a given tile, ``auto`` is the plain mapping. A
             product that needs padding has the mapping ``padded`` only, also if ``mapping`` is ``plain``.
         keep_results: whether to consider only mappings that do not change the output's layout in DRAM.
+        quick: whether a short search for plans is enough, see
+            :func:`~accel.compiler.plans.plan_search.search`.
     """
     is_padded = needs_padding(workload, config)
     if mapping != AUTO or is_padded:
@@ -102,15 +105,15 @@ def choose_mapping(
             named = padded_product(workload, config)
         else:
             named = find_mapping(workload, mapping)
-        plans = find_candidates(named.workload, config, threads, tile)
+        plans = find_candidates(named.workload, config, threads, tile, quick=quick)
         return MappingChoice(mapping=named, candidates=plans, compared=(_compare(named, config, plans),))
     plain = plain_mapping(workload)
-    planned: list[_Planned] = [(plain, find_candidates(workload, config, threads, tile))]
+    planned: list[_Planned] = [(plain, find_candidates(workload, config, threads, tile, quick=quick))]
     excluded: list[OperatorMapping] = []
     others = [] if tile else list(_other_mappings(workload, config))
     others = [one for one in others if one.keeps_output_layout or not keep_results]
     for one in sorted(others, key=lambda one: (_bound(one, config), one.data_bytes)):
-        plans = _plans_if_promising(one, planned, config, threads)
+        plans = _plans_if_promising(one, planned, config, threads, quick=quick)
         if plans:
             planned.append((one, plans))
         else:
@@ -141,7 +144,7 @@ def _other_mappings(workload: Workload, config: Config) -> Iterator[OperatorMapp
 
 
 def _plans_if_promising(
-    mapping: OperatorMapping, planned: list[_Planned], config: Config, threads: int | None
+    mapping: OperatorMapping, planned: list[_Planned], config: Config, threads: int | None, *, quick: bool
 ) -> list[Candidate[Any]]:
     bound = _bound(mapping, config)
     if bound > _cycle_limit(mapping, planned):
@@ -152,7 +155,7 @@ def _plans_if_promising(
     if smaller and mapping.data_bytes >= min(smaller):
         return []
     try:
-        return find_candidates(mapping.workload, config, threads)
+        return find_candidates(mapping.workload, config, threads, quick=quick)
     except ScheduleError:
         return []
 

@@ -20,7 +20,12 @@ def planner_of(workload: Workload) -> Planner[Any, Any]:
 
 
 def find_candidates(
-    workload: Workload, config: Config, threads: int | None = None, tile: Mapping[str, int] | None = None
+    workload: Workload,
+    config: Config,
+    threads: int | None = None,
+    tile: Mapping[str, int] | None = None,
+    *,
+    quick: bool = False,
 ) -> list[Candidate[Any]]:
     """Return the most promising plans, best first. The best one is the default schedule's.
 
@@ -28,10 +33,11 @@ def find_candidates(
         threads: only plans with this number of virtual threads, or None for any.
         tile: only plans with these sizes in elements, by :attr:`~accel.compiler.plans.planner.TileSide.key`,
             for example ``{"tile_m": 64}``. A size beyond the tensor's is reduced to it.
+        quick: whether a short search is enough, see :func:`~accel.compiler.plans.plan_search.search`.
     """
     check_room([workload.output], config)
     has_store_epilogue(workload, config)
-    return planner_of(workload).candidates(workload, config, threads, tile or {})
+    return planner_of(workload).candidates(workload, config, threads, tile or {}, quick=quick)
 
 
 def default_schedule(

@@ -10,6 +10,7 @@ from accel.compiler.plans.pipeline_model import predict
 from accel.compiler.plans.plan_candidate import Candidate, Prediction, check_threads_fit
 from accel.compiler.plans.plan_enumeration import all_candidates
 from accel.compiler.plans.plan_search import merge_rankings, search
+from accel.compiler.plans.plan_space import QUICK_THREAD_COUNTS, THREAD_COUNTS
 from accel.compiler.plans.planner import Blocks, Planner, TileSide
 from accel.compiler.plans.tile_sizes import TileSizes
 from accel.compiler.plans.tile_steps import TileStepModel
@@ -17,19 +18,25 @@ from accel.core.config import Config
 
 
 def conv_candidates(
-    shape: ConvShape, config: Config, threads: int | None = None, fixed: Blocks | None = None
+    shape: ConvShape,
+    config: Config,
+    threads: int | None = None,
+    fixed: Blocks | None = None,
+    quick: bool = False,
 ) -> list[Candidate[ConvPlan]]:
     """Return the most promising plans, best first, or none if no plan has the given sizes.
 
     Args:
         threads: only plans with this number of virtual threads, or None for any.
         fixed: sizes by the plan's attributes. A size beyond the tensor's is reduced to it.
+        quick: see :func:`~accel.compiler.plans.plan_search.search`.
     """
     rankings = []
     for variant in shape.residual_variants():
-        table = fitting_plans(variant, config, threads, fixed)
+        counts = QUICK_THREAD_COUNTS if quick else THREAD_COUNTS
+        table = fitting_plans(variant, config, threads, fixed, counts)
         if len(table.rows):
-            rankings.append(search(conv_space(variant, config, fixed), table, threads))
+            rankings.append(search(conv_space(variant, config, fixed), table, threads, quick=quick))
     if not rankings:
         check_threads_fit(
             "convolution",

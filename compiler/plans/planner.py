@@ -58,7 +58,7 @@ class Planner(Generic[ShapeT, PlanT]):
         features: extracts the inputs of plans and predictions from a workload and a machine. Workloads
             with equal features have equal plans.
         find: returns the candidates, best first, for features, a machine, the number of virtual threads (None
-            for any) and given tile sizes.
+            for any), given tile sizes, and whether the search is quick.
         enumerate: returns every plan with spread tile sizes that fits, with its prediction, in no particular
             order. There are thousands, and the candidates of ``find`` may be others.
         fits: whether a plan's buffers and micro-ops fit the scratchpads, and its tokens the counters.
@@ -73,7 +73,7 @@ class Planner(Generic[ShapeT, PlanT]):
 
     sides: tuple[TileSide, ...]
     features: Callable[[Workload, Config], ShapeT]
-    find: Callable[[ShapeT, Config, int | None, Blocks], list[Candidate[PlanT]]]
+    find: Callable[[ShapeT, Config, int | None, Blocks, bool], list[Candidate[PlanT]]]
     enumerate: Callable[[ShapeT, Config], list[Candidate[PlanT]]]
     fits: Callable[[ShapeT, Config, PlanT], bool]
     predict: Callable[[ShapeT, Config, PlanT], Prediction]
@@ -84,7 +84,13 @@ class Planner(Generic[ShapeT, PlanT]):
     identity_products: Callable[[PlanT], bool] = lambda plan: False
 
     def candidates(
-        self, workload: Workload, config: Config, threads: int | None, tile: Mapping[str, int]
+        self,
+        workload: Workload,
+        config: Config,
+        threads: int | None,
+        tile: Mapping[str, int],
+        *,
+        quick: bool = False,
     ) -> list[Candidate[PlanT]]:
         """Return the most promising plans, best first.
 
@@ -92,10 +98,11 @@ class Planner(Generic[ShapeT, PlanT]):
             threads: only plans with this number of virtual threads, or None allows any number.
             tile: only plans with these sizes, in elements by :attr:`TileSide.key`. A size beyond the tensor's
                 is reduced to it.
+            quick: whether a short search is enough, see :func:`~accel.compiler.plans.plan_search.search`.
         """
         threads = None if threads is None else check_threads(threads)
         fixed = self.tile_blocks(tile, workload.name, config)
-        found = _find(self, self.features(workload, config), config, threads, frozenset(fixed.items()))
+        found = _find(self, self.features(workload, config), config, threads, frozenset(fixed.items()), quick)
         if not found:
             sizes = ", ".join(f"{key} {size}" for key, size in tile.items())
             raise ScheduleError(
@@ -132,12 +139,13 @@ def _find(
     config: Config,
     threads: int | None,
     fixed: frozenset[tuple[str, int]],
+    quick: bool,
 ) -> tuple[Candidate[Any], ...]:
     """Cache a planner's candidates in memory and on disk, because networks repeat layers, and users compile
-    again."""
-    cache = result_cache()
+    again. Quick searches are made for many machines, and are not written to the disk."""
+    cache = None if quick else result_cache()
     if cache is None or planner.plan_type is None:
-        return tuple(planner.find(shape, config, threads, dict(fixed)))
+        return tuple(planner.find(shape, config, threads, dict(fixed), quick))
     key = cache_key(
         f"{planner.find.__module__}.{planner.find.__qualname__}",
         repr(shape),
@@ -146,7 +154,7 @@ def _find(
     )
     content = cache.read(_CACHE_KIND, key)
     if content is None:
-        found = tuple(planner.find(shape, config, threads, dict(fixed)))
+        found = tuple(planner.find(shape, config, threads, dict(fixed), quick))
         cache.write(_CACHE_KIND, key, candidates_to_json(found))
         return found
     return candidates_from_json(content, planner.plan_type)

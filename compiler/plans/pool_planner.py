@@ -24,7 +24,11 @@ _PREDICTED_BEST = 40
 
 
 def pool_candidates(
-    shape: PoolShape, config: Config, threads: int | None = None, fixed: Blocks | None = None
+    shape: PoolShape,
+    config: Config,
+    threads: int | None = None,
+    fixed: Blocks | None = None,
+    quick: bool = False,
 ) -> list[Candidate[PoolPlan]]:
     """Return the most promising plans, best first, or none if no plan has the given sizes.
 
@@ -34,6 +38,7 @@ def pool_candidates(
     Args:
         threads: only plans with this number of virtual threads, or None for any.
         fixed: sizes by the plan's attributes. A size beyond the tensor's is reduced to it.
+        quick: ignored, since the search is short.
     """
     candidates = [
         candidate

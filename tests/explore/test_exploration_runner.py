@@ -13,9 +13,11 @@ from accel.base.errors import SweepError
 from accel.benchmarks import NETWORKS, Layer
 from accel.explore import Exploration, exploration_runner, explore
 from accel.explore.exploration_tasks import LayerRun, NetworkRun, measure_task
+from accel.explore.objectives import measured_figures
 from accel.explore.pareto_front import dominates
 from accel.explore.point_samplers import SAMPLERS
-from accel.explore.search_space import Infeasible
+from accel.explore.search_space import Infeasible, Space
+from accel.sweeps.sweep_journal import Journal
 from tests.expect import refused
 from tests.explore import worker_functions
 from tests.explore.spaces import GEMM, small
@@ -94,9 +96,47 @@ def test_the_local_check_reaches_a_local_optimum(sampler: str, complete: Explora
         one.origin == "neighbour" and bool(one.losses) for one in found.points
     )
     for point in found.front:
-        for neighbour in found.space.neighbours(point.values):
+        space = found.space
+        for neighbour in (*space.neighbours(point.values), *space.exchanges(point.values)):
             other = known[neighbour]
             assert other.status == "infeasible" or not dominates(other.losses, point.losses)
+
+
+def test_an_exchange_improves_a_point_that_no_step_improves() -> None:
+    """With four MACs, only a machine with half the inputs and twice the outputs is better than a 4x1 one."""
+    field = {"block_in": {"powers_of_two": [1, 4]}, "block_out": {"powers_of_two": [1, 4]}}
+    spec = small(
+        sampler="random",
+        trials=1,
+        field=field,
+        constraints=["block_in * block_out == 4"],
+        workload=[GEMM | {"K": 1}],
+        objectives=["cycles", "macs_per_cycle"],
+    )
+    space = spec.space
+    assert all(not _is_feasible(space, one) for one in space.neighbours((4, 1)))
+    found = explore(spec)
+    assert found.check is not None
+    assert found.check.is_complete
+    assert found.best.values == (1, 4)
+
+
+def _is_feasible(space: Space, values: tuple[int, ...]) -> bool:
+    try:
+        space.config(values)
+    except Infeasible:
+        return False
+    return True
+
+
+def test_neighbours_that_cannot_dominate_are_not_measured(complete: Exploration) -> None:
+    """A machine with more block RAMs than every point of the sampler dominates none of its front."""
+    found = explore(small(sampler="exhaustive", trials=2, objectives=["block_rams", "cycles"]))
+    most = max(one.objectives["block_rams"] for one in found.measured if one.origin == "sampler")
+    assert any(one.objectives["block_rams"] > most for one in complete.measured)
+    assert found.check is not None
+    assert found.check.is_complete
+    assert all(one.objectives["block_rams"] <= most for one in found.measured)
 
 
 def test_a_limited_check_says_what_is_left() -> None:
@@ -186,6 +226,11 @@ def test_limits_on_measured_figures(complete: Exploration) -> None:
     }
 
 
+def number(figure: object) -> float:
+    assert isinstance(figure, int | float)
+    return figure
+
+
 def test_an_empty_space_is_reported() -> None:
     with refused(
         SweepError, "no point of the space is feasible; the first: constraint 'batch > 1' does not hold"
@@ -226,7 +271,58 @@ def test_the_front_is_simulated_on_request(complete: Exploration) -> None:
     assert found.points == complete.points
 
 
-@pytest.mark.parametrize("timing", ["predicted", "simulated"])
+def test_objectives_of_area_and_energy() -> None:
+    spec = small(
+        timing="simulated",
+        trials=4,
+        objectives=["energy", "energy:long", "lut_slots", "flip_flops"],
+        workload=[GEMM, GEMM | {"K": 64, "label": "long", "weight": 3}],
+        limit={"energy": 1e12, "lut_slots": 1e6},
+    )
+    found = explore(spec)
+    assert found.measured
+    for point in found.measured:
+        assert point.config is not None
+        short, long = (
+            accel.build(accel.gemm(16, 16, size, shift=8), point.config).run().energy().total
+            for size in (16, 64)
+        )
+        area = accel.predict_area(point.config)
+        assert point.objectives == {
+            "energy": pytest.approx(short.nominal + 3 * long.nominal),
+            "energy:long": pytest.approx(long.nominal),
+            "lut_slots": area.lut_slots,
+            "flip_flops": area.flip_flops,
+        }
+        assert point.measured["long"]["energy_low"] == pytest.approx(long.low)
+        assert point.measured["long"]["energy_high"] == pytest.approx(long.high)
+
+
+def test_figures_that_a_journal_lacks_are_measured_again(tmp_path: Path, counted: Counter[Any]) -> None:
+    """Journals of earlier releases have no energies."""
+    spec = small(timing="simulated", trials=2, objectives=["energy"])
+    new, old = tmp_path / "new.jsonl", tmp_path / "old.jsonl"
+    found = explore(spec, journal=new, max_neighbours=0)
+    with Journal(new) as complete, Journal(old) as partial:
+        for key, figures in complete.known.items():
+            names = figures.keys() - {"energy", "energy_low", "energy_high"}
+            partial.add(key, {name: figures[name] for name in names})
+    measured = sum(counted.values())
+    counted.clear()
+    assert explore(spec, journal=old, max_neighbours=0).to_dict() == found.to_dict()
+    assert sum(counted.values()) == measured
+
+
+def test_estimated_cycles_are_near_the_predicted_ones(complete: Exploration) -> None:
+    found = explore(small(timing="estimated"))
+    known = {one.values: one for one in complete.points}
+    assert len(found.measured) == len(complete.measured)
+    for point in found.measured:
+        predicted = known[point.values].objectives["cycles"]
+        assert point.objectives["cycles"] == pytest.approx(predicted, rel=0.03)
+
+
+@pytest.mark.parametrize("timing", ["predicted", "estimated", "simulated"])
 def test_a_network_is_the_sum_of_its_layers(timing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = {"M": 32, "N": 32, "K": 32, "shift": 8}
     layers = (
@@ -244,8 +340,8 @@ def test_a_network_is_the_sum_of_its_layers(timing: Any, monkeypatch: pytest.Mon
         )
         for one in layers
     )
-    for figure in ("cycles", "dram_bytes"):
-        assert found[figure] == 3 * int(product[figure] or 0) + int(row[figure] or 0)
+    for figure in measured_figures(timing):
+        assert found[figure] == pytest.approx(3 * number(product[figure]) + number(row[figure]))
     monkeypatch.setitem(NETWORKS, "two", (replace(layers[0], parameters=sizes | {"shift": 40}),))
     refusal = measure_task(NetworkRun(network="two", config=config, timing=timing))
     assert (refusal["error"], refusal["message"]) == ("refused", "product: shift is 40; it must be in 0..31")

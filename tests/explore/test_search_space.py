@@ -63,6 +63,32 @@ def test_neighbours_differ_in_one_field_by_one_step() -> None:
             assert point in set(space.neighbours(other))
 
 
+def test_an_exchange_halves_one_field_and_doubles_another() -> None:
+    space = small().space
+    assert list(space.exchanges((8, 4, 4096))) == [
+        (4, 8, 4096),
+        (4, 4, 8192),
+        (16, 4, 2048),
+        (8, 8, 2048),
+    ]
+    for point in space.points():
+        for other in space.exchanges(point):
+            ratios = sorted(b / a for a, b in zip(point, other, strict=True))
+            assert ratios == [0.5, 1, 2]
+            assert point in set(space.exchanges(other))
+
+
+def test_fields_that_cannot_be_halved_are_not_exchanged() -> None:
+    field = {
+        "block_in": {"choices": [16, 4, 8]},  # without an order
+        "tree_stages": {"integers": [1, 3]},
+        "wgt_bytes": {"powers_of_two": ["1KiB", "8KiB"]},
+    }
+    space = small(field=field, constraints=[]).space
+    assert list(space.exchanges((8, 2, 2048))) == [(8, 1, 4096)]
+    assert list(space.exchanges((8, 3, 2048))) == []
+
+
 def test_values_without_order_are_all_neighbours() -> None:
     assert Domain((64, 16, 32), is_ordered=False).neighbours(16) == (64, 32)
     assert Domain((16, 32, 64)).neighbours(16) == (32,)

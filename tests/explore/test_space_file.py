@@ -105,6 +105,14 @@ FIELD = {"batch": {"powers_of_two": [1, 2]}}
         ({"limit": {"block_rams": 0}}, "the limit of block_rams is 0; it must be a positive number"),
         ({"objectives": []}, "objectives is empty; give at least one"),
         ({"objectives": ["cycles", "cycles"]}, "the objective cycles is given twice; give each once"),
+        (
+            {"objectives": ["energy"]},
+            'energy is counted in programs, and timing is predicted; write timing = "simulated"',
+        ),
+        (
+            {"limit": {"energy_low:gemm": 5}, "timing": "estimated"},
+            'energy_low:gemm is counted in programs, and timing is estimated; write timing = "simulated"',
+        ),
         ({"objectives": ["cycle"]}, "'cycle' is not an objective; did you mean 'cycles'?"),
         ({"timing": "guessed"}, None),
         ({"sampler": "nsga"}, "sampler is 'nsga'; did you mean 'nsga2'?"),

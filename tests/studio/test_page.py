@@ -9,9 +9,18 @@ from typing import Any
 
 import pytest
 
+import accel
+from accel.core.config import NAMED
+from accel.explore import explore
+from accel.explore.exploration_snapshot import snapshot_bytes
 from accel.studio.access_control import AccessControl
 from accel.studio.state_links import state_of_file, state_of_link
+from accel.studio.studio_files import StudioFiles
+from accel.studio.studio_server import serving
 from accel.studio.studio_state import StudioState
+from accel.studio.worker_supervisor import WorkerSupervisor
+from tests.explore.spaces import GEMM as GEMM_16
+from tests.explore.spaces import small
 
 SMALL = {"workload": "gemm", "parameters": {"M": 24, "N": 24, "K": 32, "shift": 4}, "machine": "tiny"}
 GEMM = base64.urlsafe_b64encode(json.dumps(SMALL).encode()).decode().rstrip("=")
@@ -180,3 +189,68 @@ def test_a_state_and_a_page_are_saved(chromium: Any, served: AccessControl, tmp_
     alone.wait_for_selector("#timeline svg.chart path", state="attached")
     assert f"{shown:,}" in alone.text_content("body")
     alone.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder of an exploration of a product and a network."""
+    network = {"network": "pools", "weight": 0.01}
+    found = explore(small(workload=[GEMM_16, network], sampler="exhaustive"), max_neighbours=0)
+    (tmp_path / "space.points.json").write_bytes(snapshot_bytes(found, is_running=True))
+    return tmp_path
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [500, 1366])
+def test_a_point_of_an_exploration_becomes_a_state(
+    chromium: Any, workers: WorkerSupervisor, folder: Path, width: int
+) -> None:
+    path = folder / "space.points.json"
+    data = json.loads(path.read_bytes())
+    front = [one for one in data["points"] if one["front"]]
+    with (
+        StudioFiles((folder,)) as files,
+        serving(workers, files) as access,
+        visited(chromium, access, width=width) as page,
+    ):
+        page.wait_for_selector("#machines tbody tr")
+        assert page.get_attribute("#tab-explore", "aria-selected") == "true"
+        assert page.locator("#explore .dot").count() == len(data["points"])
+        assert page.locator("#machines tbody tr").count() == len(front) + 1
+        assert page.text_content("#explore .note").startswith("Running, or interrupted: ")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+        best = min(front, key=lambda one: one["values"]["cycles"])
+        changes(page, lambda: page.click("#machines tbody tr >> nth=0"))
+        state = state_of_link(page.url)
+        assert (state.machine, dict(state.settings)) == (best["machine"], best["settings"])
+        assert state.workload == "gemm"
+        assert dict(state.parameters) == SMALL["parameters"], "the layer that was shown stays"
+
+        layer = data["workloads"][1]["layers"][2]
+        select = "#explore select[aria-label='layer to run']"
+        changes(page, lambda: page.select_option(select, label=f"pools: {layer['name']}"))
+        state = state_of_link(page.url)
+        assert state.workload == layer["state"]["workload"]
+        assert dict(state.settings) == best["settings"]
+        config = NAMED[best["machine"]].variant(best["settings"])
+        expected = accel.build(state.make_workload(), config).run().cycles
+        assert cycles(page) == expected
+
+        path.write_text(json.dumps({**data, "running": False, "points": data["points"][:3]}))
+        page.locator("#explore .dot >> nth=3").wait_for(state="detached")
+        assert page.locator("#explore .dot").count() == 3
+        assert not page.text_content("#explore .note").startswith("Running")
+
+
+@pytest.mark.browser
+def test_an_exploration_is_opened_from_a_file(chromium: Any, served: AccessControl, folder: Path) -> None:
+    with visited(chromium, served) as page:
+        page.click("#tab-explore")
+        assert page.text_content("#explore .note").startswith("No exploration is open.")
+        page.set_input_files("#explore input[type=file]", folder / "space.points.json")
+        page.wait_for_selector("#machines tbody tr")
+        page.select_option("#explore select[aria-label='horizontal axis']", "block_in")
+        page.check("#explore .axes input")
+        page.locator("#explore .dot.base").click()
+        page.wait_for_selector("#title:has-text('on tiny')")

@@ -28,6 +28,40 @@ def test_files_have_names() -> None:
     assert not path.exists(), "uploaded files are removed with the studio"
 
 
+def test_explorations_have_names(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "space.points.json").write_text('{"exploration": 1}')
+        (folder / "space.csv").touch()
+    with StudioFiles((folders[0], folders[1] / "space.points.json", PROGRAM)) as files:
+        assert files.explorations == ["space", "two/space"]
+        assert files.names == ["gemm.s"]
+        assert files.exploration("two/space") == b'{"exploration": 1}'
+        with refused(AccelError, "'three' is not an exploration of the studio; valid are space, two/space"):
+            files.exploration("three")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "has no file *.points.json; give the folder of one exploration"),
+        ("[]", "holds no points of an exploration; 'accel explore' writes them to files *.points.json"),
+        ("{", "is not JSON; 'accel explore' writes it again"),
+        ('{"exploration": 2}', "holds no points of an exploration"),
+    ],
+)
+def test_folders_without_an_exploration_are_refused(
+    tmp_path: Path, content: str | None, message: str
+) -> None:
+    if content is not None:
+        (tmp_path / "space.points.json").write_text(content)
+    with pytest.raises(AccelError) as refusal:
+        StudioFiles((tmp_path,))
+    assert message in str(refusal.value)
+    assert len(str(refusal.value).splitlines()) == 1
+
+
 def test_the_oldest_upload_is_removed() -> None:
     with StudioFiles() as files:
         names = [files.add("a.s", str(n).encode()) for n in range(18)]
@@ -35,8 +69,11 @@ def test_the_oldest_upload_is_removed() -> None:
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
-    with refused(AccelError, f"'{tmp_path}' is not a file; give a network or a program"):
-        StudioFiles((tmp_path,))
+    missing = tmp_path / "missing.onnx"
+    with refused(
+        AccelError, f"'{missing}' is not a file; give a network, a program, or the folder of an exploration"
+    ):
+        StudioFiles((missing,))
     with (
         StudioFiles() as files,
         refused(

@@ -96,7 +96,9 @@ def test_a_token_admits_one_browser(admitted: Browser, access: AccessControl) ->
         assert admitted.get(f"/?token={token}").status == 401
 
 
-@pytest.mark.parametrize("path", ["/", "/studio.js", "/accel.js", "/studio.css", "/form"])
+@pytest.mark.parametrize(
+    "path", ["/", "/studio.js", "/accel.js", "/front.js", "/studio.css", "/form", "/exploration?name=space"]
+)
 def test_nothing_is_shown_without_a_cookie(path: str, new_browser: Browser, access: AccessControl) -> None:
     assert new_browser.get(path).status == 401
     assert post(new_browser).status == 401
@@ -196,6 +198,25 @@ def test_files_are_uploaded(admitted: Browser, files: StudioFiles) -> None:
     assert admitted.ask("POST", "/file", b"[]", headers).status == 400
     assert "is neither a network nor a program" in upload("a.py", "").json()["error"]["message"]
     assert admitted.ask("POST", "/file", b"{}", headers | {"origin": "null"}).status == 403
+
+
+def test_an_exploration_is_read_again_with_each_request(
+    echo: Echo, access: AccessControl, tmp_path: Path
+) -> None:
+    path = tmp_path / "space.points.json"
+    path.write_text('{"exploration": 1, "points": []}')
+    with StudioFiles((tmp_path,)) as files:
+        browser = Browser(app=studio(echo, access, files), host=f"127.0.0.1:{PORT}")
+        browser.get(f"/?token={access.token}")
+        assert browser.get("/form").json()["explorations"] == ["space"]
+        assert browser.get("/exploration?name=space").json()["points"] == []
+        path.write_text('{"exploration": 1, "points": [1]}')
+        assert browser.get("/exploration?name=space").json()["points"] == [1]
+        path.write_text("{")
+        assert "is not JSON" in browser.get("/exploration?name=space").json()["error"]["message"]
+        for name in ("../space", str(path), ""):
+            error = browser.get(f"/exploration?name={name}").json()["error"]
+            assert error["message"].startswith(f"{name!r} is not an exploration of the studio; ")
 
 
 def test_superseded_requests_have_their_own_status(admitted: Browser, echo: Echo) -> None:

@@ -11,6 +11,7 @@ import pytest
 import accel
 from accel.base.errors import TuningError
 from accel.compiler.codegen.compile_schedule import compile_schedule
+from accel.network.digits import MODEL
 from accel.run.measured_plans import simulated_cycles
 from accel.run.tuning_records import Record, append_records, load_records, record_key
 from accel.tuning.cost_model import CostModel
@@ -100,6 +101,61 @@ def test_records_continue_a_search_and_speed_up_compilation(tmp_path: Path) -> N
     assert result.cycles == again.cycles
     other = accel.build(workload, "gemm8x8", tuned=file)  # no record of this machine
     assert other.run().cycles == accel.build(workload, "gemm8x8").run().cycles
+
+
+def quantized_layer(scales: float | list[float], residual: float, entries: int) -> accel.Workload:
+    return accel.conv2d(
+        *(1, 16, 6, 6, 4, 3),
+        padding=1,
+        bias=True,
+        quantized=accel.Quantized(
+            scale=scales,
+            table=accel.QuantizedTable(entries=[entries] * 256),
+            residual=accel.QuantizedResidual(
+                scale=residual, result_scale=0.7, sum_scale=0.9, approximate=True
+            ),
+        ),
+    )
+
+
+def test_layers_that_differ_in_data_have_one_key_and_equal_cycles() -> None:
+    config = accel.machine("vta-npu").config
+    layers = [
+        quantized_layer([0.01, 0.02, 0.03, 0.04], 0.5, 3),
+        quantized_layer([0.5, 0.001, 0.2, 0.3], 0.0123, -7),
+    ]
+    assert len({record_key("conv2d", [one.output], config) for one in layers}) == 1
+    assert len({accel.build(one, config).run().cycles for one in layers}) == 1
+    single = quantized_layer(0.01, 0.5, 3)
+    assert record_key("conv2d", [single.output], config) != record_key("conv2d", [layers[0].output], config)
+
+
+def test_a_network_takes_records_of_its_layers(tmp_path: Path) -> None:
+    """Records count as faster if they say so. Layers of other scales have the same records."""
+    network, file = accel.load_onnx(MODEL), tmp_path / "records.jsonl"
+    plain = network.build("vta-int8")
+    part = next(one for one in plain.parts if one.layer is not None and one.mapping == "plain")
+    assert part.layer is not None
+    workload = part.layer.workload()
+    space = make_space(workload, accel.machine("vta-int8"), "plain")
+    chosen = space.schedule(space.default_point or space.valid_points[0])
+    other = next(
+        schedule
+        for point in space.valid_points or ()
+        if (schedule := space.schedule(point)).steps != chosen.steps
+        and measure_schedule(schedule, plain.config).cycles != measure_schedule(chosen, plain.config).cycles
+    )
+    key = record_key(workload.name, [workload.output], plain.config)
+    slow = Record(key=key, cycles=2, mapping="another", steps=[])
+    append_records(file, [slow, Record(key=key, cycles=3, steps=list(other.steps))])
+    tuned = network.build("vta-int8", tuned=file)
+    (found,) = (one for one in tuned.parts if one.layer is not None and one.output == part.output)
+    assert found.alone == 3
+    assert found.program is not None
+    assert simulated_cycles(found.program) == measure_schedule(other, plain.config).cycles
+    result = tuned.run()
+    result.raise_if_wrong()
+    assert result.cycles != plain.run().cycles
 
 
 def test_slower_records_are_not_taken(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 // The studio's page: a form that makes a state, and the view of that state, which is requested after every change.
 
 import accel from "./accel.js";
+import front from "./front.js";
 
 const WAIT = 220;             // milliseconds after the last key before a view is requested
 const ORDER = ["timeline", "compared", "advice", "critical", "loops", "layers", "table", "units", "figures", "roofline", "scratchpads", "dram", "memory", "traffic", "fusion", "verdict", "instructions"];
@@ -212,6 +213,7 @@ function showGroup(section) {
 
 const selectControls = tabs(document.querySelector("#controls .tabs"), chosen => {
   for (const panel of document.querySelectorAll("#controls > [role=tabpanel]")) panel.hidden = panel.id !== chosen.getAttribute("aria-controls");
+  if (chosen.id === "tab-explore") drawExploration();
 });
 selectControls(byId("tab-workload"));
 
@@ -284,7 +286,10 @@ function openFile(name) {
 
 async function upload(file) {
   if (file.name.endsWith(".json")) {
-    try { restore(JSON.parse(await file.text())); } catch { problem({ kind: "No state", message: `${file.name} is not a state that the studio has saved` }); }
+    try {
+      const data = JSON.parse(await file.text());
+      if (data.exploration === 1) { asked = ""; showExploration(data); byId("tab-explore").click(); } else restore(data);
+    } catch { problem({ kind: "No state", message: `${file.name} is neither a state that the studio has saved nor an exploration` }); }
     return;
   }
   const url = await new Promise(done => {
@@ -507,6 +512,132 @@ function row(step, n, steps) {
     button("✕", "remove", () => { const next = [...steps]; next.splice(n, 1); take(next); })));
 }
 
+// --- explorations
+
+const POLL = 3000;            // milliseconds between two looks at an exploration that is running
+const NO_EXPLORATION = "No exploration is open. Start the studio with the folder of accel explore, or open its file *.points.json.";
+let explored = null, asked = null;   // the exploration that is shown, and the name that was requested last
+const axes = { x: null, y: null, log: false, now: -1, workload: 0, layer: -1 };
+
+/** Show the points of an exploration; the figures on the axes and the chosen machine stay. */
+function showExploration(data) {
+  const isNew = !explored || explored.title !== data.title || explored.name !== data.name;
+  const chosen = !isNew && axes.now >= 0 ? JSON.stringify(explored.points[axes.now]?.settings) : null;
+  explored = data;
+  if (isNew) Object.assign(axes, { x: data.x, y: data.y, log: false, now: -1, workload: 0, layer: -1 });
+  else axes.now = data.points.findIndex(point => JSON.stringify(point.settings) === chosen);
+  drawExploration();
+}
+
+/** Request the points of an exploration, again and again while it runs. */
+async function requestExploration(name) {
+  asked = name;
+  let data;
+  try {
+    data = await (await fetch(`/exploration?name=${encodeURIComponent(name)}`)).json();
+  } catch {
+    data = { error: { kind: "No answer", message: "the studio does not answer; was it ended?" } };
+  }
+  if (asked !== name) return;
+  if (data.error) { problem(data.error); return; }
+  showExploration({ ...data, name });
+  if (data.running) setTimeout(() => { if (asked === name) requestExploration(name); }, POLL);
+}
+
+function drawExploration() {
+  const place = byId("explore");
+  if (!form || place.hidden) return;
+  const names = form.explorations, input = make("input", { type: "file", accept: ".json", hidden: "" });
+  input.addEventListener("change", () => { if (input.files.length) upload(input.files[0]); });
+  const open = make("button", { type: "button", title: "the file *.points.json of a folder that accel explore writes" }, "open an exploration");
+  open.addEventListener("click", () => input.click());
+  if (!explored) {
+    place.replaceChildren(make("p", { class: "note" }, NO_EXPLORATION), open, input);
+    if (names.length && !asked) requestExploration(names[0]);
+    return;
+  }
+  const choice = (label, options, value, action) => {
+    const select = make("select", { class: "wide-field", "aria-label": label }, ...options.map(([text, one]) => new Option(text, one)));
+    select.value = value;
+    select.addEventListener("input", () => action(select.value));
+    return select;
+  };
+  const parts = [];
+  if (names.length > 1) parts.push(choice("exploration", names.map(name => [name, name]), explored.name ?? "", name => requestExploration(name)));
+  parts.push(make("p", {}, make("b", {}, explored.title)), make("p", { class: "note" }, `${explored.running ? "Running, or interrupted: " : ""}${explored.facts}.`));
+  if (!explored.points.length) { place.replaceChildren(...parts, open, input); return; }
+  const chart = make("figure", { class: "front-chart", "aria-label": "measured machines" });
+  const axis = name => make("label", {}, name === "x" ? "across " : "up ", choice(name === "x" ? "horizontal axis" : "vertical axis",
+    explored.axes.map(one => [front.words(one), one]), axes[name], value => { axes[name] = value; drawExploration(); }));
+  const log = make("input", { type: "checkbox" });
+  log.checked = axes.log;
+  log.addEventListener("input", () => { axes.log = log.checked; drawExploration(); });
+  parts.push(chart, make("div", { class: "axes" }, axis("y"), axis("x"), make("label", {}, log, " logarithmic")), ...runOf(choice), frontTable(), open, input);
+  const focused = place.contains(document.activeElement) ? document.activeElement.getAttribute("data-number") : null;
+  place.replaceChildren(...parts);
+  front.draw(chart, explored, axes, openPoint);
+  if (focused !== null) place.querySelector(`tr[data-number="${focused}"]`)?.focus();
+}
+
+let exploreWidth = 0;
+new ResizeObserver(() => {
+  const width = byId("explore").clientWidth;
+  if (width && width !== exploreWidth) { exploreWidth = width; drawExploration(); }
+}).observe(byId("explore"));
+
+/** The choice of the workload's layer that a chosen machine runs. */
+function runOf(choice) {
+  const options = explored.workloads.flatMap(({ name, layers }, n) =>
+    layers.map((layer, m) => [layers.length > 1 ? `${name}: ${layer.name}` : name, `${n}/${m}`]));
+  const select = choice("layer to run", [["the layer or file that is shown", "-"], ...options],
+    axes.layer < 0 ? "-" : `${axes.workload}/${axes.layer}`, value => {
+      [axes.workload, axes.layer] = value === "-" ? [0, -1] : value.split("/").map(Number);
+      if (axes.now >= 0) openPoint(axes.now);
+    });
+  return [make("p", { class: "note" }, "A chosen machine runs:"), select];
+}
+
+function frontTable() {
+  const numbers = explored.points.map((_, number) => number).filter(number => explored.points[number].front || explored.points[number].base);
+  const first = explored.objectives[0], value = (number, name) => explored.points[number].values[name];
+  numbers.sort((one, other) => value(one, first) - value(other, first));
+  const changed = number => {
+    const changes = explored.fields.filter(name => value(number, name) !== explored.base[name]).map(name => `${name} ${accel.grouped(value(number, name))}`);
+    return explored.points[number].base ? explored.baseName : changes.join(", ") || "no change";
+  };
+  const rows = numbers.map(number => {
+    const row = make("tr", { tabindex: "0", "data-number": number, class: number === axes.now ? "now" : null },
+      ...explored.objectives.map(name => make("td", { class: "number" }, front.grouped(value(number, name)))), make("td", {}, changed(number)));
+    row.addEventListener("click", () => openPoint(number));
+    row.addEventListener("keydown", event => { if (event.key === "Enter") openPoint(number); });
+    return row;
+  });
+  const head = make("tr", {}, ...explored.objectives.map(name => make("th", { class: "number", scope: "col" }, front.words(name))), make("th", { scope: "col" }, "changes"));
+  return make("div", { class: "wide" }, make("table", { id: "machines" }, make("thead", {}, head), make("tbody", {}, ...rows)));
+}
+
+/** Show a run on the machine of a point. */
+function openPoint(number) {
+  const { machine: name, settings } = explored.points[number];
+  axes.now = number;
+  const layer = explored.workloads[axes.workload]?.layers[axes.layer], wanted = layer?.state;
+  if (wanted?.file && !form.files.includes(wanted.file)) {
+    problem({ kind: "No file", message: `open ${wanted.file} in the studio to run it; the exploration has only its name` });
+    drawExploration();
+    return;
+  }
+  if (!wanted && isFixed()) {
+    problem({ kind: "Fixed machine", message: "the program that is shown is compiled for its machine; choose a layer to run" });
+    drawExploration();
+    return;
+  }
+  const kept = state.pinned ? { pinned: state.pinned } : {};
+  const { workload: operator, file, parameters } = wanted ?? state;
+  state = { ...(file ? { file } : { workload: operator, parameters: structuredClone(parameters) }), machine: name, settings: { ...settings }, ...kept };
+  stateReplaced();
+  drawExploration();
+}
+
 // --- actions
 
 function say(text) {
@@ -592,3 +723,4 @@ window.addEventListener("popstate", () => restore(fromAddress() || form.start));
 form = await (await fetch("/form")).json();
 const first = fromAddress() || form.given;
 if (!first && form.files.length) { state = form.start; openFile(form.files[0]); } else restore(first || form.start);
+if (!form.files.length && form.explorations.length) byId("tab-explore").click();

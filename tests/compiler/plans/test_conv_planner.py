@@ -45,6 +45,16 @@ def test_cycles_are_few_and_as_predicted(name: str) -> None:
     assert found[0].prediction.bound == "compute"
 
 
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_quick_search_finds_a_plan_near_the_best(name: str) -> None:
+    workload, config = layer(name), accel.machine("vta").config
+    best = find_candidates(workload, config)
+    quick = find_candidates(workload, config, quick=True)
+    assert len(quick) < len(best)
+    assert quick[0].prediction.cycles < best[0].prediction.cycles * 1.05
+    assert all(CONV_PLANNER.fits(conv_shape(workload, config), config, one.plan) for one in quick)
+
+
 def test_predictions_include_a_residual() -> None:
     """With a product, the GEMM core adds it in the slots of one pass.
 
