@@ -90,6 +90,7 @@ bench: $(VENV)/installed
 	$(BIN)/python bench/predictions.py
 	$(BIN)/python bench/growth.py
 	$(BIN)/python bench/small.py
+	$(BIN)/python bench/startup.py
 	$(BIN)/python bench/functional.py $(if $(VECTORS),--vectors $(VECTORS))
 
 networks: $(VENV)/installed

@@ -279,6 +279,11 @@ def test_running_a_program_compiles_nothing(tmp_path: Path) -> None:
         assert heavy not in loaded
 
 
+def test_replaying_programs_on_the_simulators_imports_no_hardware() -> None:
+    loaded = set(fresh("import sys, accel.cli.replay; print(*sys.modules)").split())
+    assert not loaded & {"amaranth", "accel.hw.engines.engine_driver"}
+
+
 def test_what_accel_offers_is_there() -> None:
     """Type checkers see exactly the names of ``__all__``, in the modules that define them."""
     told = {

@@ -15,7 +15,6 @@ import click
 from click.core import ParameterSource
 
 from accel.base.result_cache import cache_key, result_cache
-from accel.base.rewrite_choices import SEARCHES_BY_COST
 
 _KIND = "model"
 CONFIG_SUFFIXES = (".toml", ".json")
@@ -75,7 +74,7 @@ def model_key(options: Mapping[str, Any]) -> str | None:
     Args:
         options: those of the command.
     """
-    if any(options[name] for name in _UNCOVERED) or options["rewrite"] in SEARCHES_BY_COST:
+    if any(options[name] for name in _UNCOVERED):
         return None
     model, config = options["model"], Path(options["config"])
     try:

@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import cache
 from multiprocessing import active_children, get_context
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
 from rich.progress import track
@@ -16,9 +16,10 @@ from rich.progress import track
 from accel.base.errors import AccelError
 from accel.core.config import Config
 from accel.core.isa import Loops
-from accel.hw.engines.engine_driver import Engine
-from accel.hw.engines.open_engine import open_engine
 from accel.run.program import Program
+
+if TYPE_CHECKING:
+    from accel.hw.engines.engine_driver import Engine
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -47,6 +48,8 @@ def _seconds(program: Program, backend: str) -> float:
 
 def build_machines(programs: Iterable[Program], engine: str | None) -> None:
     """Build missing models of the programs' hardware before the processes need them."""
+    from accel.hw.engines.open_engine import open_engine  # noqa: PLC0415  # it imports amaranth
+
     machines = list(dict.fromkeys(program.config.hardware for program in programs))
     for config in with_progress(machines, len(machines), "building"):
         if engine != "pysim":  # each process elaborates its own design
@@ -54,8 +57,10 @@ def build_machines(programs: Iterable[Program], engine: str | None) -> None:
 
 
 @cache
-def kept_machine(config: Config, engine: str | None) -> Engine:
+def kept_machine(config: Config, engine: str | None) -> "Engine":
     """Return this process's hardware."""
+    from accel.hw.engines.open_engine import open_engine  # noqa: PLC0415  # it imports amaranth
+
     return open_engine(config, engine)
 
 

@@ -13,11 +13,14 @@ _SAFE_SCALES = (1e-25, 1e25)
 _Integers = npt.NDArray[np.int64]
 
 
-def rounded_means(data: Tensor, out: Tensor, taps: int, count: int) -> tuple[_Integers, _Integers] | None:
+def rounded_means(
+    data: Tensor, out: Tensor, taps: int, count: int, *, roundings: int | None = None
+) -> tuple[_Integers, _Integers] | None:
     """Return all sums of ``taps`` values minus their zero points, and the integer that each mean becomes.
 
     Args:
         count: the divisor of a sum. It exceeds ``taps`` where padding counts.
+        roundings: float32 roundings of each value until the end of the sum, by default as many as taps.
 
     Returns:
         None if an exact mean is within float32's error of a rounding threshold. For example, with 2x2 windows
@@ -35,7 +38,9 @@ def rounded_means(data: Tensor, out: Tensor, taps: int, count: int) -> tuple[_In
     positive = np.minimum(taps * max(most, 0), sums - taps * min(least, 0))
     magnitudes = 2 * positive - sums
     error = _RELATIVE_ERROR * (
-        magnitudes * factor * taps + 2 * np.abs(means) + np.abs(means + float(out_zero))
+        magnitudes * factor * (taps if roundings is None else roundings)
+        + 2 * np.abs(means)
+        + np.abs(means + float(out_zero))
     )
     thresholds = np.clip(np.floor(means) + 0.5, results.min - out_zero + 0.5, results.max - out_zero - 0.5)
     if (np.abs(means - thresholds) <= error + 1e-9).any():

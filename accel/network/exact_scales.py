@@ -13,12 +13,14 @@ from math import prod
 import numpy as np
 
 from accel.base.errors import ShapeError
+from accel.formats.linear_resize import TITLE, is_exact_resize
 from accel.formats.onnx_file import onnx, read_model
 from accel.formats.onnx_import import import_file
 from accel.formats.quantized_model import QuantizedModel
-from accel.graph.elementwise_operators import Add, Mul
+from accel.graph.elementwise_operators import Add, Dequantize, Mul, Quantize
+from accel.graph.foreign_operator import Foreign
 from accel.graph.graph import Graph, Node
-from accel.graph.graph_tensor import QUANTIZED, Quantization, Shape
+from accel.graph.graph_tensor import QUANTIZED, Quantization, Shape, Tensor
 from accel.graph.pooling_operators import AveragePool
 from accel.network.exact_averages import exact_average_scale
 from accel.network.fused_nodes import FusedNodes
@@ -88,15 +90,32 @@ def _new_scales(graph: Graph) -> Iterator[_NewScale]:
 
 
 def _depends_on_scales(graph: Graph, node: Node) -> bool:
-    """Whether a node computes an integer tensor from integer tensors in float32."""
+    """Whether a node computes an integer tensor from integer tensors in float32, or ends a Resize of one."""
+    if isinstance(node.operator, Quantize):
+        return _resized(graph, node) is not None
     names = [*node.inputs, node.output]
     is_integer = all(graph.tensors[name].dtype in QUANTIZED for name in names)
     varies = graph.constants.keys().isdisjoint(names)
     return is_integer and varies and isinstance(node.operator, Add | Mul | AveragePool)
 
 
+def _resized(graph: Graph, node: Node) -> tuple[Tensor, Foreign] | None:
+    """Return the quantized picture of a Resize, and the Resize, whose result a node quantizes."""
+    resize = graph.producers.get(node.inputs[0])
+    if resize is None or not isinstance(resize.operator, Foreign) or resize.operator.title != TITLE:
+        return None
+    before = graph.producers.get(resize.inputs[0])
+    if before is None or not isinstance(before.operator, Dequantize):
+        return None
+    return graph.tensors[before.inputs[0]], resize.operator
+
+
 def _is_exact(graph: Graph, node: Node) -> bool:
     """Whether integers give float32's results, or the machine lacks the operator for another reason."""
+    if isinstance(node.operator, Quantize):
+        found = _resized(graph, node)
+        assert found is not None
+        return is_exact_resize(found[1], found[0], graph.tensors[node.output]) is not False
     if isinstance(node.operator, AveragePool):
         (data,), windows, out = graph.operands(node), node.operator.windows, graph.tensors[node.output]
         counts = [int(one) for one in np.unique(node.operator.counts(data.shape[2:]))]

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from accel.core.config import Config
+from accel.formats.linear_resize import RESIZE_BY_PHASES
 from accel.graph.byte_functions import fold_byte_functions
 from accel.graph.graph import Graph
 from accel.network.channel_assignment import assign_channel_maps
@@ -14,6 +15,10 @@ from accel.rewriting.elementwise_rules import FUNCTION_BEFORE_REPEATS
 from accel.rewriting.movement_rules import CONCAT_OF_SLICES, SHUFFLE_RULES
 from accel.rewriting.product_rules import AVERAGE_BY_PARTS
 from accel.rewriting.rule_application import apply_rules, simplify
+
+ONE_ROW_RULES = (AVERAGE_BY_PARTS, RESIZE_BY_PHASES)
+"""Rules for machines whose elements have one row. They divide pictures, and parts of a picture are not stored
+in strips, which machines with several rows need more than these layers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +46,8 @@ def prepare_graph(
     """
     if rewrites:
         graph, _ = simplify(graph, [*SHUFFLE_RULES, CONCAT_OF_SLICES])
-        if config.batch == 1:  # parts of a picture are not stored in strips, which rows of elements need
-            graph, _ = apply_rules(graph, [AVERAGE_BY_PARTS])
+        if config.batch == 1:
+            graph, _ = apply_rules(graph, ONE_ROW_RULES)
     if fusion and config.tab_bytes:
         graph = fold_byte_functions(graph)
     if rewrites:

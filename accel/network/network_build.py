@@ -17,12 +17,10 @@ from accel.network.graph_rewriting import rewrite_graph
 from accel.network.network_program import NetworkProgram
 from accel.network.network_steps import build_steps
 from accel.network.placement import check_strict, place
-from accel.network.rewrite_comparison import compiled_cost
-from accel.rewriting.graph_comparison import compare_graphs
+from accel.network.rewrite_comparison import faster_network
 from accel.rewriting.rule import Rule
-from accel.rewriting.rule_application import simplify
 from accel.rewriting.rules import RULES
-from accel.rewriting.search_result import CompiledComparison, SearchLimits, SearchResult
+from accel.rewriting.search_result import SearchLimits, SearchResult
 from accel.run.measured_plans import simulated_cycles
 from accel.run.tuning_records import load_records
 
@@ -55,9 +53,9 @@ def build_network(
     check_search(rewrite)
     if rules and rewrite == "none":
         raise GraphError("rules are given and rewrite is 'none'; another search must apply them")
-    given = graph
+    found: SearchResult | None = None
     if rules or rewrite in SEARCHES_BY_COST:
-        rewriting = rewrite_graph(
+        found = rewrite_graph(
             graph,
             target.config,
             search=rewrite,
@@ -67,11 +65,8 @@ def build_network(
             relaxation=relaxation,
             limits=limits,
         )
-        graph = rewriting.graph
 
-    def compile_network(
-        prepared: PreparedGraph, rewriting: SearchResult | None, measure: int | None
-    ) -> NetworkProgram:
+    def compile_network(prepared: PreparedGraph, measure: int | None) -> NetworkProgram:
         parts, choices = place(
             prepared.graph, prepared.groups, target, approximate=approximate, measure=measure, records=records
         )
@@ -88,35 +83,20 @@ def build_network(
             **built,
         )
 
-    def compile_graph(graph: Graph, rewriting: SearchResult | None) -> NetworkProgram:
+    def compile_graph(graph: Graph) -> NetworkProgram:
         prepared = prepare_graph(graph, target.config, fusion=fusion, rewrites=rewrite != "none")
-        program = compile_network(prepared, rewriting, measured_plans)
+        program = compile_network(prepared, measured_plans)
         if measured_plans is not None:
-            program = min(program, compile_network(prepared, rewriting, None), key=_total_cycles)
+            program = min(program, compile_network(prepared, None), key=_total_cycles)
         return program
 
-    program = compile_graph(graph, rewriting)
-    if rewriting is not None and rewrite in SEARCHES_BY_COST and graph is not given:
-        unsearched, counts = simplify(given, rules)
-        if counts:
-            compare_graphs(given, unsearched)
-        program = _faster(program, compile_graph(unsearched, None), rewriting, unsearched)
+    if found is None:
+        program = compile_graph(graph)
+    elif rewrite in SEARCHES_BY_COST:
+        program = faster_network(graph, found, rules, compile_graph)
+    else:
+        program = replace(compile_graph(found.graph), rewriting=found)
     return replace(program, compile_seconds=time.perf_counter() - begin)
-
-
-def _faster(
-    searched: NetworkProgram, greedy: NetworkProgram, found: SearchResult, unsearched: Graph
-) -> NetworkProgram:
-    """Return the network with fewer cycles, with the comparison.
-
-    Args:
-        found: the result of the search.
-        unsearched: the graph without the search.
-    """
-    compared = CompiledComparison(searched=compiled_cost(searched), greedy=compiled_cost(greedy))
-    if compared.keeps_search:
-        return replace(searched, rewriting=replace(found, compiled=compared))
-    return replace(greedy, rewriting=replace(found, compiled=compared, graph=unsearched))
 
 
 def _total_cycles(program: NetworkProgram) -> int:

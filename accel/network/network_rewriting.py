@@ -8,6 +8,7 @@ from accel.core.config import Config
 from accel.network.graph_rewriting import rewrite_graph
 from accel.network.model_files import DEFAULT_MACHINE
 from accel.network.network import Network
+from accel.network.rewrite_comparison import faster_network
 from accel.rewriting.rule import Rule
 from accel.rewriting.rules import RULES
 from accel.rewriting.rules_file import checked_rules
@@ -52,10 +53,6 @@ def rewrite(
         AccelError: ``saturate`` needs packages that are not installed.
     """
     checked, target = checked_rules(rules), machine(on)
-    if compare and search in SEARCHES_BY_COST:
-        program = network.build(target, rewrite=search, rules=checked, relaxation=relaxation, limits=limits)
-        assert program.rewriting is not None
-        return Network(graph=program.rewriting.graph, rewriting=program.rewriting)
     found = rewrite_graph(
         network.graph,
         target.config,
@@ -64,4 +61,10 @@ def rewrite(
         relaxation=relaxation,
         limits=limits,
     )
+    if compare and search in SEARCHES_BY_COST and found.graph is not network.graph:
+        program = faster_network(
+            network.graph, found, checked, lambda graph: Network(graph=graph).build(target)
+        )
+        assert program.rewriting is not None
+        found = program.rewriting
     return Network(graph=found.graph, rewriting=found)

@@ -4,11 +4,18 @@ Searches predict the cost of graphs before layouts are known. The compiled progr
 cycles are exact. Only the host and the switches to it are predictions.
 """
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from accel.graph.graph import Graph
 from accel.network.chained_program import Chain
 from accel.network.host_regions import host_regions
 from accel.network.network_program import NetworkProgram
 from accel.network.predicted_cost import host_cost, switch_cycles
-from accel.rewriting.search_result import CompiledCost
+from accel.rewriting.graph_comparison import compare_graphs
+from accel.rewriting.rule import Rule
+from accel.rewriting.rule_application import simplify
+from accel.rewriting.search_result import CompiledComparison, CompiledCost, SearchResult
 from accel.run.measured_plans import simulated_cycles
 
 
@@ -23,3 +30,32 @@ def compiled_cost(program: NetworkProgram) -> CompiledCost:
         else:
             cycles += sum(host_cost(graph, part.fused, config, switches=False).cycles for part in step.parts)
     return CompiledCost(cycles=cycles, programs=count)
+
+
+def faster_network(
+    given: Graph,
+    found: SearchResult,
+    rules: Sequence[Rule],
+    compile_graph: Callable[[Graph], NetworkProgram],
+) -> NetworkProgram:
+    """Compile the graph of a search and the graph without it, and return the network with fewer cycles.
+
+    Args:
+        given: the graph before the search.
+        found: the search's result. If its graph is the given one, only that is compiled.
+        rules: a user's rules, of which those that simplify are also applied without the search.
+
+    Raises:
+        MismatchError: the graph without the search computes other values.
+    """
+    searched = compile_graph(found.graph)
+    if found.graph is given:
+        return replace(searched, rewriting=found)
+    unsearched, counts = simplify(given, rules)
+    if counts:
+        compare_graphs(given, unsearched)
+    greedy = compile_graph(unsearched)
+    compared = CompiledComparison(searched=compiled_cost(searched), greedy=compiled_cost(greedy))
+    if compared.keeps_search:
+        return replace(searched, rewriting=replace(found, compiled=compared))
+    return replace(greedy, rewriting=replace(found, compiled=compared, graph=unsearched))

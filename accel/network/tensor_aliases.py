@@ -249,10 +249,24 @@ def find_aliases(
     }
     read = {name for part in parts if part.on_machine for name in part.fused.inputs}
     read_buffers = {aliases.location(name)[0] for name in (*read, *needed)}
-    aliases.unread = {
-        name for name in aliases.copied if name not in aliases.inside and name not in read_buffers
-    }
+    _remove_unread(aliases, parts, read_buffers)
     return aliases
+
+
+def _remove_unread(aliases: Aliases, parts: Sequence[NetworkPart], read_buffers: Collection[str]) -> None:
+    """Leave out what nobody reads: copies, results that are copied elsewhere, and the buffers that hold only
+    these. For example, a Concat that is only read by a DepthToSpace, which is itself stored as copies."""
+
+    def is_read(name: str) -> bool:
+        return aliases.location(name)[0] in read_buffers
+
+    aliases.copies = {name: copy for name, copy in aliases.copies.items() if is_read(name)}
+    aliases.unread = {name for name in aliases.copied if not is_read(name)}
+    stored = {part.fused.output for part in parts if part.on_machine} - aliases.unread
+    used = {aliases.location(name)[0] for name in stored} | {*read_buffers}
+    aliases.nbytes = {
+        name: size for name, size in aliases.nbytes.items() if aliases.location(name)[0] in used
+    }
 
 
 def _used_by_machine(parts: Sequence[NetworkPart]) -> set[str]:

@@ -58,7 +58,7 @@ class Extractor:
         self._egraph = egraph
         self._costs = costs
         self._predicted: dict[ENode, float] = {}
-        self.was_cut_short = False
+        self.ran_out_of_time = False
 
     def graphs(self, stop: float) -> Iterator[tuple[Graph, Counter[str]]]:
         """Yield graphs of solutions whose costs are predicted, and at last the best.
@@ -69,14 +69,19 @@ class Extractor:
         Yields:
             A graph, and how many of its nodes each rule has added.
         """
-        program = _Program(self._highs, self._egraph, self._outputs(), self._node_costs())
+        yield from self._graphs(stop)
+        self.ran_out_of_time = time.perf_counter() >= stop
+
+    def _graphs(self, stop: float) -> Iterator[tuple[Graph, Counter[str]]]:
+        costs = self._node_costs(stop)
+        if costs is None:
+            return
+        program = _Program(self._highs, self._egraph, self._outputs(), costs)
         for _ in range(_MOST_SOLUTIONS):
             left = stop - time.perf_counter()
-            if left <= 0:
-                break
-            chosen = program.solve(left)
+            chosen = program.solve(left) if left > 0 else None
             if chosen is None:
-                break
+                return
             needed = _needed(chosen, self._outputs())
             changed = False
             for node in needed.values():
@@ -85,18 +90,21 @@ class Extractor:
                     changed |= program.change_cost(node, cost)
             yield self._build(needed)
             if not changed:
-                self.was_cut_short = time.perf_counter() >= stop
                 return
-        self.was_cut_short = True
 
     def _outputs(self) -> list[int]:
         found = (self._egraph.find(self._egraph.references[name]) for name in self._graph.outputs)
         return list(dict.fromkeys(one for one in found if one not in self._egraph.leaves))
 
-    def _node_costs(self) -> dict[ENode, float]:
-        return {
-            node: self._cost(node, is_exact=False) for nodes in self._egraph.nodes.values() for node in nodes
-        }
+    def _node_costs(self, stop: float) -> dict[ENode, float] | None:
+        """Return the cost of each e-node, or None if the time is over before all are known."""
+        found: dict[ENode, float] = {}
+        for nodes in self._egraph.nodes.values():
+            for node in nodes:
+                if time.perf_counter() >= stop:
+                    return None
+                found[node] = self._cost(node, is_exact=False)
+        return found
 
     def _cost(self, node: ENode, *, is_exact: bool) -> float:
         cycles = self._costs.node_cycles(

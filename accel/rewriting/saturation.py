@@ -61,7 +61,7 @@ def saturate(
         if number not in seen:
             seen.add(number)
             candidates.append((costs.cycles(extracted), extracted, applied))
-    if ended_by == "complete" and extractor.was_cut_short:
+    if extractor.ran_out_of_time:  # it may find another graph next time, whatever else ended the search
         ended_by = "seconds"
     cycles, best, applied = min(candidates, key=lambda one: one[0])
     return SearchResult(

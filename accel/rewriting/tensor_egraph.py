@@ -209,7 +209,7 @@ class TensorEGraph:
 
     def rebuild(self) -> None:
         """Apply the changes since the last call, and read the e-classes."""
-        self._run("\n".join(self._pending))
+        self._run(self._pending)
         self._pending = []
         functions = self._egraph.freeze().functions
         to_int = self._egraph.value_to_i64
@@ -245,8 +245,9 @@ class TensorEGraph:
         for reference, name in sorted(self.names.items()):
             self.names.setdefault(self.find(reference), name)
 
-    def _run(self, text: str) -> None:
-        if text:
+    def _run(self, texts: Iterable[str]) -> None:
+        """Run the commands of each text. The parser's memory grows with the square of a text's commands."""
+        for text in texts:
             self._egraph.run_program(*self._egraph.parse_program(text))
 
     # --- matches ---------------------------------------------------------------------------------
@@ -256,7 +257,7 @@ class TensorEGraph:
     ) -> Iterator[tuple[Rule, Match, EMatch]]:
         """Yield all matches of rules that are not in ``known`` with the rule's name."""
         queries = [(rule, query) for rule in rules for query in self._queries_of(rule)]
-        self._run("\n".join([*self._pending, f"(run-schedule (run {_MATCHING}))"]))
+        self._run([*self._pending, f"(run-schedule (run {_MATCHING}))"])
         self._pending = []
         functions = self._egraph.freeze().functions
         to_int, names = self._egraph.value_to_i64, self._names_of_classes

@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 import numpy.typing as npt
 
 from accel.base.errors import AccelError, MachineError, MismatchError
 from accel.base.html_summary import Bar, html_summary
+from accel.base.interned_sequence import Distinct
 from accel.compiler.expr.compulsory_cost import Compulsory, bound_by
 from accel.core.config import INSTRUCTION_BYTES, Config
 from accel.core.events import Event, Timing, UnitCycles
@@ -399,12 +401,14 @@ def stalls_of(timing: Timing) -> dict[str, UnitCycles]:
 def bytes_moved(instructions: Sequence[Instruction], config: Config) -> dict[str, int]:
     """Return bytes by kind, as in :attr:`Result.bytes_by_kind`."""
     moved: Counter[str] = Counter()
-    for instruction in instructions:
+    program = Distinct(instructions)
+    counts = np.bincount(program.places, minlength=len(program.every)).tolist()
+    for instruction, count in zip(program.every, counts, strict=True):
         if not isinstance(instruction, Transfer) or instruction_fault(instruction, config) is not None:
             continue
         rows = dram_rows(instruction, config)
         if rows is not None:
-            moved[_byte_kind(instruction)] += rows.rows * rows.row_bytes
+            moved[_byte_kind(instruction)] += count * rows.rows * rows.row_bytes
     own = [pad.name for pad in scratchpads_of(config).values() if pad.requires]
     return {kind: moved[kind] for kind in (*_KINDS, *own)} | {
         "instructions": len(instructions) * INSTRUCTION_BYTES

@@ -203,6 +203,29 @@ def margins_of(condition: Condition) -> list[Linear]:
     return [margin((below, part)) for part in _alternatives("min", limit)]
 
 
+def holds_in_loops(condition: Condition, extents: Mapping[IterVar, Expr]) -> bool:
+    """Whether a condition provably holds in all iterations of loops.
+
+    The extent of an inner loop may depend on outer ones, as in tiles of which the last one is shorter. For
+    example, ``yo*8+yi < 100`` holds for ``yi`` below ``min(8, 100-yo*8)``.
+    """
+    return all(_is_never_negative(form, extents) for form in margins_of(condition))
+
+
+def _is_never_negative(form: Linear, extents: Mapping[IterVar, Expr]) -> bool:
+    if bounds(form.expr())[0] >= 0:
+        return True
+    for var, factor in form.terms:
+        if not isinstance(var, IterVar) or factor > 0 or var not in extents:
+            continue
+        others = {one: extent for one, extent in extents.items() if one is not var}
+        rest = Linear(form.constant - factor, tuple(term for term in form.terms if term[0] is not var))
+        for extent in _alternatives("min", extents[var]):  # the last iteration is at most extent - 1
+            if _is_never_negative(_add(rest, _scale(linear(extent), factor), 1), others):
+                return True
+    return False
+
+
 def guarded_bounds(index: Expr, conditions: Sequence[Condition]) -> tuple[int, int]:
     """Return the smallest and the largest value where all conditions hold. Only conditions on the index
     itself count."""

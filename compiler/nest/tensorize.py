@@ -14,7 +14,7 @@ from accel.compiler.expr.guarded_loops import hoist
 from accel.compiler.expr.linear_expressions import (
     at_zero,
     bounds,
-    margin,
+    holds_in_loops,
     simplify,
     variables,
 )
@@ -185,12 +185,13 @@ class _Tensorizer:
         if reduction(nest.stage.body) is None:
             return []
         inner = nest.inside(block)
+        extents = {loop: nest.extents[leaf] for leaf, loop in nest.loops.items() if loop is not None}
         found = []
         for condition in hoist(_uncast(nest.stage.body))[1]:
             below, limit = (self._simplified(side, nest) for side in condition)
             if self._ends_in_zeros(nest, below, limit):
                 below = at_zero(below, inner)
-            if bounds(margin((below, limit)).expr())[0] >= 0:
+            if holds_in_loops((below, limit), extents):
                 continue
             if {*variables(below), *variables(limit)} & inner:
                 raise TensorizeError(

@@ -27,7 +27,7 @@ from accel.compiler.plans.transfer_cost import Transfer
 from accel.core.config import Config
 from accel.core.timing_rules import FETCH_STARTUP, WRITE_DELAY
 
-_SPLIT_AREA_SHARE = 0.7
+_SPLIT_AREA_SHARE = 0.55
 """The model computes steps in two parts, with fewer plans in the second, if that leaves at most this share
 of array elements."""
 

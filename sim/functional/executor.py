@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from accel.base.blas import exact
 from accel.base.errors import AccelError
 from accel.base.interned_sequence import Distinct
 from accel.base.run_choices import DEFAULT_MAX_UOPS
@@ -108,6 +109,7 @@ class Executor:
         self._copies: dict[int, Copy] = {}
         """By the id of the LOAD, which the copy holds."""
 
+    @exact
     def execute(self, instruction: Instruction) -> tuple[int, Fault] | None:
         """Execute one instruction completely.
 
@@ -261,6 +263,7 @@ class FunctionalRun:
             raise fault_error(fault, index)
 
 
+@exact
 def run_functional(
     instructions: Sequence[Instruction],
     executor: Executor,

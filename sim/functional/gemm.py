@@ -74,8 +74,8 @@ class Product(NamedTuple):
     wgt: npt.NDArray[Any]
     acc: npt.NDArray[np.int32]
 
-    @exact
     def run(self) -> None:
+        """Add the products. Callers enter :func:`~accel.base.blas.exact`, since entering it takes long."""
         box, acc = self.box, self.acc
         x = _floats(self.inp, box.only_src, box.dtype).reshape(box.inp_matrix)
         y = _floats(self.wgt, box.only_wgt, box.dtype).reshape(box.wgt_matrix)

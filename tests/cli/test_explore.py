@@ -43,6 +43,7 @@ def test_a_space_becomes_a_folder(accel: Shell, space: str) -> None:
         "small.html",
         "small.svg",
         "small.journal.jsonl",
+        "small.points.json",
     }
     assert out.startswith("Small\n")
     assert "cycles  block_rams  block_in  wgt_bytes\n" in out

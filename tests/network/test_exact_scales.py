@@ -10,6 +10,7 @@ import pytest
 
 import accel
 from accel.formats.onnx_import import import_model
+from accel.formats.onnx_runtime import run_onnx_runtime
 from accel.formats.quantize_onnx import quantize_onnx
 from accel.graph.graph_tensor import Array
 from accel.network.exact_scales import with_exact_scales
@@ -69,6 +70,34 @@ def test_an_average_gets_a_scale_of_its_own(tmp_path: Path) -> None:
     before, after = (scale[name].scale_and_zero[0] for name in (average.inputs[0], average.output))
     assert after * 0.98 < before < after
     assert scale[pool.output].scale_and_zero[0] == after
+
+
+@pytest.mark.parametrize("attributes", [{}, {"coordinate_transformation_mode": "asymmetric"}])
+def test_a_linear_resize_gets_a_scale_of_its_own(attributes: dict[str, Any], tmp_path: Path) -> None:
+    """With one scale, a sixteenth of all results are ties. Averages of parts of windows are exact, too."""
+    nodes = [
+        node("Conv", "x w", "a"),
+        helper.make_node("Resize", ["a", "", "scales"], ["r"], name="r", mode="linear", **attributes),
+        node("AveragePool", "r", "m", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]),
+        node("Conv", "m w", "y"),
+    ]
+    path = saved(tmp_path, nodes, w=RNG.normal(size=(8, 8, 1, 1)), scales=np.array([1, 1, 2, 2]))
+    samples = {"x": RNG.normal(size=(3, 8, 8, 8)).astype(np.float32)}
+    plain = on_host(quantize_onnx(path, samples).content)
+    assert {"Resize", "AveragePool"} <= set(plain)
+    found = accel.quantize(path, samples)
+    assert set(on_host(found.content)) <= {
+        "Take",
+        "Slice",
+        "Concat",
+        "DepthToSpace",
+    }  # layers execute these moves
+    program = Network(graph=import_model(found.content)).build(MACHINE)
+    assert len(program.chains) == 1
+    assert found.errors[0].snr > 25
+    feeds = {"x": samples["x"][:1].reshape(1, 8, 8, 8)}
+    want = run_onnx_runtime(found.content, feeds)["y"]
+    np.testing.assert_array_equal(program.run(feeds).outputs["y"], want)
 
 
 def test_sums_are_exact_for_ten_networks(tmp_path: Path) -> None:

@@ -104,6 +104,20 @@ def test_a_result_that_is_read_elsewhere_only_is_not_stored_itself() -> None:
     assert sum(one.sram_elements for one in first if isinstance(one, Store)) == 4 * 16
 
 
+def test_a_concat_that_only_moves_read_is_not_stored() -> None:
+    """A DepthToSpace of several results: each is stored where the next layer reads it, and only there."""
+    small = Small((1, 16, 6, 5))
+    small.zero_out = 3
+    phases = [small.conv("x", f"a{number}", 16, 1) for number in range(4)]
+    small.builder.emit(Concat(axis=1), phases, "c")
+    small.builder.emit(DepthToSpace(block=2), ["c"], "d")
+    small.conv("d", "y", 8, 3, pad=1)
+    (chain,) = assert_programs(small.graph("y"), 1).chains
+    stored = sum(one.y_size * one.x_size for one in chain.program.instructions if isinstance(one, StoreReq))
+    assert stored == 4 * 30 + 120
+    assert chain.memory.nbytes == 4096  # 120 elements of 16 bytes, in whole pages
+
+
 def test_elements_that_are_mixed_stay_on_the_host() -> None:
     small = Small((1, 16, 4, 16))
     small.conv("x", "a", 16, 1)

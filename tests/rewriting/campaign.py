@@ -13,12 +13,13 @@ import time
 
 from accel.base.errors import AccelError
 from accel.cli.terminal_output import progress_bar
+from accel.network.graph_preparation import ONE_ROW_RULES
 from accel.rewriting.rule_check import check_rule
 from accel.rewriting.rules import RULES
 
 
 def main() -> int:
-    rules = {rule.name: rule for rule in RULES}
+    rules = {rule.name: rule for rule in (*RULES, *ONE_ROW_RULES)}
     parser = argparse.ArgumentParser(
         prog="python -m tests.rewriting.campaign", description=(__doc__ or "").split("\n")[0]
     )

@@ -2,12 +2,13 @@
 
 import pytest
 
+from accel.network.graph_preparation import ONE_ROW_RULES
 from accel.rewriting.rule_check import check_rule
 from accel.rewriting.rules import RULES
 from tests.rewriting.random_walks import walk
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+@pytest.mark.parametrize("rule", [*RULES, *ONE_ROW_RULES], ids=lambda rule: rule.name)
 def test_both_sides_are_equal_bit_for_bit(rule):
     check_rule(rule)
 

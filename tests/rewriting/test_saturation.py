@@ -11,6 +11,7 @@ from accel.graph.elementwise_operators import Clip, Identity
 from accel.graph.movement_operators import Concat, Slice, Transpose
 from accel.graph.product_operators import MatMul
 from accel.rewriting.content_numbers import ContentNumbers
+from accel.rewriting.extraction import Extractor
 from accel.rewriting.graph_comparison import compare_graphs
 from accel.rewriting.instance_builder import InstanceBuilder
 from accel.rewriting.pattern import constant, make, op, rest, tensor
@@ -205,3 +206,74 @@ def test_all_rules_take_part():
     found = saturate(graph, RULES, costs, limits=SearchLimits(seconds=120, nodes=400, iterations=4))
     assert found.cycles_after <= 20
     compare_graphs(graph, found.graph)
+
+
+class _SlowCosts(_Costs):
+    """Each prediction of a node takes a second of a clock that a test reads."""
+
+    def __init__(self) -> None:
+        super().__init__(Transpose=100, Clip=10)
+        self.now = 0
+
+    def node_cycles(self, graph, *, can_fuse, is_exact):
+        self.now += 1
+        return super().node_cycles(graph, can_fuse=can_fuse, is_exact=is_exact)
+
+
+@pytest.mark.parametrize("seconds", [3, 1000])
+def test_the_extraction_stops_between_two_predictions(seconds, monkeypatch):
+    graph, costs = chain(3), _SlowCosts()
+    egraph = TensorEGraph(graph, ContentNumbers())
+    extractor = Extractor(graph, egraph, costs)
+    monkeypatch.setattr("accel.rewriting.extraction.time.perf_counter", lambda: costs.now)
+    found = list(extractor.graphs(seconds))
+    monkeypatch.undo()
+    assert egraph.count > 3
+    assert extractor.ran_out_of_time is (seconds == 3)
+    if seconds == 3:
+        assert (costs.now, found) == (3, [])
+    else:
+        assert found
+        assert costs.now >= egraph.count
+
+
+def test_time_that_ends_the_extraction_is_reported_whatever_ended_the_saturation(monkeypatch):
+    costs, limits = _Costs(Transpose=100, Clip=10), replace(PATIENT, iterations=2)
+    assert saturate(chain(3), SEARCH_RULES, costs, limits=limits).ended_by == "iterations"
+
+    def graphs(self, stop):
+        self.ran_out_of_time = True
+        return iter(())
+
+    monkeypatch.setattr(Extractor, "graphs", graphs)
+    assert saturate(chain(3), SEARCH_RULES, costs, limits=limits).ended_by == "seconds"
+
+
+class _Recorder:
+    """An e-graph of egglog that counts the commands of each text."""
+
+    def __init__(self, egraph):
+        self._egraph = egraph
+        self.most = self.commands = 0
+
+    def __getattr__(self, name):
+        return getattr(self._egraph, name)
+
+    def parse_program(self, text):
+        found = self._egraph.parse_program(text)
+        self.most, self.commands = max(self.most, len(found)), self.commands + len(found)
+        return found
+
+
+def test_each_command_is_parsed_alone():
+    """2,000 commands in one text take 3 GB, and one by one nothing that is worth mentioning."""
+    graph = chain(4)
+    egraph = TensorEGraph(graph, ContentNumbers())
+    recorder = egraph._egraph = _Recorder(egraph._egraph)
+    list(egraph.matches(SEARCH_RULES))
+    for node in graph.nodes:
+        data = egraph.references[node.inputs[0]]
+        egraph.add(Identity(), (data,), graph.tensors[node.inputs[0]], "")
+    egraph.rebuild()
+    assert recorder.commands > 10
+    assert recorder.most == 1

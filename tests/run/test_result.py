@@ -9,9 +9,10 @@ import pytest
 
 import accel
 from accel.base.errors import DeadlockError, MachineError, MismatchError, RaceError
-from accel.core.fault_causes import Cause
-from accel.core.isa import Gemm, Load, Memory, Store
-from accel.run.result import RESULT_KEYS, Result, error_dict
+from accel.core.config import Config
+from accel.core.fault_causes import Cause, Fault, instruction_fault
+from accel.core.isa import Gemm, Instruction, Load, Memory, Store
+from accel.run.result import RESULT_KEYS, Result, bytes_moved, error_dict
 from tests.expect import refused
 from tests.programs import gemm_program, handmade
 
@@ -41,6 +42,26 @@ def test_bytes_moved(result: Result) -> None:
     assert 0 < kinds["uop"] <= 4 * figures["uops"]
     assert figures["load_bytes"] == kinds["inp"] + kinds["wgt"] + kinds["uop"]
     assert figures["store_bytes"] == 16 * 8
+
+
+def test_bytes_of_repeated_instructions_count_each_time_and_are_computed_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = accel.machine("gemm8x8").config
+    block = {"dram_base": 64, "y_size": 3, "x_size": 2, "x_stride": 4}
+    load, store = Load(memory=Memory.INP, **block), Store(**block)
+    faulty = Load(memory=Memory.WGT, **(block | {"x_size": 60000}))  # the scratchpad has 1,024 elements
+    computed: list[Instruction] = []
+
+    def counted(instruction: Instruction, config: Config) -> Fault | None:
+        computed.append(instruction)
+        return instruction_fault(instruction, config)
+
+    monkeypatch.setattr("accel.run.result.instruction_fault", counted)
+    moved = bytes_moved([load, store, load, faulty, Gemm(), load, faulty], config)
+    assert (moved["inp"], moved["wgt"], moved["out"]) == (3 * 6 * 64, 0, 6 * 64)
+    assert moved["instructions"] == 7 * 16
+    assert [id(one) for one in computed] == [id(load), id(store), id(faulty)]
 
 
 def test_the_repr_of_a_result_is_one_line(result: Result) -> None:

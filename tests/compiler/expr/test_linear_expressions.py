@@ -15,6 +15,7 @@ from accel.compiler.expr.linear_expressions import (
     bounds,
     ceil_div,
     evaluate,
+    holds_in_loops,
     linear,
     simplify,
     values_of,
@@ -144,3 +145,20 @@ def test_results_are_cached_for_each_value_of_an_expression() -> None:
 def test_inputs_of_expressions_other_than_some_variables() -> None:
     mixed, other = Binary("+", X, Binary("*", W, V)), Binary("+", V, W)
     assert list(without({X}, [mixed, other, X])) == [W, V, other]
+
+
+@given(st.integers(1, 60), st.integers(1, 20), st.integers(1, 6), st.integers(-4, 4))
+def test_conditions_that_hold_in_loops(size: int, tile: int, block: int, less: int) -> None:
+    """Tiles of blocks, of which the last ones are shorter. A block starts inside of the tensor."""
+    whole = tile * block
+    outer = IterVar("yo", -(-size // whole))
+    inner = IterVar("yi", min(tile, -(-size // block)))
+    start = Binary("+", Binary("*", outer, Const(whole)), Binary("*", inner, Const(block)))
+    blocks = Binary("-", Const(-(-size // block)), Binary("*", outer, Const(tile)))
+    extents = {inner: simplify(Binary("min", Const(tile), blocks))}
+    limit = size - less
+    found = holds_in_loops((simplify(start), Const(limit)), extents)
+    starts = range(0, size, block)
+    assert found <= all(one < limit for one in starts)
+    if less <= 0:
+        assert found

@@ -98,6 +98,15 @@ def test_loads_overlap_if_products_copy_elements(name: str) -> None:
     assert best.prediction.cycles == pytest.approx(taken, rel=0.01)
 
 
+def test_incomplete_blocks_need_no_instructions_of_their_own() -> None:
+    """The last of 13 blocks has 8 of 16 channels, and the last of two tiles 6 of 7 blocks."""
+    few, full = (
+        len(accel.build(accel.max_pool2d(1, channels, 2, 96, 2, stride=2), "vta-npu").instructions)
+        for channels in (200, 208)
+    )
+    assert few == full
+
+
 @examples(25)
 @given(st.data())
 def test_products_of_any_pooling(data: st.DataObject) -> None:
