@@ -27,7 +27,7 @@ from tuning_spaces import SPACES
 import accel
 from accel.run.tuning_records import Record, append_records, load_records, record_key
 from accel.tuning.cost_model import Group
-from accel.tuning.explorers import EXPLORERS, Trial, make_explorer
+from accel.tuning.explorers import EXPLORERS, WITH_RECORDS, Trial, make_explorer
 from accel.tuning.measurement import Measurer
 from accel.tuning.search_space import Point, SearchSpace, make_space
 
@@ -156,15 +156,14 @@ class Replay:
 
 
 def compare(replays: list[Replay], explorers: list[str], seeds: int) -> list[dict[str, Any]]:
-    """Return a row for each space and explorer. ``NAME+records`` has records of the other spaces."""
+    """Return a row for each space and explorer. Explorers ``+records`` have records of the other spaces."""
     rows = []
     for replay in replays:
         others = [one.group() for one in replays if one is not replay]
         for explorer in explorers:
-            name, _, warm = explorer.partition("+")
-            begin = time.perf_counter()
-            count = 1 if name in ("model", "exhaustive") else seeds
-            found = [replay.trials(name, seed, others if warm else []) for seed in range(count)]
+            begin = time.process_time()
+            count = 1 if explorer in ("model", "exhaustive") else seeds
+            found = [replay.trials(explorer, seed, others) for seed in range(count)]
             rows.append(
                 {
                     "space": replay.name,
@@ -172,7 +171,7 @@ def compare(replays: list[Replay], explorers: list[str], seeds: int) -> list[dic
                     "median": float(np.median(found)),
                     "worst": max(found),
                     "trials": found,
-                    "seconds": time.perf_counter() - begin,
+                    "seconds": time.process_time() - begin,
                 }
             )
     return rows
@@ -188,7 +187,8 @@ def main() -> None:
     parser.add_argument(
         "--explorer",
         action="append",
-        help="by default all, and annealing and evolution with records of the other spaces",
+        choices=EXPLORERS,
+        help="by default all; those with records know a sample of the other spaces",
     )
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=1)
@@ -201,10 +201,8 @@ def main() -> None:
             enumerate_space(name, options.folder / f"{name}.jsonl", options.jobs)
         return
     replays = [Replay(name, options.folder / f"{name}.jsonl") for name in names]
-    explorers = options.explorer or [
-        *EXPLORERS,
-        *(["annealing+records", "evolution+records"] * (len(names) > 1)),
-    ]
+    is_warm = len(names) > 1
+    explorers = options.explorer or [one for one in EXPLORERS if is_warm or not one.endswith(WITH_RECORDS)]
     summaries = [one.summary() for one in replays]
     rows = compare(replays, explorers, options.seeds)
     if options.json:

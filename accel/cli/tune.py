@@ -34,7 +34,7 @@ _CLOSING = (
 )
 _EXPLORER_HELP = (
     "How points are chosen: 'model' by predicted cycles; 'annealing' and 'evolution' by a cost model that "
-    "learns from the trials (extra 'tune')."
+    "learns from the trials (extra 'tune'), with '+records' also from other computations in --records."
 )
 
 

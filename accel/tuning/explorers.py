@@ -10,6 +10,8 @@ from accel.base.errors import TuningError, nearest
 from accel.tuning.cost_model import CostModel, Features, Group, check_lightgbm
 from accel.tuning.search_space import ENUMERABLE, Point, SearchSpace
 
+WITH_RECORDS = "+records"
+"""End of the names of explorers that learn from records of other computations."""
 _MAX_PREDICTED = 2000
 """Points that the analytical model predicts where each prediction lowers a schedule."""
 _RANDOM_SHARE = 0.125
@@ -253,15 +255,21 @@ EXPLORERS: dict[str, Callable[[SearchSpace, int, Sequence[Group]], Explorer]] = 
     "model": ModelExplorer,
     "annealing": AnnealingExplorer,
     "evolution": EvolutionExplorer,
+    f"annealing{WITH_RECORDS}": AnnealingExplorer,
+    f"evolution{WITH_RECORDS}": EvolutionExplorer,
 }
+"""Explorers by name. Those with ``+records`` start with a cost model that knows other computations."""
 
 
 def make_explorer(name: str, space: SearchSpace, seed: int, earlier: Sequence[Group] = ()) -> Explorer:
     """Return an explorer by its name.
+
+    Args:
+        earlier: points of other computations, for explorers ``+records``. The others do not learn from them.
 
     Raises:
         TuningError: the name is unknown, or the explorer needs LightGBM and it is missing.
     """
     if name not in EXPLORERS:
         raise TuningError(f"the explorer is {name!r}; {nearest(name, EXPLORERS)}")
-    return EXPLORERS[name](space, seed, earlier)
+    return EXPLORERS[name](space, seed, earlier if name.endswith(WITH_RECORDS) else ())

@@ -21,7 +21,7 @@ from accel.run.program import Program
 from accel.run.result import TimedResult
 from accel.run.tuning_records import Record, RecordKey, append_records, load_records, record_key
 from accel.tuning.cost_model import Group
-from accel.tuning.explorers import Trial, make_explorer
+from accel.tuning.explorers import WITH_RECORDS, Trial, make_explorer
 from accel.tuning.measurement import DEFAULT_TIMEOUT, Measurer, Outcome, can_rebuild
 from accel.tuning.search_space import Point, SearchSpace, TemplateSpace, make_space
 
@@ -151,22 +151,28 @@ def tune(
             or a workload. The points of a workload are the plans of its planner.
         on: the machine, its configuration or the configuration's name.
         trials: points to measure at most.
-        explorer: ``random``, ``exhaustive``, ``model``, ``annealing`` or ``evolution``.
+        explorer: ``random``, ``exhaustive``, ``model``, ``annealing``, ``evolution``, or one of the last two
+            with ``+records``, which learns from the records of other computations, too.
         seed: of all random choices. A search with the same seed and one job proposes the same points.
         jobs: processes that measure. None means one for each core, or one for few trials.
         mapping: of a workload, ``auto``, ``plain`` or another name.
-        records: a file of records. Its records of the same computation and machine count as measured, a
-            learned cost model learns from all of them, and the trials are appended.
+        records: a file of records. Its records of the same computation and machine count as measured, and
+            the trials are appended.
         timeout: seconds after which a measurement in another process is abandoned.
         progress: called after each batch.
 
     Raises:
-        TuningError: the target is neither, no point is valid, or the file of records is damaged.
+        TuningError: the target is neither, no point is valid, the file of records is damaged, or an explorer
+            with ``+records`` has none.
         ScheduleError: ``trials``, ``seed`` or ``jobs`` is out of range.
         RaceError, DeadlockError, MachineError, MismatchError: the program of the fastest schedule is wrong.
     """
     count = check_integer("trials", trials, error=ScheduleError)
     chosen_seed = check_integer("seed", seed, least=0, error=ScheduleError)
+    if explorer.endswith(WITH_RECORDS) and records is None:
+        raise TuningError(
+            f"explorer {explorer} learns from records of other computations; name their file with records"
+        )
     chosen = machine(on)
     space = make_space(target, chosen, mapping)
     key = record_key(space.name, space.source, chosen.config)

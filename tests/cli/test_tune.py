@@ -4,6 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from accel import load_onnx, machine
+from accel.network.digits import MODEL
+from accel.run.tuning_records import Record, append_records, record_key
+from accel.tuning.measurement import measure_schedule
+from accel.tuning.search_space import make_space
 from tests.cli.conftest import Shell
 
 TEMPLATES = Path(__file__).parents[1] / "tuning" / "templates.py"
@@ -29,6 +34,31 @@ def test_an_operator_and_its_records(accel: Shell) -> None:
     assert accel("run", "tuned.accel", "--json").json["cycles"] == found["cycles"]
     text = accel("tune", *GEMM, "--trials", 1, "--records", "r.jsonl").text
     assert "8 trials of earlier searches" in text
+
+
+def test_a_network_takes_records(accel: Shell) -> None:
+    """The first plan of the record is another one than the default, and claims to be faster."""
+    network = load_onnx(MODEL)
+    plain = network.build("vta-int8")
+    part = next(one for one in plain.parts if one.layer is not None and one.mapping == "plain")
+    assert part.layer is not None
+    workload = part.layer.workload()
+    space = make_space(workload, machine("vta-int8"), "plain")
+    assert space.default_point is not None
+    default = space.schedule(space.default_point)
+    other = next(
+        one
+        for point in space.valid_points or ()
+        if (one := space.schedule(point)).steps != default.steps
+        and measure_schedule(one, plain.config).cycles != measure_schedule(default, plain.config).cycles
+    )
+    key = record_key(workload.name, [workload.output], plain.config)
+    append_records("r.jsonl", [Record(key=key, cycles=1, steps=list(other.steps))])
+    for name, options in (("plain", ()), ("tuned", ("--tuned", "r.jsonl"))):
+        accel("compile", "onnx", MODEL, "--config", "vta-int8", *options, "-o", f"{name}.accel")
+    cycles = [accel("run", f"{name}.accel", "--json").json["cycles"] for name in ("plain", "tuned")]
+    assert cycles == [plain.run().cycles, network.build("vta-int8", tuned="r.jsonl").run().cycles]
+    assert cycles[0] != cycles[1]
 
 
 @pytest.mark.parametrize(

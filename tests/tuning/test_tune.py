@@ -18,6 +18,7 @@ from accel.tuning.cost_model import CostModel
 from accel.tuning.explorers import EXPLORERS, Trial, make_explorer
 from accel.tuning.measurement import Measurer, measure_schedule
 from accel.tuning.search_space import TemplateSpace, make_space
+from tests.expect import refused
 from tests.tuning.templates import product
 
 VTA = accel.machine("vta")
@@ -156,6 +157,30 @@ def test_a_network_takes_records_of_its_layers(tmp_path: Path) -> None:
     result = tuned.run()
     result.raise_if_wrong()
     assert result.cycles != plain.run().cycles
+
+
+def test_an_explorer_learns_from_records_of_other_computations(tmp_path: Path) -> None:
+    """The first trials of a warm search are those that a cost model of another product prefers."""
+    pytest.importorskip("lightgbm")
+    file = tmp_path / "records.jsonl"
+    other, workload = accel.gemm(64, 64, 64, shift=7), accel.gemm(64, 32, 64, shift=7)
+    accel.tune(other, VTA, trials=16, explorer="random", jobs=1, records=file)
+    content = file.read_bytes()
+
+    def first(explorer: str) -> list[tuple[int, ...]]:
+        file.write_bytes(content)
+        found = accel.tune(workload, VTA, trials=6, explorer=explorer, jobs=1, records=file)
+        return [trial.point for trial in found.trials]
+
+    assert first("evolution+records") != first("evolution")
+    file.write_bytes(content)
+    cold = accel.tune(workload, VTA, trials=6, explorer="evolution", jobs=1)
+    assert first("evolution") == [trial.point for trial in cold.trials], "only +records learns from others"
+    with refused(
+        TuningError,
+        "explorer evolution+records learns from records of other computations; name their file with records",
+    ):
+        accel.tune(workload, VTA, trials=1, explorer="evolution+records")
 
 
 def test_slower_records_are_not_taken(tmp_path: Path) -> None:
