@@ -67,7 +67,7 @@ class Clock:
 
 
 def profile(model: Path, config: str) -> dict[str, float]:
-    """Return the seconds of each step of this process, which has only just begun."""
+    """Compile a model in this process, which has only just begun, and return the seconds of each step."""
     clock = Clock()
     clock.seconds["start of Python, numpy"] = time.process_time()
     with clock.step("imports"):

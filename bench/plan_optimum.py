@@ -3,8 +3,8 @@
     python bench/plan_optimum.py [--machine NAME] [--layer TEXT] [--journal FILE] [--jobs N] [--json]
 
 Each of 40 small layers is compiled for each of five machines. Every plan of the planner's space is simulated,
-except those that a lower bound excludes: a plan takes at least one cycle for each beat that it reads, and for
-each slot of the compute unit. So the optimum is exact.
+except those that a lower bound excludes: a plan takes at least one cycle for each beat that it reads, and at
+least one for each slot of the compute unit. So the optimum is exact.
 
 | column | meaning |
 |---|---|

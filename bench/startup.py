@@ -3,7 +3,7 @@
     python bench/startup.py [MODEL ...] [--config NAME] [--repeat N] [--before PYTHON] [--vela PATH] [--json]
 
 Seconds are processor time of the process and its children, the least of ``--repeat`` runs. Every run is a new
-process. ``compile`` has no cache, ``again`` reads the cache that the run before it has filled. The row of a
+process. ``compile`` has no cache, ``again`` reads a cache that an earlier run has filled. The cell of a
 command that fails is empty.
 
 ``--before`` is an interpreter with an earlier release or commit. Its runs and those of this one take turns,

@@ -191,7 +191,7 @@ def _source_digest() -> bytes:
 
 
 def _installed(library: str) -> str:
-    """Return where a library is and what names its version, without importing it, or nothing without it."""
+    """Return a library's folder, version and time of change without importing it, or "" if it is missing."""
     found = find_spec(library)
     if found is None or found.origin is None:
         return ""

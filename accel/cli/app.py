@@ -23,7 +23,8 @@ from accel.cli.stdout import discard_output
 
 EXIT_USAGE = 2
 _COLLECT_AFTER = 50_000
-"""New objects after which garbage is collected. Compilers keep most of what they create."""
+"""Number of new objects after which garbage is collected. The compiler keeps most objects that it creates, so
+more frequent collections take time and find little."""
 _LONGEST = 2000
 """Longest error message in characters. A longer one loses its middle."""
 

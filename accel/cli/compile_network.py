@@ -8,7 +8,7 @@ import click
 
 from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError, nearest
-from accel.cli.compiled_models import SECONDS_ROW, CompiledModel, remember, seconds_text
+from accel.cli.compiled_models import SECONDS_ROW, CompiledModel, seconds_text, write_compiled_model
 from accel.cli.rewrite_request import RewriteRequest
 from accel.cli.shared_options import config_file, given, machine_row, parse_settings, parse_shapes
 from accel.cli.stdout import wrote
@@ -81,13 +81,13 @@ def compile_onnx(
         save_network(program, output)
     if annotate is not None:
         write_atomically(annotate, annotated_model(model, program, result))
-    if set(target.config.alu_ops) <= set(STOCK_NAMES):  # other declarations may change
+    if set(target.config.alu_ops) <= set(STOCK_NAMES):  # the key covers no other declarations
         known = CompiledModel(
             figures=_compiled(program, None),
             rows=_compiled_rows(program),
             network=network_key(network, target, **options),
         )
-        remember(click.get_current_context().params, known)
+        write_compiled_model(click.get_current_context().params, known)
     if as_json:
         print_json(_compiled(program, output))
         return 0

@@ -1,8 +1,8 @@
-"""Models that were compiled before with the same options: their figures and files, from the cache on disk.
+"""The output of ``accel compile onnx`` for models that it has compiled before, in the cache on disk.
 
-The key is the model file's content with the options, so that nothing is imported, parsed or compiled again.
-An entry has the figures that the command prints, and the key of the network's own entry, which holds the
-file to write.
+The key covers the content of the model's file and the options, so the command finds an entry without
+importing, parsing or compiling the model. An entry has the figures that the command prints, and the key of
+the network's own entry, which holds the file to write.
 """
 
 import json
@@ -18,21 +18,23 @@ from accel.base.result_cache import cache_key, result_cache
 
 _KIND = "model"
 CONFIG_SUFFIXES = (".toml", ".json")
-"""Suffixes by which a configuration is a file, whether it exists or not."""
-_EXTERNAL = b"location"
-"""A model with this text may have constants in other files, which its content does not cover."""
+"""Suffixes of configuration files. ``--config`` with such a suffix is a file, even if none exists."""
+_EXTERNAL_DATA = b"location"
+"""Key by which an ONNX model names other files of constants. The content of a model with this text may not
+cover all constants."""
 _UNCOVERED = ("explain", "annotate", "tuned", "rules")
 """Options whose output the entry lacks, or whose files the key does not cover."""
 SECONDS_ROW = "compiled in"
+"""Name of the table's row with the seconds of the compilation."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompiledModel:
-    """What ``accel compile onnx`` prints of a model.
+    """The output of ``accel compile onnx`` for a model.
 
     Attributes:
-        figures: those of ``--json``, without the output's name.
-        rows: the table's.
+        figures: the object of ``--json``, without the name of the written file.
+        rows: names and values of the printed table.
         network: the key of the compiled network in the cache.
     """
 
@@ -42,15 +44,15 @@ class CompiledModel:
 
 
 def seconds_text(seconds: float) -> str:
-    """Return the seconds of a compilation as the table has them."""
+    """Return the seconds of a compilation as the table shows them, for example ``0.82 s``."""
     return f"{seconds:.2f} s"
 
 
-def recall(options: Mapping[str, Any]) -> tuple[CompiledModel, bytes] | None:
-    """Return what the command printed of a model, and the network's file, or None if it has to be compiled.
+def read_compiled_model(options: Mapping[str, Any]) -> tuple[CompiledModel, bytes] | None:
+    """Return the output for a model and the content of the network's file, or None without an entry.
 
     Args:
-        options: those of the command.
+        options: values of the options and arguments of ``accel compile onnx``, by name.
     """
     cache, key = result_cache(), model_key(options)
     content = None if cache is None or key is None else cache.read(_KIND, key)
@@ -61,18 +63,22 @@ def recall(options: Mapping[str, Any]) -> tuple[CompiledModel, bytes] | None:
     return None if file is None else (known, file)
 
 
-def remember(options: Mapping[str, Any], known: CompiledModel) -> None:
-    """Keep what the command prints of a model for the next time."""
+def write_compiled_model(options: Mapping[str, Any], known: CompiledModel) -> None:
+    """Write the output for a model to the cache, unless :func:`model_key` is None.
+
+    Args:
+        options: as those of :func:`read_compiled_model`.
+    """
     cache, key = result_cache(), model_key(options)
     if cache is not None and key is not None:
         cache.write(_KIND, key, json.dumps(vars(known), separators=(",", ":")).encode())
 
 
 def model_key(options: Mapping[str, Any]) -> str | None:
-    """Return the key of a model's entry, or None if the options or the model have none.
+    """Return the key of a model's entry, or None if a key cannot cover the options or the model.
 
     Args:
-        options: those of the command.
+        options: as those of :func:`read_compiled_model`.
     """
     if any(options[name] for name in _UNCOVERED):
         return None
@@ -82,9 +88,9 @@ def model_key(options: Mapping[str, Any]) -> str | None:
             return None
         machine = config.read_bytes() if config.suffix in CONFIG_SUFFIXES else b""
         content = model.read_bytes()
-    except OSError:  # the compiler says which file is at fault
+    except OSError:  # the compiler reports the file
         return None
-    if _EXTERNAL in content:
+    if _EXTERNAL_DATA in content:
         return None
     values = {name: value for name, value in options.items() if name not in ("model", "output", "as_json")}
     source = click.get_current_context().get_parameter_source("config")

@@ -170,8 +170,8 @@ def rewrite_options(command: F) -> F:
         type=click.Choice(SEARCHES),
         default="greedy",
         show_default=True,
-        help="How rules rewrite a model's graph: where they help on every machine, or where a search finds "
-        "fewer cycles ('backtrack' and 'saturate').",
+        help="How rules rewrite a model's graph. 'greedy' applies the rules that help on every machine. "
+        "'backtrack' and 'saturate' search for fewer cycles.",
     )
     rules = click.option(
         "--rules",
@@ -184,14 +184,14 @@ def rewrite_options(command: F) -> F:
         type=click.FloatRange(min=1),
         default=RELAXATION,
         show_default=True,
-        help="'backtrack' goes on from graphs that cost at most this multiple of the best.",
+        help="'backtrack' continues from graphs that cost at most this multiple of the best.",
     )
     seconds = click.option(
         "--rewrite-seconds",
         type=click.FloatRange(min=0),
         default=SECONDS,
         show_default=True,
-        help="Limit of a search for a better graph.",
+        help="Seconds after which 'backtrack' and 'saturate' end.",
     )
     return search(rules(relaxation(seconds(command))))
 

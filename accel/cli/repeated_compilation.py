@@ -1,4 +1,4 @@
-"""``accel compile onnx``, which compiles only what has not been compiled before."""
+"""``accel compile onnx``, which copies the file of a model that it has compiled before from the cache."""
 
 import time
 from collections.abc import Mapping
@@ -6,7 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from accel.base.atomic_files import check_targets, write_atomically
-from accel.cli.compiled_models import CONFIG_SUFFIXES, SECONDS_ROW, CompiledModel, recall, seconds_text
+from accel.cli.compiled_models import (
+    CONFIG_SUFFIXES,
+    SECONDS_ROW,
+    CompiledModel,
+    read_compiled_model,
+    seconds_text,
+)
 from accel.cli.stdout import wrote
 from accel.cli.terminal_output import figures_table, print_json, show
 
@@ -14,7 +20,7 @@ from accel.cli.terminal_output import figures_table, print_json, show
 def compile_onnx(**options: Any) -> int:
     """Execute :mod:`accel.cli.commands.compile_onnx`."""
     begin = time.perf_counter()
-    known = recall(options)
+    known = read_compiled_model(options)
     if known is not None:
         _write(*known, options, begin)
         return 0

@@ -19,12 +19,12 @@ class RewriteRequest:
 
     @classmethod
     def take(cls, options: dict[str, Any]) -> "RewriteRequest":
-        """Remove the values from a command's options."""
+        """Move the values from a command's options to a request."""
         return cls(**{one.name: options.pop(one.name) for one in fields(cls) if one.name in options})
 
     @property
     def build_options(self) -> dict[str, Any]:
-        """Effective options of :func:`~accel.network.network_cache.build_or_read`."""
+        """Options of :func:`~accel.network.network_cache.build_or_read`, without those of other searches."""
         found: dict[str, Any] = {"rewrite": self.rewrite, "rules": self.rules}
         if self.rewrite in SEARCHES_BY_COST:
             from accel.rewriting.search_result import SearchLimits  # noqa: PLC0415  # programs need none

@@ -74,8 +74,8 @@ def verify(
     if rewritten is not None:
         show(f"rewritten: {rewritten.describe()}")
     if result is not None:
-        where = f"{machine_text(result.config)} ({backend})"
-        show(f"{len(result.tensors)} tensors on {where}: {result.wrong} mismatches with numpy")
+        counted = f"{len(result.tensors)} tensors of backend {backend}: {result.wrong} mismatches with numpy"
+        show(f"{counted}, on {machine_text(result.config)}")
     for one in compared:
         one.raise_if_bad()
     if result is not None:

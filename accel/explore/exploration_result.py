@@ -51,8 +51,8 @@ class LocalCheck:
     """Whether a neighbour of the front dominates a point of it.
 
     Neighbours differ in one field by one step, or have half the value of one field and twice that of another.
-    A neighbour is not measured if it has no chance to dominate, because a figure that is known without a
-    measurement is an objective, and is worse.
+    A neighbour that is worse in an objective that needs no measurement, for example in block RAMs, cannot
+    dominate, and is not measured.
 
     Attributes:
         evaluated: neighbours that were measured for the check.

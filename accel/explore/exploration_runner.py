@@ -31,12 +31,12 @@ _REFUSED = "refused"
 _MAX_REPEATS = 2000
 """Proposals in a row without a new point, after which the sampler has no more."""
 _MIN_NEIGHBOURS = 100
-_PUBLISH_SECONDS = 2.0
-"""Time between two publications of the points so far."""
-Publish = Callable[[Exploration], None]
-"""Called with the points so far."""
 _MAX_INFEASIBLE = 20_000
 """Infeasible proposals in a row, after which the space counts as empty."""
+_PUBLISH_SECONDS = 2.0
+"""Least time between two calls of ``publish``."""
+Publish = Callable[[Exploration], None]
+"""A function that gets the points so far, for example to write them to a file."""
 
 
 def explore(
@@ -63,7 +63,7 @@ def explore(
             100. With 0 there is no check.
         simulate_front: also simulate the points of the front, if their cycles are not simulated anyway.
         progress: called with the number of measured points, and with the trials.
-        publish: called with the points so far, at most every few seconds.
+        publish: called with the points so far after a measurement, at most every two seconds.
 
     Raises:
         SweepError: the executor or the sampler is unavailable, or no point of the space is feasible.

@@ -14,12 +14,12 @@ from accel.explore.front_page import exploration_facts, page_data
 SNAPSHOT_SUFFIX = ".points.json"
 _VERSION = 1
 _MAX_BYTES = 64 << 20
-_FALLBACKS = {0: "vta", 1: "vta-int8"}
-"""Named machine by ``post`` for base machines without a name."""
+_NAMED_BASES = {0: "vta", 1: "vta-int8"}
+"""Named machine from which settings count, by ``post``, if the base machine is not a named one."""
 
 
 def snapshot(exploration: Exploration, *, is_running: bool) -> dict[str, Any]:
-    """Return the measured points, with states of the studio.
+    """Return the measured points, and the states of the studio that run a layer on the machine of a point.
 
     Returns:
         The data of :func:`~accel.explore.front_page.page_data` with ``title``, ``facts``, ``running``,
@@ -97,7 +97,7 @@ def _machine_state(exploration: Exploration, point: Point) -> dict[str, Any]:
     """Return a point's machine as the studio names it: a named machine, and the fields that differ."""
     assert point.config is not None
     space = exploration.space
-    name = space.base_name if space.base_name in NAMED else _FALLBACKS[int(bool(space.base.post))]
+    name = space.base_name if space.base_name in NAMED else _NAMED_BASES[int(bool(space.base.post))]
     own, other = point.config.to_dict(), NAMED[name].to_dict()
     settings = {field: value for field, value in own.items() if field != "name" and value != other.get(field)}
     return {"machine": name, "settings": settings}

@@ -28,8 +28,8 @@ from accel.sweeps.sweep_points import Values
 from accel.sweeps.task_figures import Figures
 
 Timing = Literal["predicted", "estimated", "simulated"]
-"""How cycles are found: ``predicted`` by the compiler's search for plans, ``estimated`` by a quick one, and
-``simulated`` with the compiled program."""
+"""How cycles are determined: ``predicted`` by the compiler's search for plans, ``estimated`` by a quick
+search, or ``simulated`` with the compiled program."""
 TIMINGS: tuple[Timing, ...] = ("predicted", "estimated", "simulated")
 
 

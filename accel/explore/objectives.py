@@ -45,7 +45,7 @@ MEASURED_FIGURES = {
 }
 """Figures of each workload: unit and description."""
 _PREDICTED_FIGURES = ("cycles", "dram_bytes")
-"""Figures that need no program."""
+"""Figures of workloads that are predicted or estimated, and not compiled."""
 _MAXIMIZED = {"macs_per_cycle"}
 
 
@@ -81,12 +81,16 @@ def objectives_of(workloads: Sequence[Workload]) -> dict[str, Objective]:
 
 
 def measured_figures(timing: Timing) -> tuple[str, ...]:
-    """Return the figures that a measurement of each workload has."""
+    """Return the names of the figures that a measurement of a workload has."""
     return tuple(MEASURED_FIGURES) if timing == "simulated" else _PREDICTED_FIGURES
 
 
 def check_timing(name: str, timing: Timing) -> None:
-    """Raise a SweepError for a figure that needs a program if there is none."""
+    """Check that a timing yields an objective or limit.
+
+    Raises:
+        SweepError: the figure is counted in programs, and the timing is not ``simulated``.
+    """
     figure = name.partition(":")[0]
     if figure in MEASURED_FIGURES and figure not in measured_figures(timing):
         raise SweepError(f'{name} is counted in programs, and timing is {timing}; write timing = "simulated"')

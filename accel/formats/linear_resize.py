@@ -29,13 +29,13 @@ from accel.rewriting.instance_builder import InstanceBuilder
 from accel.rewriting.pattern import Match, NewConstant, Term, make, op, tensor
 from accel.rewriting.rule import Rule
 
-TITLE = "Resize"
+RESIZE_TITLE = "Resize"
 _PICTURE_RANK = 4
 _MAX_PHASES = 16
-"""Convolutions of one Resize, at most: a factor of four along both axes."""
+"""Largest number of convolutions that replace one Resize. A factor of four along both axes needs 16."""
 _MOST_ROUNDINGS = 8
-"""Float32 roundings of one value, at most. ONNX Runtime's formula has five: the dequantized value, the
-product with a weight, and three sums."""
+"""Largest number of float32 roundings of one value. ONNX Runtime's formula has five: the dequantized value,
+the product with a weight, and three sums."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +43,8 @@ class _Phase:
     """Every ``factor``-th value of the result along one axis.
 
     Attributes:
-        indices: of the values that the windows slide over.
-        weights: numerators, one or two.
+        indices: numbers of the values that the windows slide over, with repeated values at the border.
+        weights: one or two integers, which are divided by their sum.
     """
 
     indices: tuple[int, ...]
@@ -88,10 +88,10 @@ def _as_matrix(phases: Sequence[_Phase], size: int) -> Array:
 def resize_phases(operator: Foreign, shape: Shape) -> tuple[tuple[_Phase, ...], tuple[_Phase, ...]] | None:
     """Return the phases along rows and columns of a linear Resize, or None for another operator.
 
-    ONNX Runtime resizes small integers, and the phases must give the same results.
+    ONNX Runtime resizes a picture of small random integers, and the phases must give equal results.
     """
     sizes = operator.sizes
-    is_picture = operator.title == TITLE and len(shape) == len(sizes) == _PICTURE_RANK
+    is_picture = operator.title == RESIZE_TITLE and len(shape) == len(sizes) == _PICTURE_RANK
     if not is_picture or shape[:2] != sizes[:2] or any(b % a for a, b in zip(shape, sizes, strict=True)):
         return None
     factors = [wanted // size for size, wanted in zip(shape[2:], sizes[2:], strict=True)]
@@ -138,8 +138,8 @@ def weight_sum(rows: Sequence[_Phase], columns: Sequence[_Phase]) -> int:
     return sum(rows[0].weights) * sum(columns[0].weights)
 
 
-def _is_exact_pair(data: Tensor, out: Tensor) -> bool:
-    """Whether both tensors are quantized, with one scale and one dtype."""
+def _have_single_scales(data: Tensor, out: Tensor) -> bool:
+    """Whether each tensor has a single scale, and both have the same quantized dtype."""
     known = [one.quantization for one in (data, out)]
     return data.dtype == out.dtype in QUANTIZED and all(
         one is not None and one.is_per_tensor for one in known
@@ -148,13 +148,13 @@ def _is_exact_pair(data: Tensor, out: Tensor) -> bool:
 
 def is_exact_resize(operator: Foreign, data: Tensor, out: Tensor) -> bool | None:
     """Whether phases give float32's results, or None for an operator without phases."""
-    phases = resize_phases(operator, data.shape) if _is_exact_pair(data, out) else None
+    phases = resize_phases(operator, data.shape) if _have_single_scales(data, out) else None
     return None if phases is None else exact_resize_factor(data, out, weight_sum(*phases)) is not None
 
 
 def _resize_by_phases(match: Match) -> Term | None:
     x, out = match["x"], match.root
-    if not _is_exact_pair(x.tensor, out.tensor):
+    if not _have_single_scales(x.tensor, out.tensor):
         return None
     phases = resize_phases(match.operator("resize", Foreign), x.shape)
     if phases is None:
@@ -188,7 +188,7 @@ def _convolved(match: Match, down: _Phase, across: _Phase, factor: np.float32) -
 
 
 def _interleaved(terms: Sequence[Term], axis: int, match: Match) -> Term:
-    """Return the values of several tensors along an axis in turn."""
+    """Interleave tensors of equal shapes along an axis."""
     if len(terms) == 1:
         return terms[0]
     size = terms[0].tensor.shape[axis]
@@ -207,11 +207,11 @@ def _instance(rng: np.random.Generator) -> Graph:
     mode = draw.choice(("half_pixel", "asymmetric", "pytorch_half_pixel", "align_corners"))
     kind = "linear" if draw.chance(0.9) else "cubic"
     resize = onnx().helper.make_node(
-        TITLE, ["x0", "", "scales"], ["y"], mode=kind, coordinate_transformation_mode=mode
+        RESIZE_TITLE, ["x0", "", "scales"], ["y"], mode=kind, coordinate_transformation_mode=mode
     )
     scales = np.array([1, 1, *factors], np.float32)
     number = draw.node(Dequantize(), x, dtype="float32")
-    operator = foreign_operator(TITLE, [resize], {"scales": scales}, [draw.tensors[number]])
+    operator = foreign_operator(RESIZE_TITLE, [resize], {"scales": scales}, [draw.tensors[number]])
     resized = draw.emit(operator, [number], draw.fresh("t"), dtype="float32")
     scale = float(data.scale_and_zero[0]) * (1 if draw.chance(0.1) else 2 ** draw.rng.uniform(0, 1))
     quantization = Quantization.of(scale, draw.integer(0, 100))

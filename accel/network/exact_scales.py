@@ -1,9 +1,9 @@
 """Scales of quantized models for which the machine's integers give float32's results.
 
-The machine adds and multiplies two tensors, and averages windows, with integer factors. For some scales a few
-of all results differ from float32's by a step, and the host must compute the layer. A quantizer is free to
-choose scales: one that differs by a fraction of a percent often has no such results. For example, a 2x2
-average with equal scales has a tie for every other sum. If they differ by 1/2048, it has none.
+The machine adds and multiplies two tensors, averages windows and resizes pictures in integers. For some
+scales a few of all results differ from float32's by a step, and the host must compute the layer. A quantizer
+is free to choose scales: one that differs by a fraction of a percent often has no such results. For example,
+a 2x2 average with equal scales has a tie for every other sum. If they differ by 1/2048, it has none.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 
 from accel.base.errors import ShapeError
-from accel.formats.linear_resize import TITLE, is_exact_resize
+from accel.formats.linear_resize import RESIZE_TITLE, is_exact_resize
 from accel.formats.onnx_file import onnx, read_model
 from accel.formats.onnx_import import import_file
 from accel.formats.quantized_model import QuantizedModel
@@ -102,7 +102,7 @@ def _depends_on_scales(graph: Graph, node: Node) -> bool:
 def _resized(graph: Graph, node: Node) -> tuple[Tensor, Foreign] | None:
     """Return the quantized picture of a Resize, and the Resize, whose result a node quantizes."""
     resize = graph.producers.get(node.inputs[0])
-    if resize is None or not isinstance(resize.operator, Foreign) or resize.operator.title != TITLE:
+    if resize is None or not isinstance(resize.operator, Foreign) or resize.operator.title != RESIZE_TITLE:
         return None
     before = graph.producers.get(resize.inputs[0])
     if before is None or not isinstance(before.operator, Dequantize):

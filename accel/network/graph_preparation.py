@@ -17,8 +17,8 @@ from accel.rewriting.product_rules import AVERAGE_BY_PARTS
 from accel.rewriting.rule_application import apply_rules, simplify
 
 ONE_ROW_RULES = (AVERAGE_BY_PARTS, RESIZE_BY_PHASES)
-"""Rules for machines whose elements have one row. They divide pictures, and parts of a picture are not stored
-in strips, which machines with several rows need more than these layers."""
+"""Rules for machines whose elements have one row. They divide pictures into parts, which cannot be stored in
+strips. Machines with several rows gain more from strips."""
 
 
 @dataclass(frozen=True, kw_only=True)

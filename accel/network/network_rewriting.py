@@ -40,8 +40,8 @@ def rewrite(
         relaxation: graphs that cost at most this multiple of the best are searched further, with
             ``backtrack``. At least 1.
         limits: limits of the search.
-        compare: compile the graph of ``backtrack`` or ``saturate`` and the given one, and return the one with
-            fewer simulated cycles. Without it, the graph with fewer predicted cycles is returned.
+        compare: compile the graph of ``backtrack`` or ``saturate`` and the graph without the search, and
+            return the one with fewer cycles. Otherwise return the one with fewer predicted cycles.
 
     Returns:
         The network with the new graph, and the report ``rewriting``. The outputs keep their names.

@@ -60,8 +60,11 @@ class _LayerCompiler:
         return program, cycles
 
     def _with_other_scales(self, layer: LoweredLayer, mapping: str, schedule: Schedule) -> Image | None:
-        """Return the program of a layer with other scales and the same schedule, which has the same
-        instructions, or None. Scales of a residual are in instructions, those without a bias in constants."""
+        """Return the program of a known layer with the same instructions, or None.
+
+        Such a layer has a bias and the same schedule, and differs only in its scales. Scales of a residual
+        must be equal, because instructions contain them. Without a bias, constants contain the scales.
+        """
         quantized = layer.parameters.get("quantized")
         if not isinstance(quantized, Quantized) or not layer.parameters.get("bias"):
             return None

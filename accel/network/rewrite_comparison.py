@@ -1,4 +1,4 @@
-"""The cost of a compiled network, to compare the graph of a search with the graph without the search.
+"""The comparison of the graph of a search with the graph without the search, after both are compiled.
 
 Searches predict the cost of graphs before layouts are known. The compiled programs are simulated, so their
 cycles are exact. Only the host and the switches to it are predictions.
@@ -43,7 +43,8 @@ def faster_network(
     Args:
         given: the graph before the search.
         found: the search's result. If its graph is the given one, only that is compiled.
-        rules: a user's rules, of which those that simplify are also applied without the search.
+        rules: a user's rules. Those that simplify are also applied to the graph without the search.
+        compile_graph: compiles a graph for the machine.
 
     Raises:
         MismatchError: the graph without the search computes other values.

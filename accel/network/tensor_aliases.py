@@ -254,8 +254,10 @@ def find_aliases(
 
 
 def _remove_unread(aliases: Aliases, parts: Sequence[NetworkPart], read_buffers: Collection[str]) -> None:
-    """Leave out what nobody reads: copies, results that are copied elsewhere, and the buffers that hold only
-    these. For example, a Concat that is only read by a DepthToSpace, which is itself stored as copies."""
+    """Remove copies and copied results that no layer reads, and buffers that hold nothing else.
+
+    For example, nobody reads a Concat if only a DepthToSpace follows, which is stored as copies itself.
+    """
 
     def is_read(name: str) -> bool:
         return aliases.location(name)[0] in read_buffers

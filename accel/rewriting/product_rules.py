@@ -45,7 +45,7 @@ _INTEGERS = (*QUANTIZED, "int32")
 _MOST_PARTS = 8
 """Groups of a convolution that become convolutions of their own, at most."""
 _MOST_WINDOW_PARTS = 25
-"""Parts of an average pool, each with windows of one size, at most. A 5x5 window has 25 of them."""
+"""Largest number of pools that replace one average pool. For example, 5x5 with padding 2 needs 25."""
 _EXACT_FLOAT32 = 1 << 24
 """float32 represents all integers up to this one."""
 
@@ -597,13 +597,13 @@ AVERAGE_AS_CONVOLUTION = Rule(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Part:
+class _WindowRun:
     """Consecutive windows along one axis with equal numbers of values.
 
     Attributes:
-        start, size: of the values that they read.
-        kernel: number of their taps inside of the picture.
-        begin, end: padding that remains.
+        start, size: first value that they read, and number of values.
+        kernel: number of taps of each window inside of the picture.
+        begin, end: padding that the pool of these windows has.
     """
 
     start: int
@@ -613,7 +613,7 @@ class _Part:
     end: int = 0
 
 
-def _parts_of_axis(windows: Windows, axis: int, size: int, inside: Array) -> list[_Part]:
+def _runs_of_axis(windows: Windows, axis: int, size: int, inside: Array) -> list[_WindowRun]:
     """Divide the windows along an axis.
 
     Args:
@@ -622,7 +622,7 @@ def _parts_of_axis(windows: Windows, axis: int, size: int, inside: Array) -> lis
     counts = inside.sum(axis=1)
     if counts.min() == counts.max():
         begin, end = windows.begin[axis], windows.end[axis]
-        return [_Part(start=0, size=size, kernel=windows.kernel[axis], begin=begin, end=end)]
+        return [_WindowRun(start=0, size=size, kernel=windows.kernel[axis], begin=begin, end=end)]
     stride, dilation = windows.strides[axis], windows.dilations[axis]
     changes = np.flatnonzero((inside[1:] != inside[:-1]).any(axis=1)) + 1
     found = []
@@ -630,7 +630,7 @@ def _parts_of_axis(windows: Windows, axis: int, size: int, inside: Array) -> lis
         taps = np.flatnonzero(inside[numbers[0]])
         start = int(numbers[0]) * stride - windows.begin[axis] + int(taps[0]) * dilation
         read = (len(numbers) - 1) * stride + (len(taps) - 1) * dilation + 1
-        found.append(_Part(start=start, size=read, kernel=len(taps)))
+        found.append(_WindowRun(start=start, size=read, kernel=len(taps)))
     return found
 
 
@@ -643,13 +643,13 @@ def _average_by_parts(match: Match) -> Term | None:
     if any(rounded_means(x.tensor, out.tensor, count, count) is None for count in counts):
         return None
     axes = [
-        _parts_of_axis(windows, axis, sizes[axis], inside)
+        _runs_of_axis(windows, axis, sizes[axis], inside)
         for axis, inside in enumerate(windows.taps_inside(sizes))
     ]
     if prod(map(len, axes)) > _MOST_WINDOW_PARTS:
         return None
 
-    def joined(chosen: tuple[_Part, ...]) -> Term:
+    def joined(chosen: tuple[_WindowRun, ...]) -> Term:
         axis = len(chosen)
         if axis < windows.rank:
             terms = [joined((*chosen, part)) for part in axes[axis]]
@@ -670,8 +670,8 @@ def _average_by_parts(match: Match) -> Term | None:
 
 AVERAGE_BY_PARTS = Rule(
     name="average-by-parts",
-    text="An average pool whose windows have different numbers of values becomes one for each number, if all "
-    "means round the same way.",
+    text="An average pool whose windows have different numbers of values becomes one pool for each kind of "
+    "window, if all means round the same way.",
     pattern=op(AveragePool, tensor("x"), name="average"),
     replacement=_average_by_parts,
     instance=instances.padded_average_pools,

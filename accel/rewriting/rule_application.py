@@ -72,7 +72,7 @@ def simplify(graph: Graph, rules: Iterable[Rule], names: Names | None = None) ->
 def apply_rules(
     graph: Graph, rules: Iterable[Rule], names: Names | None = None
 ) -> tuple[Graph, Counter[str]]:
-    """Apply rules until none matches, also those that do not simplify, as :func:`simplify` does."""
+    """Apply rules until none matches, as :func:`simplify`, but also those that do not simplify."""
     editable = EditableGraph(graph, names)
     counts = apply_everywhere(editable, rules, editable.results())
     return (editable.graph() if counts else graph), counts

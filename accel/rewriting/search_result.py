@@ -117,7 +117,7 @@ class SearchResult:
     compiled: CompiledComparison | None = None
 
     def describe(self) -> str:
-        """Return one sentence, for example ``predicted cycles 9,120 instead of 12,040 by 3 rules ...``."""
+        """Return a text, for example ``912 cycles instead of 1,204, predicted; rules: my-clips 3; ...``."""
         applied = ", ".join(f"{name} {count}" for name, count in self.rules.items()) or "none"
         looked_at = f"{self.graphs:,} graphs" + (f", {self.nodes:,} e-nodes" if self.nodes else "")
         ending = "complete" if self.ended_by == "complete" else f"ended by the limit of {self.ended_by}"

@@ -43,8 +43,8 @@ def compile_schedule(
         options: how the schedule came about, to be kept in the program.
         fold: fold reset and bias into one step where possible (:mod:`accel.compiler.nest.fold_bias`).
         without: names of reorder passes to turn off (:mod:`accel.compiler.codegen.reorder_passes`).
-        like: the program of a schedule with a bias that differs only in scales of quantization. The host
-            packs scales next to the bias, so this program has the same instructions and other data.
+        like: the program of a schedule that has a bias and differs only in scales of quantization. Its
+            instructions are copied, because the host packs scales next to the bias.
     """
     begin = time.perf_counter()
     check_encodable(config)

@@ -40,7 +40,7 @@ class Predictions:
     """The attributes of :class:`~accel.compiler.plans.plan_candidate.Prediction`, one element per plan.
 
     Attributes:
-        is_whole: whether the model executed all steps, so that more steps predict the same.
+        is_whole: whether the model executed all steps, so that a longer prediction gives the same.
     """
 
     cycles: FloatArray
@@ -57,7 +57,7 @@ class Predictions:
         return Predictions(**{part.name: getattr(self, part.name)[chosen] for part in fields(self)})
 
     def with_plans(self, chosen: BoolArray, others: Predictions) -> Predictions:
-        """Return the predictions with those of the plans in a mask replaced."""
+        """Return a copy in which ``others`` replace the predictions of the plans in a mask."""
         found = self.take(np.arange(len(chosen)))
         for part in fields(self):
             getattr(found, part.name)[chosen] = getattr(others, part.name)

@@ -55,8 +55,7 @@ def verify() -> None:
 
     Where the outputs of ONNX Runtime without and with optimizations differ from one another, it says so.
     Missing inputs are random. With --backend the network is also compiled and run, after the rewriting that
-    --rewrite and --rules choose. The exit code is 1 if a
-    tensor differs.
+    --rewrite and --rules choose. The exit code is 1 if a tensor differs.
 
     \b
     Example:
