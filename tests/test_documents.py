@@ -79,13 +79,16 @@ _EXPERIMENT = re.compile(r"^accel sweep docs/experiments/\w+\.toml\n", re.M)
 
 
 _AGAIN = (
+    "compare-two-machines.md",
     "digits.md",
     "hardware.md",
     "how-schedules-are-chosen.md",
     "latency-hiding.md",
     "look-into-a-run.md",
     "run-an-onnx-network.md",
+    "tune-by-hand.md",
     "waves.md",
+    "why-is-my-layer-slow.md",
 )
 """Pages whose commands do what the README's do: with another file of waves, and with more programs."""
 

@@ -179,7 +179,7 @@ def test_an_interrupted_run_writes_nothing(
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_ctrl_c_ends_with_130() -> None:
     with subprocess.Popen(
-        [*START, "demo", "--size", "4096"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*START, "demo", "--verbose"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as running:
         assert running.stdout is not None
         assert running.stderr is not None

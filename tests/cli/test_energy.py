@@ -33,7 +33,7 @@ def test_energy_of_several_samples_is_refused(accel: Shell) -> None:
 
 
 def test_bench_sums_the_layers_with_their_repeats(accel: Shell) -> None:
-    found = accel("bench", "gemm", "--config", "tiny", "--energy", "--json").json
+    found = accel("bench", "gemm", "--config", "vta", "--energy", "--json").json
     energy = found["energy"]
     for name in ("uop_reads", "read_bytes", "macs"):
         total = sum(one["repeats"] * one["accesses"][name] for one in found["layers"])

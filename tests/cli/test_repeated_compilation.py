@@ -59,7 +59,6 @@ def test_other_options_machines_and_models_are_compiled(
     calls = (
         ("--config", "vta-int8"),
         ("--config", "vta-int8", "--set", "bus_bits=128"),
-        ("--config", "vta-int8", "--no-fuse"),
         ("--config", "vta-int8", "--batch", "2"),
         ("--config", "vta-int8", "--rewrite", "backtrack"),
         ("--config", "vta-int8", "--rewrite", "backtrack", "--relaxation", "1.1"),

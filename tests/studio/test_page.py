@@ -21,6 +21,7 @@ from accel.studio.studio_state import StudioState
 from accel.studio.worker_supervisor import WorkerSupervisor
 from tests.explore.spaces import GEMM as GEMM_16
 from tests.explore.spaces import small
+from tests.thorough import also
 
 SMALL = {"workload": "gemm", "parameters": {"M": 24, "N": 24, "K": 32, "shift": 4}, "machine": "tiny"}
 GEMM = base64.urlsafe_b64encode(json.dumps(SMALL).encode()).decode().rstrip("=")
@@ -201,7 +202,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("width", [500, 1366])
+@pytest.mark.parametrize("width", [500, also(1366)])
 def test_a_point_of_an_exploration_becomes_a_state(
     chromium: Any, workers: WorkerSupervisor, folder: Path, width: int
 ) -> None:
