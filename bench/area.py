@@ -35,6 +35,7 @@ from accel.area.area_model import (
 )
 from accel.base.errors import AccelError, ConfigError
 from accel.core.config import Config, load_config
+from accel.core.isa import check_encodable
 
 FILE = Path(__file__).parents[1] / "accel" / "area" / DATA
 _SEED = 37
@@ -53,9 +54,11 @@ def drawn(seed: int = _SEED) -> Iterator[Config]:
         if lanes > _MAX_LANES or lanes * fields["block_in"] > _MAX_MACS:
             continue
         try:
-            yield Config(**fields).hardware
-        except ConfigError:  # the fields exclude each other
+            config = Config(**fields).hardware
+            check_encodable(config)
+        except ConfigError:  # the fields exclude each other, or do not fit instructions
             continue
+        yield config
 
 
 def _drawn_fields(source: random.Random) -> dict[str, int]:

@@ -9,6 +9,15 @@ BACKENDS = (*SIMULATORS, RTL)
 """Cycle-level simulator, functional simulator, and the hardware in simulation."""
 ENGINE_NAMES = ("verilator", "cxxrtl", "pysim")
 """Simulators of the hardware, the fastest first, which is the default."""
+PROGRAM_STAGES = ("nest", "scheduled", "tensorized", "folded", "threads", "passes", "streams", "asm")
+"""Stages of a program that ``accel show`` prints, in order."""
+NETWORK_STAGES = ("graph", "fused", "placed", "memory")
+"""The same of a network."""
+EXHAUSTIVE = "exhaustive"
+SAMPLERS = ("nsga2", "tpe", "random", "grid", EXHAUSTIVE)
+"""What proposes the points of an exploration."""
+EXECUTORS = ("processes", "dask")
+"""Where points of sweeps and explorations are measured."""
 DEFAULT_MAX_CYCLES = 10**10
 """Default limit on the cycles of a run."""
 DEFAULT_MAX_UOPS = 10**10

@@ -53,7 +53,9 @@ COMMANDS = {
     "disasm": Entry(
         "accel.cli.commands.disasm:disasm", "List a program as text that 'accel asm' reads back."
     ),
-    "explore": Entry("accel.cli.explore:explore_command", "Search a space of machines for the best ones."),
+    "explore": Entry(
+        "accel.cli.commands.explore:explore_command", "Search a space of machines for the best ones."
+    ),
     "isa": Entry("accel.cli.commands.isa:isa", "Print the instruction set manual."),
     "lockstep": Entry(
         "accel.cli.commands.lockstep:lockstep", "Compare simulator and hardware in every cycle of a run."
@@ -75,12 +77,12 @@ COMMANDS = {
     "run": Entry(
         "accel.cli.commands.run:run", "Run a program or a network, and compare its outputs with numpy."
     ),
-    "show": Entry("accel.cli.show:show", "Show a program at one stage of its compilation."),
+    "show": Entry("accel.cli.commands.show:show", "Show a program at one stage of its compilation."),
     "studio": Entry(
         "accel.cli.commands.studio:studio",
         "Change a run on a local page, and see the effect.",
     ),
-    "sweep": Entry("accel.cli.sweep:sweep", "Measure a grid of workloads, machines and schedules."),
+    "sweep": Entry("accel.cli.commands.sweep:sweep", "Measure a grid of workloads, machines and schedules."),
     "tune": Entry("accel.cli.commands.tune:tune", "Search for the fastest schedule of a computation."),
     "verify": Entry(
         "accel.cli.commands.verify:verify", "Compare a network with ONNX Runtime, tensor by tensor."

@@ -8,6 +8,7 @@ import click
 
 from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError, nearest
+from accel.base.run_choices import NETWORK_STAGES, PROGRAM_STAGES
 from accel.cli.compiled_models import SECONDS_ROW, CompiledModel, seconds_text, write_compiled_model
 from accel.cli.rewrite_request import RewriteRequest
 from accel.cli.shared_options import config_file, given, machine_row, parse_settings, parse_shapes
@@ -25,7 +26,7 @@ from accel.network.network_cuts import network_cuts
 from accel.network.network_file import load_network, save_network
 from accel.network.network_part import QUANTIZE_HINT, multiplies_float32
 from accel.network.network_program import NetworkProgram
-from accel.network.network_text import STAGES, choices_text, network_text
+from accel.network.network_text import choices_text, network_text
 from accel.run.result import SCHEMA_VERSION
 
 _SHOWN_CUTS = 3
@@ -177,11 +178,9 @@ def show_network(file: Path, stage: str) -> str:
         AccelError: the stage is unknown, or exists for single programs only.
         ProgramError: the file cannot be read.
     """
-    if stage not in STAGES:
-        from accel.run.stage_listing import STAGES as PROGRAM_STAGES  # noqa: PLC0415  # it imports the compiler
-
+    if stage not in NETWORK_STAGES:
         what = "is one of programs" if stage in PROGRAM_STAGES else "is none"
         raise AccelError(
-            f"stage {stage!r} {what}, and {str(file)!r} holds a network; {nearest(stage, STAGES)}"
+            f"stage {stage!r} {what}, and {str(file)!r} holds a network; {nearest(stage, NETWORK_STAGES)}"
         )
     return network_text(load_network(file), stage)

@@ -1,14 +1,13 @@
-"""``accel explore``: search a space of machines."""
+"""Search a space of machines, on the command line."""
 
 import os
 from pathlib import Path
 
-import click
 from rich.table import Table as TextTable
 
 from accel.base.atomic_files import write_atomically
-from accel.cli.declared_options import complete, json_option
-from accel.cli.measuring_options import hint_to_resume, make_folder, measuring_options
+from accel.base.run_choices import EXECUTORS
+from accel.cli.measuring_options import hint_to_resume, make_folder
 from accel.cli.shared_options import check_name
 from accel.cli.stdout import wrote
 from accel.cli.terminal_output import figures_table, print_json, progress_bar, show
@@ -17,9 +16,9 @@ from accel.explore.exploration_snapshot import SNAPSHOT_SUFFIX, snapshot_bytes
 from accel.explore.front_page import front_page
 from accel.explore.front_picture import front_svg
 from accel.explore.objectives import format_value
-from accel.explore.point_samplers import SAMPLERS, check_sampler
+from accel.explore.point_samplers import check_sampler
 from accel.run.result import SCHEMA_VERSION
-from accel.sweeps.executors import EXECUTORS, check_dask
+from accel.sweeps.executors import check_dask
 from accel.sweeps.sweep_plots import check_matplotlib
 
 _SHOWN = 20
@@ -35,33 +34,6 @@ _ENDINGS = {
 }
 
 
-@click.command(name="explore")
-@click.argument("file", type=click.Path(path_type=Path), metavar="SPACE.toml")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="The folder of the results.  [default: the file's name]",
-)
-@click.option(
-    "--sampler",
-    metavar="|".join(SAMPLERS),
-    shell_complete=complete(SAMPLERS),
-    help="Replace the file's sampler.",
-)
-@click.option("--trials", type=click.IntRange(1), help="Replace the number of points to measure.")
-@click.option("--seed", type=click.IntRange(0), help="Replace the sampler's seed.")
-@click.option(
-    "--max-neighbours",
-    type=click.IntRange(0),
-    metavar="N",
-    help="Most points that the local check measures; 0 turns it off.  [default: the trials, at least 100]",
-)
-@click.option("--simulate-front", is_flag=True, help="Also simulate the points of the front.")
-@click.option("--no-picture", is_flag=True, help="Skip the picture.")
-@measuring_options
-@json_option
 def explore_command(
     file: Path,
     output: Path | None,
@@ -77,22 +49,7 @@ def explore_command(
     scheduler: str | None,
     as_json: bool,
 ) -> int:
-    """Search a space of machines for the best ones.
-
-    SPACE.toml has the fields of the machine with their values, constraints, limits, workloads and
-    objectives (docs/how-to/explore-machines.md). A sampler proposes points, and each is measured on all
-    workloads. At the end, the neighbours of the Pareto front are measured, too.
-
-    FOLDER gets all points as CSV, the front as a page and as SVG, and a journal. 'accel studio FOLDER' shows
-    the points, also while the exploration runs. After an interruption, the same command continues. The exit
-    code is 1 if a program is at fault. A machine that violates a limit or does not fit a workload is not an
-    error.
-
-    \b
-    Example:
-      accel explore docs/experiments/explore/ecp5-resnet.toml
-      accel explore space.toml --sampler random --trials 50 --json
-    """
+    """Execute :mod:`accel.cli.commands.explore`."""
     check_name("executor", executor, EXECUTORS)
     spec = load_exploration(file).with_options(sampler=sampler, trials=trials, seed=seed)
     check_sampler(spec.sampler)

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from accel.base.atomic_files import check_distinct, check_folder, check_writable
+from accel.base.run_choices import EXECUTORS
 from accel.cli.declared_options import complete
-from accel.sweeps.executors import EXECUTORS
 
 _OPTIONS = (
     click.option("--fresh", is_flag=True, help="Measure all points again."),

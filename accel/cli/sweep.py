@@ -1,4 +1,4 @@
-"""``accel sweep``: measure a grid of workloads, machines and schedules in parallel."""
+"""Measure a grid of workloads, machines and schedules in parallel, on the command line."""
 
 import os
 from collections.abc import Sequence
@@ -10,17 +10,15 @@ from rich.table import Table as TextTable
 
 from accel.base.atomic_files import write_atomically
 from accel.base.errors import AccelError, ConfigError, SweepError
-from accel.cli.declared_options import complete, json_option
-from accel.cli.measuring_options import hint_to_resume, make_folder, measuring_options
+from accel.base.run_choices import EXECUTORS
+from accel.cli.measuring_options import hint_to_resume, make_folder
 from accel.cli.shared_options import check_name, named_values
 from accel.cli.stdout import wrote
 from accel.cli.terminal_output import figures_table, print_json, progress_bar, show
-from accel.compiler.operators.operator_registry import WORKLOADS
 from accel.core.config import parse_quantity
 from accel.run.result import SCHEMA_VERSION
 from accel.sweeps import Plot, Spec, Table, load_spec, run_sweep
-from accel.sweeps.executors import EXECUTORS, check_dask
-from accel.sweeps.sweep_grid import grid_keys
+from accel.sweeps.executors import check_dask
 from accel.sweeps.sweep_plots import check_matplotlib, make_plot
 from accel.sweeps.sweep_points import settings_of
 from accel.sweeps.sweep_spec import make_spec
@@ -30,35 +28,6 @@ _SHOWN = 40
 """Number of printed rows."""
 
 
-@click.command()
-@click.argument("file", required=False, type=click.Path(path_type=Path), metavar="[FILE.toml]")
-@click.option(
-    "--workload",
-    metavar="NAME",
-    shell_complete=complete(WORKLOADS),
-    help="The workload if there is no file, for example gemm.",
-)
-@click.option(
-    "--vary",
-    multiple=True,
-    metavar="KEY=VALUE,...",
-    shell_complete=complete(f"{name}=" for name in grid_keys() if name not in ("label", "zip")),
-    help="Values of a parameter, knob or configuration field (repeatable).",
-)
-@click.option(
-    "--plot", "plots", multiple=True, metavar="X,Y[,BY]", help="Draw column Y over X, a line for each BY."
-)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="The folder of the results.  [default: the sweep's name]",
-)
-@click.option("--parquet", is_flag=True, help="Also write the table as Parquet.")
-@click.option("--no-plots", is_flag=True, help="Skip the plots.")
-@measuring_options
-@json_option
 def sweep(
     file: Path | None,
     workload: str | None,
@@ -73,23 +42,7 @@ def sweep(
     scheduler: str | None,
     as_json: bool,
 ) -> int:
-    """Measure a grid of workloads, machines and schedules.
-
-    FILE.toml describes the measurements and plots (docs/how-to/search-machines-and-schedules.md). --vary
-    replaces values in it. Without a file, --workload and --vary define the grid. Keys are the workload's
-    parameters, the knobs config and vthreads, sides of tiles as tile_m and tile_oc, and every
-    configuration field. A field with the prefix "run." changes the timing of a run but not its schedule.
-
-    FOLDER gets the table as CSV, the plots as SVG and a journal. After an interruption, the same command
-    continues. The exit code is 1 if a program is at fault. A point that does not fit its machine is not
-    an error.
-
-    \b
-    Example:
-      accel sweep docs/experiments/latency.toml
-      accel sweep --workload gemm --vary M=256 --vary N=256 --vary K=256 --vary vthreads=1,2,4 \\
-          --vary run.read_latency=16,64,256 --plot read_latency,utilization,vthreads
-    """
+    """Execute :mod:`accel.cli.commands.sweep`."""
     check_name("executor", executor, EXECUTORS)
     spec = _spec(file, workload, _values(vary), plots)
     if no_plots:

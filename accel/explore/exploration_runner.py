@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from accel.base.errors import SweepError, nearest
+from accel.base.run_choices import EXECUTORS
 from accel.core.config import Config
 from accel.explore.exploration_result import Exploration, LocalCheck, Origin, Point, count_dominated
 from accel.explore.exploration_tasks import Task, Timing, measure_task
@@ -21,7 +22,7 @@ from accel.explore.point_samplers import Proposal, make_sampler
 from accel.explore.search_space import Infeasible, Values
 from accel.explore.space_expressions import Number
 from accel.explore.space_file import ExplorationSpec
-from accel.sweeps.executors import EXECUTORS, Execute, open_executor
+from accel.sweeps.executors import Execute, open_executor
 from accel.sweeps.sweep_journal import Journal
 from accel.sweeps.sweep_points import task_key
 from accel.sweeps.sweep_runner import Note, Progress, journal_remarks

@@ -7,10 +7,10 @@ from typing import Any, Protocol
 
 from accel.base.errors import SweepError, nearest
 from accel.base.optional_extras import not_installed
+from accel.base.run_choices import EXHAUSTIVE, SAMPLERS
 from accel.explore.objectives import Objective
 from accel.explore.search_space import Domain, Space, Values
 
-EXHAUSTIVE = "exhaustive"
 _MAX_LISTED = 200_000
 """Largest space that ``exhaustive`` and ``grid`` accept."""
 _POPULATION = 16
@@ -142,8 +142,6 @@ _SAMPLERS: dict[str, Callable[[Any, Space, int], Any]] = {
     "random": lambda optuna, _space, seed: optuna.samplers.RandomSampler(seed=seed),
     "grid": _grid,
 }
-SAMPLERS = (*_SAMPLERS, EXHAUSTIVE)
-"""Names of samplers."""
 
 
 def make_sampler(name: str, space: Space, objectives: Sequence[Objective], seed: int) -> Sampler:

@@ -9,6 +9,7 @@ from typing import Any
 from accel.base.arguments import check_integer
 from accel.base.errors import ConfigError, SweepError, nearest
 from accel.base.json_types import shown
+from accel.base.run_choices import SAMPLERS
 from accel.benchmarks import NETWORKS
 from accel.compiler.operators.operator_registry import make_workload, takes_tuples
 from accel.compiler.target.machine import machine
@@ -23,7 +24,6 @@ from accel.explore.exploration_tasks import (
 )
 from accel.explore.machine_figures import MACHINE_FIGURES
 from accel.explore.objectives import Objective, check_timing, find_objectives, objectives_of
-from accel.explore.point_samplers import SAMPLERS
 from accel.explore.search_space import Domain, Space
 from accel.explore.space_expressions import Expression, Number
 from accel.network.model_files import is_model

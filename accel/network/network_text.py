@@ -12,8 +12,6 @@ from accel.network.network_part import NetworkPart
 from accel.network.network_program import NetworkProgram
 from accel.network.wait_strategies import WAIT_TEXTS
 
-STAGES = ("graph", "fused", "placed", "memory")
-"""Stages of compilation that :func:`network_text` shows."""
 _MEMORY_COLUMNS = 64
 """Width of a picture of memory."""
 _CHOSEN = " (chosen)"

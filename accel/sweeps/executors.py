@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
-EXECUTORS = ("processes", "dask")
 _MAX_DEATHS = 3
 """Times in a row that a worker may die before any task completes."""
 
@@ -184,7 +183,7 @@ def open_executor(jobs: int, executor: str, scheduler: str | None = None) -> Ite
     """Yield a function that runs several lists of tasks, one after the other, on one cluster.
 
     Args:
-        executor: one of :data:`EXECUTORS`.
+        executor: one of :data:`~accel.base.run_choices.EXECUTORS`.
     """
     if executor == "dask":
         with _dask_client(jobs, scheduler) as client:

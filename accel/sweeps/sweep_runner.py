@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from accel.base.errors import SweepError, nearest
+from accel.base.run_choices import EXECUTORS
 from accel.compiler.ops.workload import Workload
-from accel.sweeps.executors import EXECUTORS, in_processes, in_this_process, on_dask
+from accel.sweeps.executors import in_processes, in_this_process, on_dask
 from accel.sweeps.sweep_grid import grid_points
 from accel.sweeps.sweep_journal import Journal
 from accel.sweeps.sweep_points import Point, Synthesis, Task, task_key

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from accel.base.run_choices import PROGRAM_STAGES
 from accel.run.stage_listing import STAGES, stage_text
 from tests.cli.conftest import Shell
 from tests.programs import gemm_program
@@ -12,6 +13,10 @@ from tests.programs import gemm_program
 @pytest.mark.parametrize("stage", STAGES)
 def test_every_stage(stage: str, accel: Shell, saved: Callable[..., Path]) -> None:
     assert accel("show", saved(shift=2), "--stage", stage).text == stage_text(gemm_program(shift=2), stage)
+
+
+def test_help_names_the_stages_in_order() -> None:
+    assert tuple(STAGES) == PROGRAM_STAGES
 
 
 def test_stages_tell_how_far_compilation_is(accel: Shell, saved: Callable[..., Path]) -> None:

@@ -10,12 +10,12 @@ import pytest
 
 import accel
 from accel.base.errors import SweepError
+from accel.base.run_choices import SAMPLERS
 from accel.benchmarks import NETWORKS, Layer
 from accel.explore import Exploration, exploration_runner, explore
 from accel.explore.exploration_tasks import LayerRun, NetworkRun, measure_task
 from accel.explore.objectives import measured_figures
 from accel.explore.pareto_front import dominates
-from accel.explore.point_samplers import SAMPLERS
 from accel.explore.search_space import Infeasible, Space
 from accel.sweeps.sweep_journal import Journal
 from tests.expect import refused

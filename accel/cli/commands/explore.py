@@ -1,0 +1,57 @@
+"""The options and help of ``accel explore``."""
+
+from pathlib import Path
+
+import click
+
+from accel.base.run_choices import SAMPLERS
+from accel.cli.command_groups import runs
+from accel.cli.declared_options import complete, json_option
+from accel.cli.measuring_options import measuring_options
+
+
+@click.command(name="explore")
+@click.argument("file", type=click.Path(path_type=Path), metavar="SPACE.toml")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="The folder of the results.  [default: the file's name]",
+)
+@click.option(
+    "--sampler",
+    metavar="|".join(SAMPLERS),
+    shell_complete=complete(SAMPLERS),
+    help="Replace the file's sampler.",
+)
+@click.option("--trials", type=click.IntRange(1), help="Replace the number of points to measure.")
+@click.option("--seed", type=click.IntRange(0), help="Replace the sampler's seed.")
+@click.option(
+    "--max-neighbours",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Most points that the local check measures; 0 turns it off.  [default: the trials, at least 100]",
+)
+@click.option("--simulate-front", is_flag=True, help="Also simulate the points of the front.")
+@click.option("--no-picture", is_flag=True, help="Skip the picture.")
+@measuring_options
+@json_option
+@runs("accel.cli.explore:explore_command")
+def explore_command() -> None:
+    """Search a space of machines for the best ones.
+
+    SPACE.toml has the fields of the machine with their values, constraints, limits, workloads and
+    objectives (docs/how-to/explore-machines.md). A sampler proposes points, and each is measured on all
+    workloads. At the end, the neighbours of the Pareto front are measured, too.
+
+    FOLDER gets all points as CSV, the front as a page and as SVG, and a journal. 'accel studio FOLDER' shows
+    the points, also while the exploration runs. After an interruption, the same command continues. The exit
+    code is 1 if a program is at fault. A machine that violates a limit or does not fit a workload is not an
+    error.
+
+    \b
+    Example:
+      accel explore docs/experiments/explore/ecp5-resnet.toml
+      accel explore space.toml --sampler random --trials 50 --json
+    """
