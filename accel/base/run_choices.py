@@ -1,6 +1,8 @@
 """Choices and limits that a command's help shows, apart from the modules that use them, which are slow to
 import."""
 
+from typing import Literal
+
 TIMED = "sim"
 UNTIMED = "functional"
 SIMULATORS = (TIMED, UNTIMED)
@@ -16,6 +18,14 @@ NETWORK_STAGES = ("graph", "fused", "placed", "memory")
 EXHAUSTIVE = "exhaustive"
 SAMPLERS = ("nsga2", "tpe", "random", "grid", EXHAUSTIVE)
 """What proposes the points of an exploration."""
+BENCHMARKS = (
+    *("resnet18", "mobilenet", "gemm", "resnet18-first", "resnet50", "mobilenet-v2"),
+    *("bert-base", "pools", "resnet18-whole"),
+)
+"""Networks of ``accel bench``, by name."""
+Epilogue = Literal["scale", "shift"]
+EPILOGUES: tuple[Epilogue, ...] = ("scale", "shift")
+"""Ends of a layer in benchmarks."""
 EXECUTORS = ("processes", "dask")
 """Where points of sweeps and explorations are measured."""
 DEFAULT_MAX_CYCLES = 10**10

@@ -7,17 +7,15 @@ for int8: a bias, a scale per channel, a zero point, and saturation.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from accel.base.run_choices import Epilogue
 from accel.compiler.operators.operator_registry import make_workload, operator_of
 from accel.compiler.ops.quantized_layers import Quantized
 from accel.compiler.ops.workload import Workload
 from accel.core.config import Config
-
-Epilogue = Literal["scale", "shift"]
-EPILOGUES: tuple[Epilogue, ...] = ("scale", "shift")
 
 SHIFT = 8
 _CLIP = (0, 127)

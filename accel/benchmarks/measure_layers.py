@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from accel.base.errors import AccelError, ProgramFault
-from accel.benchmarks.benchmark_networks import Epilogue, Layer
+from accel.base.run_choices import Epilogue
+from accel.benchmarks.benchmark_networks import Layer
 from accel.compiler.mappings.mapping import AUTO, PLAIN
 from accel.compiler.mappings.mapping_choice import MappingChoice, choose_mapping
 from accel.compiler.target.machine import Machine

@@ -30,7 +30,9 @@ _LONGEST = 2000
 
 COMMANDS = {
     "asm": Entry("accel.cli.commands.asm:asm", "Assemble a text into a program file."),
-    "bench": Entry("accel.cli.bench:bench", "Measure a network's layers against the machine's limit."),
+    "bench": Entry(
+        "accel.cli.commands.bench:bench", "Measure a network's layers against the machine's limit."
+    ),
     "board": Entry("accel.cli.commands.board:board", "Run on an FPGA board, and compare with the simulator."),
     "build-rtl": Entry(
         "accel.cli.commands.build_rtl:build_rtl", "Build the hardware model of a machine ahead."

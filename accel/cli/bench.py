@@ -1,15 +1,14 @@
-"""``accel bench``: the layers of a network against the machine's limit."""
+"""Measure the layers of a network against the machine's limit, on the command line."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
 from rich.table import Table
 
 from accel.base.atomic_files import check_targets, is_device, write_atomically
 from accel.base.errors import AccelError
+from accel.base.run_choices import Epilogue
 from accel.benchmarks import (
-    EPILOGUES,
     NETWORKS,
     Row,
     Task,
@@ -19,10 +18,8 @@ from accel.benchmarks import (
     network_energy,
     report,
 )
-from accel.benchmarks.benchmark_networks import Epilogue
 from accel.benchmarks.layer_table import COLUMNS, table_lines
 from accel.benchmarks.markdown_page import markdown_page
-from accel.cli.declared_options import config_option, json_option, seed_option, set_option
 from accel.cli.energy_tables import show_energy
 from accel.cli.shared_options import check_name, config_file, machine_text, parse_settings
 from accel.cli.stdout import wrote
@@ -34,39 +31,6 @@ from accel.sweeps.executors import in_processes, in_this_process
 _SUFFIX = ".md"
 
 
-@click.command()
-@click.argument("network", metavar="|".join(NETWORKS))
-@config_option("vta")
-@set_option("geometry or timing")
-@click.option(
-    "--epilogue",
-    type=click.Choice(EPILOGUES),
-    help="The epilogue: a scale for each channel and zero points, or a shift.  [default: scale on "
-    "machines with post=1, shift on others]",
-)
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE.md", help="Write a Markdown page."
-)
-@click.option(
-    "--jobs",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="Number of processes. With more than one, seconds include waiting for one another.",
-)
-@click.option(
-    "--mapping",
-    metavar="NAME",
-    help="The mapping of each layer, see 'accel compile'.  [default: auto for layers "
-    "with an input from the host, otherwise plain]",
-)
-@click.option(
-    "--energy",
-    is_flag=True,
-    help="Also print the energy by component and by layer, from counts of accesses and published energies.",
-)
-@seed_option
-@json_option
 def bench(
     network: str,
     config: str,
@@ -79,20 +43,7 @@ def bench(
     seed: int,
     as_json: bool,
 ) -> int:
-    """Measure a network's layers against the machine's limit.
-
-    Each layer ends with a bias, a shift and saturation to 0..127, or with a bias, a scale for each channel, a
-    zero point and saturation. Its result is compared with numpy. The exit code is 1 if any differs. The
-    columns serial, V = 1 and chosen V give the utilization of the GEMM core: one instruction after another,
-    decoupled with one buffer set, and with the chosen number V of virtual threads. docs/reference/networks.md
-    explains all columns.
-
-    \b
-    Example:
-      accel bench resnet18
-      accel bench resnet18 --config vta-int8 --energy
-      accel bench gemm --config gemm8x8 --set read_latency=200 --json
-    """
+    """Execute :mod:`accel.cli.commands.bench`."""
     check_name("network", network, NETWORKS)
     target = machine(config, **parse_settings(settings))
     if output is not None:

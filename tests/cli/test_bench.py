@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import accel as package
+from accel.base.run_choices import BENCHMARKS
 from accel.benchmarks import NETWORKS, Layer
 from accel.benchmarks.measure_layers import ROW_KEYS
 from accel.run.program import Program
@@ -195,3 +196,7 @@ def test_a_layer_that_does_not_fit_is_named(accel: Shell, monkeypatch: pytest.Mo
         "tiny",
         message="L: out sums 1048576 products of int8 values; int32 can hold 131071",
     )
+
+
+def test_help_names_the_networks() -> None:
+    assert tuple(name for name in NETWORKS if name != "small") == BENCHMARKS
