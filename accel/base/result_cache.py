@@ -32,6 +32,8 @@ _WRITES_PER_PRUNING = 64
 _TEMPORARY = ".tmp-"
 _ABANDONED_SECONDS = 3600
 """Age from which a temporary file belongs to a process that was killed."""
+PLAN_KIND, NETWORK_KIND, MODEL_KIND = "plans", "network", "model"
+"""Kinds of entries: the plans of a layer, a compiled network, and what was printed of a model's file."""
 _LIBRARIES = ("numpy", "onnx", "onnxruntime")
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
@@ -41,7 +43,7 @@ class CacheEntry:
     """A file of the cache.
 
     Attributes:
-        kind: ``plans``, ``network`` or ``model``.
+        kind: one of :data:`PLAN_KIND`, :data:`NETWORK_KIND` and :data:`MODEL_KIND`.
         nbytes: size of the file.
         used: when it was last read or written, in seconds since the epoch.
     """

@@ -34,5 +34,7 @@ DEFAULT_MAX_UOPS = 10**10
 """Default limit on the micro-ops of a run."""
 DIGITS = 100
 """Number of pictures of digits that come with accel."""
+CONFIG_SUFFIXES = (".toml", ".json")
+"""Suffixes of configuration files. ``--config`` with such a suffix is a file, even if none exists."""
 MAX_BATCH = 1 << 16
 """Largest batch of a network."""

@@ -1,5 +1,6 @@
 """Compile, run and show networks on the command line."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,13 @@ import click
 from accel.base.atomic_files import check_targets, write_atomically
 from accel.base.errors import AccelError, nearest
 from accel.base.run_choices import NETWORK_STAGES, PROGRAM_STAGES
-from accel.cli.compiled_models import SECONDS_ROW, CompiledModel, seconds_text, write_compiled_model
+from accel.cli.compiled_models import (
+    SECONDS_ROW,
+    CompiledModel,
+    model_key,
+    seconds_text,
+    write_compiled_model,
+)
 from accel.cli.rewrite_request import RewriteRequest
 from accel.cli.shared_options import config_file, given, machine_row, parse_settings, parse_shapes
 from accel.cli.stdout import wrote
@@ -82,25 +89,24 @@ def compile_onnx(
         save_network(program, output)
     if annotate is not None:
         write_atomically(annotate, annotated_model(model, program, result))
-    if set(target.config.alu_ops) <= set(STOCK_NAMES):  # the key covers no other declarations
-        known = CompiledModel(
-            figures=_compiled(program, None),
-            rows=_compiled_rows(program),
-            network=network_key(network, target, **options),
-        )
-        write_compiled_model(click.get_current_context().params, known)
+    figures = _figures(program, output)
+    rows = _rows(program, figures)
+    key = model_key(click.get_current_context().params)
+    if key is not None and set(target.config.alu_ops) <= set(STOCK_NAMES):  # it covers no other declarations
+        known = CompiledModel(figures=figures, rows=rows, network=network_key(network, target, **options))
+        write_compiled_model(key, known)
     if as_json:
-        print_json(_compiled(program, output))
+        print_json(figures)
         return 0
     if explain:
         click.echo(choices_text(program), nl=False)
         click.echo(network_text(program, "placed"), nl=False)
-    show(figures_table(_compiled_rows(program)))
+    show(figures_table(rows))
     wrote(*targets.values())
     return 0
 
 
-def _compiled(program: NetworkProgram, output: Path | None) -> dict[str, Any]:
+def _figures(program: NetworkProgram, output: Path | None) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "output": None if output is None else str(output),
@@ -135,8 +141,7 @@ def _compiled(program: NetworkProgram, output: Path | None) -> dict[str, Any]:
     }
 
 
-def _compiled_rows(program: NetworkProgram) -> list[tuple[str, str]]:
-    figures = _compiled(program, None)
+def _rows(program: NetworkProgram, figures: Mapping[str, Any]) -> list[tuple[str, str]]:
     on_host = sum(not part.on_machine for part in program.parts)
     activations, bound = sum(figures["activation_bytes"]), sum(figures["activation_bound"])
     return [

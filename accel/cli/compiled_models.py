@@ -14,11 +14,9 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from accel.base.result_cache import cache_key, result_cache
+from accel.base.result_cache import MODEL_KIND, NETWORK_KIND, cache_key, result_cache
+from accel.base.run_choices import CONFIG_SUFFIXES
 
-_KIND = "model"
-CONFIG_SUFFIXES = (".toml", ".json")
-"""Suffixes of configuration files. ``--config`` with such a suffix is a file, even if none exists."""
 _EXTERNAL_DATA = b"location"
 """Key by which an ONNX model names other files of constants. The content of a model with this text may not
 cover all constants."""
@@ -33,7 +31,7 @@ class CompiledModel:
     """The output of ``accel compile onnx`` for a model.
 
     Attributes:
-        figures: the object of ``--json``, without the name of the written file.
+        figures: the object of ``--json``.
         rows: names and values of the printed table.
         network: the key of the compiled network in the cache.
     """
@@ -55,32 +53,34 @@ def read_compiled_model(options: Mapping[str, Any]) -> tuple[CompiledModel, byte
         options: values of the options and arguments of ``accel compile onnx``, by name.
     """
     cache, key = result_cache(), model_key(options)
-    content = None if cache is None or key is None else cache.read(_KIND, key)
-    if cache is None or content is None:
+    if cache is None or key is None:
+        return None
+    content = cache.read(MODEL_KIND, key)
+    if content is None:
         return None
     known = CompiledModel(**json.loads(content))
-    file = cache.read("network", known.network)
+    file = cache.read(NETWORK_KIND, known.network)
     return None if file is None else (known, file)
 
 
-def write_compiled_model(options: Mapping[str, Any], known: CompiledModel) -> None:
-    """Write the output for a model to the cache, unless :func:`model_key` is None.
+def write_compiled_model(key: str, known: CompiledModel) -> None:
+    """Write the output for a model to the cache.
 
     Args:
-        options: as those of :func:`read_compiled_model`.
+        key: see :func:`model_key`.
     """
-    cache, key = result_cache(), model_key(options)
-    if cache is not None and key is not None:
-        cache.write(_KIND, key, json.dumps(vars(known), separators=(",", ":")).encode())
+    cache = result_cache()
+    if cache is not None:
+        cache.write(MODEL_KIND, key, json.dumps(vars(known), separators=(",", ":")).encode())
 
 
 def model_key(options: Mapping[str, Any]) -> str | None:
-    """Return the key of a model's entry, or None if a key cannot cover the options or the model.
+    """Return the key of a model's entry, or None without a cache or if a key cannot cover options or model.
 
     Args:
         options: as those of :func:`read_compiled_model`.
     """
-    if any(options[name] for name in _UNCOVERED):
+    if result_cache() is None or any(options[name] for name in _UNCOVERED):
         return None
     model, config = options["model"], Path(options["config"])
     try:

@@ -11,7 +11,7 @@ import click
 
 from accel.base.atomic_files import check_distinct, check_folder, check_writable
 from accel.base.run_choices import EXECUTORS
-from accel.cli.declared_options import complete
+from accel.cli.declared_options import F, complete
 
 _OPTIONS = (
     click.option("--fresh", is_flag=True, help="Measure all points again."),
@@ -37,11 +37,27 @@ def measuring_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def folder_option(default: str) -> Callable[[F], F]:
+    """Return the option ``-o`` for the folder of the results.
+
+    Args:
+        default: what the folder is named after, for the help.
+    """
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Path(path_type=Path),
+        metavar="FOLDER",
+        help=f"The folder of the results.  [default: {default}]",
+    )
+
+
 def make_folder(folder: Path, targets: Mapping[str, Path], given: Mapping[str, Path]) -> None:
     """Make the folder of the results, and check that all files in it can be written.
 
     Args:
-        targets, given: files by what they are. No target may be a given file.
+        targets: the files to write, by what they hold, for messages.
+        given: the files that the command reads, likewise. A target must not be one of them.
     """
     check_distinct(targets, given)
     check_folder(folder)

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from accel.base.atomic_files import check_targets, write_atomically
+from accel.base.run_choices import CONFIG_SUFFIXES
 from accel.cli.compiled_models import (
-    CONFIG_SUFFIXES,
     SECONDS_ROW,
     CompiledModel,
     read_compiled_model,

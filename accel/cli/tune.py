@@ -11,7 +11,7 @@ import click
 
 from accel.base.atomic_files import check_targets
 from accel.base.errors import AccelError, TuningError, nearest
-from accel.cli.declared_options import complete, json_option, set_option
+from accel.cli.declared_options import complete, json_option, machine_names, set_option
 from accel.cli.operator_commands import operator_command
 from accel.cli.shared_options import check_name, config_file, given, machine_row, parse_settings
 from accel.cli.stdout import wrote
@@ -22,7 +22,6 @@ from accel.compiler.operators.operator_registry import OPERATORS
 from accel.compiler.ops.workload import Workload
 from accel.compiler.schedule.schedule import Schedule
 from accel.compiler.target.machine import machine
-from accel.core.config import NAMED
 from accel.run.result import SCHEMA_VERSION
 from accel.tuning.explorers import EXPLORERS
 from accel.tuning.tune import DEFAULT_EXPLORER, DEFAULT_TRIALS, Tuning
@@ -51,7 +50,7 @@ def _shared_options(config: str) -> list[click.Parameter]:
         show_default=True,
         metavar="NAME|FILE",
         help="The machine, by name or as a TOML or JSON file.",
-        shell_complete=complete(NAMED, files=True),
+        shell_complete=complete(machine_names, files=True),
     )
     @set_option("geometry or timing")
     @click.option(

@@ -20,7 +20,7 @@ def rounded_means(
 
     Args:
         count: the divisor of a sum. It exceeds ``taps`` where padding counts.
-        roundings: float32 roundings of each value until the end of the sum, by default as many as taps.
+        roundings: how often float32 rounds between a value and the finished sum. The default is ``taps``.
 
     Returns:
         None if an exact mean is within float32's error of a rounding threshold. For example, with 2x2 windows

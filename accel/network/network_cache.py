@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accel.base.errors import ProgramError
-from accel.base.result_cache import cache_key, result_cache
+from accel.base.result_cache import NETWORK_KIND, cache_key, result_cache
 from accel.graph.graph import Graph
 from accel.graph.graph_serialization import graph_to_data
 from accel.network.network import Network
@@ -22,7 +22,6 @@ from accel.rewriting.search_result import SearchLimits
 if TYPE_CHECKING:
     from accel.compiler.target.machine import Machine
 
-NETWORK_KIND = "network"
 _DEFAULTS = {name: one.default for name, one in inspect.signature(Network.build).parameters.items()}
 
 

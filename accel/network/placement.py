@@ -72,11 +72,11 @@ class _LayerCompiler:
         for other, program, _ in self._known:
             known = other.parameters.get("quantized")
             if (
-                isinstance(known, Quantized)
+                (other.operator, {**other.parameters, "quantized": quantized})
+                == (layer.operator, layer.parameters)
+                and isinstance(known, Quantized)
                 and np.shape(known.scale) == np.shape(quantized.scale)
                 and replace(known, scale=quantized.scale) == quantized
-                and (other.operator, {**other.parameters, "quantized": quantized})
-                == (layer.operator, dict(layer.parameters))
                 and program.mapping == mapping
                 and program.source is not None
                 and program.source.schedule == steps

@@ -10,7 +10,7 @@ from accel.compiler.plans.pipeline_model import predict
 from accel.compiler.plans.plan_candidate import Candidate, Prediction, check_threads_fit
 from accel.compiler.plans.plan_enumeration import all_candidates
 from accel.compiler.plans.plan_search import merge_rankings, search
-from accel.compiler.plans.plan_space import QUICK_THREAD_COUNTS, THREAD_COUNTS
+from accel.compiler.plans.plan_space import default_thread_counts
 from accel.compiler.plans.planner import Blocks, Planner, TileSide
 from accel.compiler.plans.tile_sizes import TileSizes
 from accel.compiler.plans.tile_steps import TileStepModel
@@ -33,8 +33,7 @@ def conv_candidates(
     """
     rankings = []
     for variant in shape.residual_variants():
-        counts = QUICK_THREAD_COUNTS if quick else THREAD_COUNTS
-        table = fitting_plans(variant, config, threads, fixed, counts)
+        table = fitting_plans(variant, config, threads, fixed, default_thread_counts(quick=quick))
         if len(table.rows):
             rankings.append(search(conv_space(variant, config, fixed), table, threads, quick=quick))
     if not rankings:

@@ -13,9 +13,8 @@ from accel.compiler.plans.plan_candidate import Candidate, Prediction, check_thr
 from accel.compiler.plans.plan_enumeration import all_candidates
 from accel.compiler.plans.plan_search import merge_rankings, search
 from accel.compiler.plans.plan_space import (
-    QUICK_THREAD_COUNTS,
-    THREAD_COUNTS,
     PlanSpace,
+    default_thread_counts,
     enumerate_plans,
     residencies_with,
     smallest_needs,
@@ -58,8 +57,7 @@ def gemm_candidates(
     tile_sizes = _tile_sizes(shape, given)
     rankings = []
     for space in spaces:
-        counts = QUICK_THREAD_COUNTS if quick else THREAD_COUNTS
-        table = enumerate_plans(space, tile_sizes | _SINGLE, threads, counts)
+        table = enumerate_plans(space, tile_sizes | _SINGLE, threads, default_thread_counts(quick=quick))
         if len(table.rows):
             rankings.append(search(space, table, threads, quick=quick))
     return merge_rankings(rankings)

@@ -22,7 +22,7 @@ from accel.core.scratchpad_specs import SCRATCHPADS
 
 THREAD_COUNTS = (1, 2, 3, 4, 6, 8)
 """Numbers of virtual threads that are tried if none is requested."""
-QUICK_THREAD_COUNTS = (1, 2, 4)
+_QUICK_THREAD_COUNTS = (1, 2, 4)
 """The same for quick searches. None of them is tried with resident operands."""
 _RESIDENT_THREAD_COUNTS = (3, 8)
 """The same for plans with resident operands, to limit their number. Neighbours are tried later."""
@@ -101,6 +101,11 @@ class PlanSpace(Generic[PlanT]):
 def residencies_with(fixed_sizes: Mapping[str, int] | None) -> Sequence[tuple[int, int]]:
     """Return the residencies to try: none if tile sizes are given, because they define what a step loads."""
     return RESIDENCIES[:1] if fixed_sizes else RESIDENCIES
+
+
+def default_thread_counts(*, quick: bool) -> Sequence[int]:
+    """Return the numbers of virtual threads that a search tries if none is requested."""
+    return _QUICK_THREAD_COUNTS if quick else THREAD_COUNTS
 
 
 def enumerate_plans(

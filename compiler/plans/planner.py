@@ -8,7 +8,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from accel.base.arguments import plain_integer
 from accel.base.errors import ScheduleError, nearest
-from accel.base.result_cache import cache_key, result_cache
+from accel.base.result_cache import PLAN_KIND, cache_key, result_cache
 from accel.compiler.ops.workload import Workload
 from accel.compiler.plans.candidate_data import candidates_from_json, candidates_to_json
 from accel.compiler.plans.plan_candidate import Candidate, PlanT, Prediction
@@ -19,7 +19,6 @@ from accel.core.config import Config
 
 ShapeT = TypeVar("ShapeT", bound=Hashable)
 """The features of a workload."""
-_CACHE_KIND = "plans"
 Blocks = Mapping[str, int]
 """Tile sizes by attribute of the plan, in the plan's own units."""
 
@@ -152,9 +151,9 @@ def _find(
         json.dumps(config.to_dict(), sort_keys=True),
         repr((threads, sorted(fixed))),
     )
-    content = cache.read(_CACHE_KIND, key)
+    content = cache.read(PLAN_KIND, key)
     if content is None:
         found = tuple(planner.find(shape, config, threads, dict(fixed), quick))
-        cache.write(_CACHE_KIND, key, candidates_to_json(found))
+        cache.write(PLAN_KIND, key, candidates_to_json(found))
         return found
     return candidates_from_json(content, planner.plan_type)

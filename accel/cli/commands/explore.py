@@ -7,18 +7,12 @@ import click
 from accel.base.run_choices import SAMPLERS
 from accel.cli.command_groups import runs
 from accel.cli.declared_options import complete, json_option
-from accel.cli.measuring_options import measuring_options
+from accel.cli.measuring_options import folder_option, measuring_options
 
 
 @click.command(name="explore")
 @click.argument("file", type=click.Path(path_type=Path), metavar="SPACE.toml")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="The folder of the results.  [default: the file's name]",
-)
+@folder_option("the file's name")
 @click.option(
     "--sampler",
     metavar="|".join(SAMPLERS),

@@ -7,7 +7,7 @@ import click
 
 from accel.cli.command_groups import runs
 from accel.cli.declared_options import complete, json_option
-from accel.cli.measuring_options import measuring_options
+from accel.cli.measuring_options import folder_option, measuring_options
 
 
 def _workloads() -> Iterable[str]:
@@ -40,13 +40,7 @@ def _keys() -> Iterable[str]:
 @click.option(
     "--plot", "plots", multiple=True, metavar="X,Y[,BY]", help="Draw column Y over X, a line for each BY."
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="The folder of the results.  [default: the sweep's name]",
-)
+@folder_option("the sweep's name")
 @click.option("--parquet", is_flag=True, help="Also write the table as Parquet.")
 @click.option("--no-plots", is_flag=True, help="Skip the plots.")
 @measuring_options

@@ -8,6 +8,7 @@ from typing import Any
 
 from accel.base.errors import ConfigError, nearest
 from accel.base.json_types import kind_of, shown
+from accel.base.run_choices import CONFIG_SUFFIXES
 from accel.core.alu_operations import STOCK_NAMES
 from accel.core.config.alu_ops_field import checked_alu_ops
 from accel.core.config.machine_config import ALU_OPS, NAMED, SPECS, Config, parse_quantity
@@ -32,7 +33,7 @@ def load_config(name_or_path: str | Path) -> Config:
     if text in NAMED:
         return NAMED[text]
     path = Path(name_or_path)
-    if path.suffix not in (".json", ".toml") and not path.exists():
+    if path.suffix not in CONFIG_SUFFIXES and not path.exists():
         raise ConfigError(
             f"{text!r} is not a configuration; {nearest(text, NAMED)}; the path of a TOML or JSON file "
             "works too"
