@@ -60,7 +60,7 @@ class PlacedLoops(Loops):
         self._record_step("compute_at", consumer=stage.name, axis=loop.name)
 
     def compute_root(self) -> None:
-        """Compute the whole tensor before the loops that read it, as without :meth:`compute_at`."""
+        """Compute the whole tensor before the loops that read it. This undoes :meth:`compute_at`."""
         self.attach, self.is_root = None, True
         self._record_step("compute_root")
 
