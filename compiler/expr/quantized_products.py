@@ -29,7 +29,7 @@ from accel.core.requantize import multiply
 class Multiplication:
     """Integers that multiply two quantized tensors, see :func:`accel.core.requantize.multiply`.
 
-    Attributes: see :class:`~accel.compiler.expr.quantized_expressions.Addition`, but one multiplier.
+    The fields are those of :class:`~accel.compiler.expr.quantized_expressions.Addition`, with one multiplier.
     """
 
     multiplier: int
