@@ -73,7 +73,6 @@ class CallEmission:
             cache.clear()
 
     def emit_box(self, leaf: Call | AluCall, box: Box, env: Mapping[IterVar, int]) -> None:
-        """Emit a call for each iteration of a box in which no margin is negative."""
         self.emit_groups(leaf, self.groups(leaf, box), env)
 
     def emit_groups(
@@ -102,7 +101,6 @@ class CallEmission:
         return self._groups[key]
 
     def grouped(self, leaf: Call | AluCall, parts: list[Ranges]) -> list[CallGroup]:
-        """Return boxes over the same loops in few groups."""
         ranges = parts[0] if parts else {}
         depth = self._state.config.uop_depth
         most = min(depth, max(MIN_SHARED_MICRO_OPS, depth // SHARED_MEMORY_FRACTION))

@@ -110,7 +110,6 @@ def _checked_constants(schedule: Schedule, constants: object) -> dict[str, npt.N
 def _tensors(
     nest: Nest, dram: DramMap, constants: dict[str, npt.NDArray[Any]]
 ) -> tuple[tuple[ImageTensor, ...], list[tuple[int, bytes]]]:
-    """Return the image's tensors, and the segments of constants."""
     tensors = []
     segments = []
     widened = {node.target: node for node in nest.body if isinstance(node, HostPack)}
@@ -144,7 +143,6 @@ def _with_scales(tensors: Sequence[ImageTensor], nest: Nest) -> tuple[ImageTenso
 
 
 def _units(nest: Nest, dram: DramMap) -> Iterator[tuple[Region, bytes]]:
-    """Yield identity matrices, tables and parameters without a bias, in DRAM."""
     nodes = {node.target: node for node in nest.body if isinstance(node, HostConstant)}
     for (buffer, _), place in dram.tensors.items():
         if buffer in nodes:

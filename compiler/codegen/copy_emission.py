@@ -63,7 +63,7 @@ class CopyEmission:
         """By ``id`` of a copy."""
 
     def clear(self) -> None:
-        """Free the cache. It refers to this object, which only the garbage collector would free."""
+        """Free the cache, see ``CallEmission.clear``."""
         self._plans.clear()
 
     def emit(self, node: Copy, env: Mapping[IterVar, int]) -> None:
@@ -150,7 +150,6 @@ class CopyEmission:
             self._state.set(node, replace(self._state.setting(SetAcc), unsigned=unsigned))
 
     def _dram_tensor(self, dram: Buffer, local: Buffer, *, is_store: bool) -> tuple[IntEnum, DramTensor]:
-        """Return the memory id of transfers between two buffers, and the tensor in DRAM."""
         memory = transfer_memory(dram, local, store=is_store)
         return memory, self._state.dram.place(dram, self._state.addresses.elements[local], memory)
 

@@ -71,7 +71,6 @@ class DramMap:
     tensors: dict[tuple[Buffer, Element], DramTensor] = field(default_factory=dict)
 
     def add(self, name: str, size: int, *, alignment: int = PAGE_BYTES) -> int:
-        """Return the number of a new part of ``size`` bytes."""
         step = max(alignment, PAGE_BYTES)
         reached = self.parts[-1].stop if self.parts else PAGE_BYTES
         part = Part(offset=-(-reached // step) * step, nbytes=size, name=name)
@@ -84,7 +83,6 @@ class DramMap:
         return len(self.parts) - 1
 
     def offset(self, tensor: DramTensor) -> int:
-        """Return the offset of its first byte from the start of the window, by default."""
         return self.parts[tensor.part].offset
 
     def place(self, buffer: Buffer, element: Element, memory: IntEnum) -> DramTensor:

@@ -59,7 +59,6 @@ class EmissionState:
         self.emitted.extend(self.unstarted.settled(begin, end))
 
     def stored(self, dram: Buffer) -> None:
-        """Note that a tensor in DRAM changes."""
         if self.rereads:
             self.contents.forget_source(dram)
 

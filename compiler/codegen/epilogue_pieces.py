@@ -69,7 +69,6 @@ def row_lengths(emitted: Sequence[Emitted]) -> list[int]:
 
 
 def _cut_store(one: Emitted, stores: Sequence[Emitted], unit: int) -> list[Emitted]:
-    """Cut one of a tile's STOREs into pieces of a multiple of ``unit`` accumulators."""
     store = one.instruction
     assert isinstance(store, Store)
     elements = sum(s.instruction.sram_elements for s in stores if isinstance(s.instruction, Store))

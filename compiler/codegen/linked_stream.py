@@ -80,7 +80,6 @@ def _by_source(values: Ints, sources: Numbers, instead: int) -> Ints:
 
 
 def _linked(program: Distinct[Instruction], of: Ints, dram: DramMap) -> bytes:
-    """Encode instructions with addresses from the parts' offsets."""
     places = [part.offset for part in dram.parts]
     return Addresses(program, of, dram.config).moved(encode(program, dram.config), places)
 

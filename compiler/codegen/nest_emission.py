@@ -66,7 +66,6 @@ class Emission:
         return self.state.statements.statements
 
     def program(self) -> EmittedProgram:
-        """Return the instructions for reorder passes."""
         loads: dict[Buffer, set[int]] = {}
         for number, (node, _) in enumerate(self.statements):
             if isinstance(node, Copy):
@@ -123,7 +122,7 @@ class Emission:
             self._run(node.body, env)
 
     def _run_perfect_nest(self, nest: PerfectNest, depth: int, env: dict[IterVar, int]) -> None:
-        """Run the outer loops of a perfect nest from ``depth`` inward, and emit the box inside them."""
+        """Run the outer loops from ``depth`` inward, and emit the box inside them."""
         if depth < len(nest.outer):
             loop = nest.outer[depth]
             for value in range(self._extent(loop, env)):

@@ -174,7 +174,6 @@ def _cut_load_by_pieces(one: Emitted, products: Sequence[NumberedPiece], spans: 
 
 
 def _cycles(emitted: Sequence[Emitted], config: Config, spans: Spans) -> float:
-    """Estimate the cycles of instructions on an idle machine."""
     clocks = Clocks(config)
     for one in emitted:
         span = spans.loaded(one)

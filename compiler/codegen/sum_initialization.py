@@ -63,7 +63,6 @@ class UnstartedSums:
         return np.asarray(inside & (self._reset_by[np.where(inside, elements, 0)] != _STARTED))
 
     def start(self, elements: Elements) -> None:
-        """Note that accumulators hold their values."""
         self._reset_by[elements] = _STARTED
         self.any = bool((self._reset_by != _STARTED).any())
 

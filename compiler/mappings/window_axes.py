@@ -119,5 +119,4 @@ class AxisSplit:
 
     @property
     def host_padding(self) -> int:
-        """Padding that the host adds before the input."""
         return 0 if self.is_plain else self.axis.before

@@ -249,7 +249,7 @@ class Lowering:
 
 
 _MAX_VALUES = 1 << 12
-"""Maximum number of values to enumerate for the distance between reads."""
+"""Limit of values to enumerate for the distance between reads."""
 
 
 class _ReadRange(NamedTuple):

@@ -93,6 +93,7 @@ class QuantizedResidual:
 
     @property
     def requires_res_mul(self) -> bool:
+        """Whether only machines with ``res_mul=1`` have it."""
         return self.operation == "multiply" or self.per_channel
 
 
@@ -126,6 +127,7 @@ class QuantizedTable:
 
     @property
     def operator(self) -> LookUp:
+        """The look-up in the epilogue."""
         return LookUp(check_entries(self.entries), self.dtype)
 
 
@@ -291,11 +293,9 @@ class Quantized:
         return self.weight_dtype != "int8" or self.weight_zero != 0
 
     def input(self, shape: Sequence[int], name: str) -> tuple[Tensor, Tensor]:
-        """Return an input, and its values minus the zero point."""
         return _centered(shape, name, self.input_dtype, self.input_zero)
 
     def weights(self, shape: Sequence[int], name: str) -> Tensor:
-        """Return weights minus their zero point."""
         return _centered(shape, name, self.weight_dtype, self.weight_zero)[1]
 
     def check_channels(self, channels: int) -> None:

@@ -121,7 +121,7 @@ def pair(name: str, value: int | tuple[int, ...], least: int = 1) -> tuple[int, 
 
 
 def sides(padding: int | tuple[int, ...]) -> tuple[int, int, int, int]:
-    """Return the padding at the top, left, bottom and right."""
+    """Return the padding as top, left, bottom and right."""
     numbers = _integers(padding, (1, 2, 4), 0)
     if numbers is None:
         raise ShapeError(f"padding is {_text(padding)}; it must be 1, 2 or 4 integers, none negative")

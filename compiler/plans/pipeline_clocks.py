@@ -75,7 +75,7 @@ class UnitClocks:
         np.copyto(compute, end + WRITE_DELAY + 1, where=is_present)
 
     def end(self) -> FloatArray:
-        """Return the cycle in which each plan's program has finished."""
+        """Return the cycle in which each program has finished."""
         written = self.write + self.config.write_latency
         return np.asarray(np.maximum(self.compute + self.drain, written) + 1)
 
@@ -168,7 +168,7 @@ class ActiveClocks:
         np.maximum(self.compute, ready, out=self.compute)
 
     def wait_for_first_piece(self, sets: IntArray) -> None:
-        """Let the compute unit wait until the first piece of the previous tile is stored."""
+        """Let the compute unit wait until the previous tile's first piece is stored."""
         self.partly_stored.take(sets, out=self._arrival, mode="clip")
         self._arrival += self.write_latency
         np.maximum(self.compute, self._arrival, out=self.compute)

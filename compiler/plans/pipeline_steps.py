@@ -130,7 +130,7 @@ class PlanWork:
 
 
 class StepModel(Protocol):
-    """Computes the steps of a table of plans."""
+    """The interface of a table of plans."""
 
     config: Config
     store_pace: float

@@ -1,4 +1,4 @@
-"""The plans of a sum of products on a machine, those that fit, and their neighbours."""
+"""The plans of a sum of products that exist or fit, and their neighbours."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from accel.core.config import Config
 from accel.core.scratchpad_specs import SCRATCHPADS
 
 THREAD_COUNTS = (1, 2, 3, 4, 6, 8)
-"""Numbers of virtual threads that are tried if none is requested."""
+"""Numbers of virtual threads to try if none is requested."""
 _QUICK_THREAD_COUNTS = (1, 2, 4)
-"""The same for quick searches. None of them is tried with resident operands."""
+"""The same for quick searches, which have no resident operands."""
 _RESIDENT_THREAD_COUNTS = (3, 8)
-"""The same for plans with resident operands, to limit their number. Neighbours are tried later."""
+"""The same with resident operands, to limit plans. Neighbours are tried later."""
 _RESIDENT_ACC_DIVISOR = 4
-"""A plan with resident operands must use at least this part of the accumulators, to limit their number."""
+"""Least part of the accumulators that plans with resident operands use, to limit plans."""
 RESIDENCIES = (
     *((resident, 0) for resident in range(len(RESIDENT))),
     *((resident, 1) for resident in range(1, len(RESIDENT))),
@@ -99,7 +99,7 @@ def residencies_with(fixed_sizes: Mapping[str, int] | None) -> Sequence[tuple[in
 
 
 def default_thread_counts(*, quick: bool) -> Sequence[int]:
-    """Return the numbers of virtual threads that a search tries by default."""
+    """Return the numbers of virtual threads to try by default."""
     return _QUICK_THREAD_COUNTS if quick else THREAD_COUNTS
 
 

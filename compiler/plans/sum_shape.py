@@ -108,7 +108,6 @@ class SumShape(ABC):
 
     @property
     def residual_in_accumulators(self) -> bool:
-        """Whether the compute unit loads the residual into accumulators."""
         return self.has_residual and not self.epilogue_in_store and not self.residual_product
 
     @property
@@ -206,8 +205,9 @@ class SumShape(ABC):
     # --- how tensors lie in DRAM -----------------------------------------------------------------------
 
     @abstractmethod
-    def input_transfer(self, config: Config, rows: IntArray, columns: IntArray, depth: IntArray) -> Transfer:
-        """Return the cost of loading a part of the input."""
+    def input_transfer(
+        self, config: Config, rows: IntArray, columns: IntArray, depth: IntArray
+    ) -> Transfer: ...
 
     @abstractmethod
     def weight_transfer(
