@@ -1,4 +1,4 @@
-"""The end of a network whose shapes depend on values, for example a NonMaxSuppression."""
+"""The part of a network whose shapes depend on values, for example a NonMaxSuppression."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from accel.graph.graph_tensor import Array
 class Tail:
     """Nodes after the graph. ONNX Runtime executes them at the end of each run.
 
-    For example, a detector's graph returns boxes and scores, and its tail the boxes that are kept.
+    For example, a detector's graph returns boxes and scores, and its tail selects boxes.
 
     Attributes:
         kinds: operators of the nodes.

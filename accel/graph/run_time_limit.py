@@ -1,7 +1,7 @@
-"""A limit on the time of runs in ONNX Runtime, for example of a Loop that does not end.
+"""A limit on the time of runs in ONNX Runtime, for example of an endless Loop.
 
-One thread watches all runs in progress, because a thread for each run would take longer than most runs. It
-ends when no run is left.
+One thread watches all runs in progress, because starting a thread takes longer than most runs. It ends when
+no run is left.
 """
 
 import time
@@ -11,9 +11,8 @@ from threading import Lock, Thread
 from typing import Any
 
 MAX_SECONDS = 600.0
-"""Longest run."""
 _INTERVAL_SECONDS = 0.5
-"""Time between two looks at the runs in progress."""
+"""Between two looks at the runs."""
 
 
 class _Watchdog:

@@ -12,7 +12,6 @@ from accel.base.errors import GraphError
 from accel.graph.graph_tensor import Array, Shape
 
 MAX_TAPS = 1 << 20
-"""Largest number of taps in a window."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +51,6 @@ class Windows:
         return tuple((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations, strict=True))
 
     def outputs(self, sizes: Shape) -> Shape:
-        """Return the number of windows along each axis."""
         if len(sizes) != self.rank:
             raise GraphError(f"windows slide along {self.rank} axes; the tensor has {len(sizes)} of them")
         padded = tuple(n + a + b for n, a, b in zip(sizes, self.begin, self.end, strict=True))
@@ -79,16 +77,16 @@ class Windows:
         )
 
     def same_padding(self, sizes: Shape) -> Shape:
-        """Return the padding along each axis with which there are ``ceil(size / stride)`` windows."""
+        """Return the padding along each axis that gives ``ceil(size / stride)`` windows."""
         counts = tuple(-(-n // stride) for n, stride in zip(sizes, self.strides, strict=True))
         needed = self.transposed_sizes(counts)
         return tuple(max(0, need - n) for need, n in zip(needed, sizes, strict=True))
 
     def with_padding(self, totals: Sequence[int], *, more_at_end: bool = True) -> "Windows":
-        """Return the windows with paddings that are split evenly between begin and end.
+        """Split paddings evenly between begin and end.
 
         Args:
-            totals: padding along each axis. Of an odd number, one end gets one more than the other.
+            totals: along each axis. Of an odd number, one end gets one more.
         """
         less, more = tuple(n // 2 for n in totals), tuple(n - n // 2 for n in totals)
         begin, end = (less, more) if more_at_end else (more, less)
@@ -111,7 +109,7 @@ class Windows:
         return np.pad(values, around, constant_values=fill) if any(map(any, around)) else values
 
     def taps(self, padded: Array) -> Iterator[tuple[Shape, Array]]:
-        """Yield each tap with a view of the values of all windows."""
+        """Yield each tap with a view of its values in all windows."""
         outputs = self._count_windows(padded.shape[padded.ndim - self.rank :])
         for tap in product(*map(range, self.kernel)):
             slices: list[Any] = [...]
