@@ -47,18 +47,14 @@ class EditableGraph:
     """
 
     def __init__(self, graph: Graph, names: Names | None = None) -> None:
-        """
-        Args:
-            names: used names, for several graphs in which equal names must mean equal tensors.
-        """
+        """Graphs with the same ``names`` use equal names only for equal tensors."""
         self._old = graph
         self._tensors: dict[str, Tensor] = dict(graph.tensors)
         self._constants: dict[str, Array] = dict(graph.constants)
         self._nodes: dict[str, Node] = {node.output: node for node in graph.nodes}
         self._order: dict[str, int] = {node.output: place for place, node in enumerate(graph.nodes)}
-        """Positions of nodes, by which they are sorted."""
         self._readers: dict[str, list[str]] = {name: [] for name in graph.tensors}
-        """For each tensor the results of its readers, once for each operand."""
+        """By tensor: the results of its readers, once for each operand."""
         for node in graph.nodes:
             for name in node.inputs:
                 self._readers[name].append(node.output)
@@ -67,12 +63,11 @@ class EditableGraph:
         self._names.reserve([*graph.tensors, *(node.name for node in graph.nodes)])
 
     def graph(self) -> Graph:
-        """Return the graph as it is now."""
         nodes = [self._nodes[name] for name in self.results()]
         return with_nodes(self._old, nodes, tensors=self._tensors.values(), constants=self._constants)
 
     def unchecked_graph(self) -> Graph:
-        """Return the graph as it is now, without the checks of :meth:`graph`: terms are checked already."""
+        """Return the graph without the checks of :meth:`graph`, because terms are checked already."""
         nodes = tuple(self._nodes[name] for name in self.results())
         used = dict.fromkeys(self._old.inputs)
         for node in nodes:
@@ -86,7 +81,7 @@ class EditableGraph:
         )
 
     def copy(self) -> EditableGraph:
-        """Return a graph that can be changed independently. New names differ from those of this one."""
+        """Return an independent copy. New names in the two differ."""
         other = copy(self)
         other._tensors, other._constants = dict(self._tensors), dict(self._constants)
         other._nodes, other._order = dict(self._nodes), dict(self._order)
@@ -111,7 +106,6 @@ class EditableGraph:
         return self._nodes.get(output)
 
     def readers(self, name: str) -> list[str]:
-        """Return the results of a tensor's readers, once for each operand."""
         return self._readers[name]
 
     def downstream(self, names: Iterable[str], depth: int) -> list[str]:
@@ -135,13 +129,13 @@ class EditableGraph:
         return len(self._readers[key]) == 1 and key not in self._outputs
 
     def matches(self, rule: Rule, output: str) -> Iterator[Match]:
-        """Yield the matches whose first root is a node's result."""
+        """Yield the matches whose first root is this result."""
         first, *others = rule.roots
         for match in self._match_op(first, output, Match(self)):
             yield from self._match_roots(others, replace(match, roots=(self.value(output),)))
 
     def _match_roots(self, patterns: list[OpPattern], match: Match) -> Iterator[Match]:
-        """Match further roots among the readers of tensors that are found already."""
+        """Match further roots among the readers of matched tensors."""
         if not patterns:
             yield match
             return
@@ -156,7 +150,7 @@ class EditableGraph:
                 yield from self._match_roots(others, replace(one, roots=(*one.roots, root)))
 
     def _shared_tensor(self, pattern: OpPattern, match: Match) -> str:
-        """Return a tensor of the match that the pattern's operator reads itself, with the fewest readers."""
+        """Return the operand of the pattern's operator, among those matched, that has the fewest readers."""
         keys: list[str] = []
         for one in pattern.operands:
             if isinstance(one, TensorPattern) and one.name in match.found:
@@ -217,7 +211,6 @@ class EditableGraph:
         return changes and not self._is_cyclic(match, terms)
 
     def _changes(self, root: str, term: Term) -> bool:
-        """Whether a root is computed in another way than by a term."""
         node = self._nodes[root]
         if isinstance(term, NewConstant):
             return True
@@ -286,8 +279,7 @@ class EditableGraph:
             made.changed.append(root)
 
     def _can_rename(self, name: str, root: str) -> bool:
-        """Whether a tensor can get the name of a root: that of an output, or of the first graph instead of a
-        rule's."""
+        """Whether a tensor can get a root's name: an output's, or a given name instead of a rule's."""
         is_named_by_rule = name not in self._old.tensors and root in self._old.tensors
         is_free = name in self._nodes and name not in self._outputs
         return is_free and (root in self._outputs or is_named_by_rule)
@@ -304,7 +296,7 @@ class EditableGraph:
         return tuple(self._emit(one, root, made) for one in operands)
 
     def _emit(self, term: Term, root: str, made: _Made) -> str:
-        """Add the nodes of a term before a root, and return the tensor that is the term's value."""
+        """Add the nodes of a term before a root, and return the tensor with the term's value."""
         if isinstance(term, Value):
             return made.renamed.get(term.key, term.key)
         if id(term) in made.names:
@@ -332,7 +324,7 @@ class EditableGraph:
             self._readers[name].remove(output)
 
     def _redirect(self, old: str, new: str) -> list[str]:
-        """Let all readers of one tensor read another one. Return their results."""
+        """Let readers read another tensor. Return their results."""
         readers = self._readers.pop(old)
         del self._tensors[old]
         for output in dict.fromkeys(readers):
@@ -343,7 +335,7 @@ class EditableGraph:
         return readers
 
     def _remove_unread(self, name: str) -> list[str]:
-        """Remove the node of a tensor that nothing reads, and then its operands' nodes.
+        """Remove the node of an unread tensor, and then its operands' nodes.
 
         Returns:
             Results of nodes that are now the only readers of an operand.
@@ -362,7 +354,6 @@ class EditableGraph:
 
 
 def _read_values(term: Term) -> Iterator[Value]:
-    """Yield the tensors of the graph that a term reads."""
     if isinstance(term, Value):
         yield term
     elif isinstance(term, NewNode):

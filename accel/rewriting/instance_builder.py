@@ -1,4 +1,4 @@
-"""A builder of small random graphs, for generators of instances."""
+"""A builder of small random graphs, the instances of rules."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,7 +34,6 @@ from accel.graph.movement_operators import (
 )
 
 FUNCTION_NAMES = ("Sigmoid", "Tanh", "LeakyRelu", "Abs", "Exp", "HardSwish", "Elu")
-"""Functions of instances."""
 
 _T = TypeVar("_T")
 
@@ -56,7 +55,6 @@ class InstanceBuilder(Builder):
         self.rng = rng
 
     def integer(self, low: int, high: int) -> int:
-        """Draw an integer from ``low`` to ``high``, both included."""
         return int(self.rng.integers(low, high, endpoint=True))
 
     def chance(self, probability: float) -> bool:
@@ -85,7 +83,6 @@ class InstanceBuilder(Builder):
         return Quantization(scale=(float(scale),), zero=(drawn,))
 
     def byte_input(self, shape: Shape, dtype: str | None = None, name: str = "x") -> str:
-        """Declare an int8 or uint8 input."""
         chosen = dtype or self.choice(QUANTIZED)
         made = Tensor(
             name=self.fresh(name), shape=shape, dtype=chosen, quantization=self.quantization(chosen)
@@ -99,7 +96,6 @@ class InstanceBuilder(Builder):
         return made.name
 
     def any_input(self, shape: Shape, name: str = "x") -> str:
-        """Declare an int8, uint8 or float32 input."""
         return self.float_input(shape, name) if self.chance(0.3) else self.byte_input(shape, name=name)
 
     def int32_input(self, shape: Shape, name: str = "x") -> str:
@@ -110,7 +106,6 @@ class InstanceBuilder(Builder):
         return made.name
 
     def like_input(self, other: str, shape: Shape, name: str = "y") -> str:
-        """Declare an input with the dtype and quantization of a tensor."""
         made = replace(self.tensors[other], name=self.fresh(name), shape=shape)
         self.input(made)
         return made.name
@@ -124,7 +119,7 @@ class InstanceBuilder(Builder):
         )
 
     def clip(self, dtype: str) -> Clip:
-        """Draw bounds, of which one may be absent. They may cross."""
+        """Draw bounds, which may cross. One may be absent."""
         if dtype == "float32":
             low, high = (float(np.float32(self.rng.uniform(-0.9, 0.9))) for _ in range(2))
         else:
@@ -155,10 +150,8 @@ class InstanceBuilder(Builder):
         return self.byte_function(x, kind)
 
     def byte_function(self, x: str, kind: int | None = None) -> str:
-        """Add a Function, Table, Requantize or Reinterpret of bytes.
-
-        Args:
-            kind: 2, 3, 4, or another number for a Reinterpret. None draws one.
+        """Add a Function (kind 2), Table (3), Requantize (4) or Reinterpret (another number). None draws the
+        kind.
         """
         dtype, other = self.tensors[x].dtype, self.choice(QUANTIZED)
         chosen = self.integer(2, 5) if kind is None else kind
@@ -179,8 +172,8 @@ class InstanceBuilder(Builder):
         """Add an operator of two tensors of one dtype.
 
         Args:
-            sums: the least share of quantized Adds among operators of bytes. The result of such an Add
-                depends on the order of its operands, but rarely.
+            sums: the least share of quantized Adds among operators of bytes. The order of their operands
+                rarely changes the result.
         """
         dtype = self.tensors[left].dtype
         if dtype == "float32":
@@ -199,11 +192,9 @@ class InstanceBuilder(Builder):
         return self.node(operator, left, right, dtype=dtype, quantization=self.quantization(dtype))
 
     def move(self, x: str, kind: type[Operator]) -> str:
-        """Add a move of all values, or of a part of them.
+        """Add a Reshape, Transpose, Identity, Slice, Take, DepthToSpace or SpaceToDepth.
 
-        Args:
-            kind: Reshape, Transpose, Identity, Slice, Take, DepthToSpace or SpaceToDepth. The last two need a
-                picture of which sizes and channels are multiples of 2 and 4.
+        DepthToSpace takes a multiple of 4 channels, and SpaceToDepth even heights and widths.
         """
         shape = self.tensors[x].shape
         if kind is Transpose:
@@ -247,7 +238,7 @@ class InstanceBuilder(Builder):
         return Slice(starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps))
 
     def weights(self, shape: Shape, axis: int | None = 0, *, zero: int = 0) -> str:
-        """Declare random int8 weights with one scale, or with one for each index along ``axis``."""
+        """Declare int8 weights with one scale, or with one for each index along ``axis``."""
         count = 1 if axis is None or self.chance(0.3) else shape[axis]
         scales = (0.01 * 2 ** self.rng.uniform(-2, 2, count)).astype(np.float32)
         return self.constant(
@@ -257,7 +248,6 @@ class InstanceBuilder(Builder):
         )
 
     def bias(self, channels: int) -> str:
-        """Declare a random int32 bias."""
         return self.constant(self.fresh("b"), self.rng.integers(-2000, 2000, channels, np.int32))
 
     def node(
@@ -274,5 +264,4 @@ class InstanceBuilder(Builder):
         return self.emit(operator, inputs, self.fresh("t"), dtype=dtype, quantization=quantization)
 
     def done(self, *outputs: str) -> Graph:
-        """Return the graph with these outputs."""
         return self.graph("instance", outputs)

@@ -63,7 +63,7 @@ def _product(
 
 
 def padded_convolutions(rng: np.random.Generator) -> Graph:
-    """Draw a Pad before a convolution. Sometimes it does not pad with the number zero, or pads channels."""
+    """Draw a Pad before a convolution. Some pad channels, or with another number than zero."""
     draw = InstanceBuilder(rng)
     channels = draw.integer(1, 4)
     x = _picture(draw, channels)
@@ -76,7 +76,7 @@ def padded_convolutions(rng: np.random.Generator) -> Graph:
 
 
 def _second_quantization(draw: InstanceBuilder, first: Quantization, dtype: str) -> Quantization:
-    """Draw a quantization: the same, a scale that is twice or 1.37 times as large, or any."""
+    """Draw the same scale, one that is 2 or 1.37 times as large, or any quantization."""
     kind = draw.integer(0, 4)
     if kind == 4:
         return draw.quantization(dtype)
@@ -85,7 +85,7 @@ def _second_quantization(draw: InstanceBuilder, first: Quantization, dtype: str)
 
 
 def convolutions_of_one_tensor(rng: np.random.Generator) -> Graph:
-    """Draw two convolutions with kernels of 1 to 3, whose results often have different quantizations."""
+    """Draw two convolutions with kernels of 1 to 3, often with different quantizations."""
     draw = InstanceBuilder(rng)
     channels = draw.integer(1, 4)
     x = _picture(draw, channels)
@@ -112,7 +112,6 @@ def convolutions_of_one_tensor(rng: np.random.Generator) -> Graph:
 
 
 def products_of_one_matrix(rng: np.random.Generator) -> Graph:
-    """Draw two products of one matrix with constants."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input(draw.shape(draw.integer(2, 3)))
     dtype = draw.choice((*QUANTIZED, "int32"))
@@ -126,7 +125,7 @@ def products_of_one_matrix(rng: np.random.Generator) -> Graph:
 
 
 def products_with_the_same_weights(rng: np.random.Generator) -> Graph:
-    """Draw two products with one constant. Sometimes the second is computed from the first."""
+    """Draw two products with one constant. Sometimes the second reads the first."""
     draw = InstanceBuilder(rng)
     lead, depth = draw.shape(draw.integer(0, 1)), draw.integer(1, 5)
     columns = depth if draw.chance(0.3) else draw.integer(1, 4)
@@ -143,7 +142,6 @@ def products_with_the_same_weights(rng: np.random.Generator) -> Graph:
 
 
 def grouped_convolutions(rng: np.random.Generator) -> Graph:
-    """Draw a convolution in 1 to 6 groups."""
     draw = InstanceBuilder(rng)
     groups, inputs, outputs = draw.choice((1, 2, 3, 4, 6)), draw.integer(1, 3), draw.integer(1, 3)
     x = _picture(draw, groups * inputs)
@@ -152,7 +150,7 @@ def grouped_convolutions(rng: np.random.Generator) -> Graph:
 
 
 def block_diagonal_convolutions(rng: np.random.Generator) -> Graph:
-    """Draw a convolution whose weights stand for zero between two groups. Sometimes one of them does not."""
+    """Draw a convolution with zero weights between two groups. Sometimes one is not zero."""
     draw = InstanceBuilder(rng)
     outputs, inputs, groups = 2 * draw.integer(1, 3), 2 * draw.integer(1, 3), draw.integer(1, 2)
     x = _picture(draw, groups * inputs)
@@ -184,7 +182,6 @@ def point_convolutions(rng: np.random.Generator) -> Graph:
 
 
 def products_with_constant_weights(rng: np.random.Generator) -> Graph:
-    """Draw a product with a constant of 2 axes."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input(draw.shape(draw.integer(2, 4)))
     dtype = draw.choice((*QUANTIZED, "int32"))
@@ -192,7 +189,7 @@ def products_with_constant_weights(rng: np.random.Generator) -> Graph:
 
 
 def average_pools(rng: np.random.Generator) -> Graph:
-    """Draw an average pool with windows of 1 to 9 values. Many have means on a threshold of rounding."""
+    """Draw an average pool with windows of 1 to 9 values. Many means lie on a rounding threshold."""
     draw = InstanceBuilder(rng)
     x = _picture(draw, draw.integer(1, 3))
     tensor = draw.tensors[x]
@@ -221,7 +218,6 @@ def padded_average_pools(rng: np.random.Generator) -> Graph:
 
 
 def global_averages(rng: np.random.Generator) -> Graph:
-    """Draw a global average."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input((draw.integer(1, 2), *draw.shape(draw.integer(2, 3), 7)))
     dtype = draw.tensors[x].dtype
@@ -303,7 +299,6 @@ def _int32_product(draw: InstanceBuilder, x: str, outputs: int, windows: Windows
 
 
 def sums_of_products(rng: np.random.Generator) -> Graph:
-    """Draw the sum of two int32 products."""
     draw = InstanceBuilder(rng)
     windows, outputs = (None if draw.chance(0.5) else _windows(draw)), draw.integer(1, 4)
     pair = _operands(draw, is_matrix=windows is None)

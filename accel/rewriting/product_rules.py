@@ -1,7 +1,7 @@
 """Rules of convolutions, matrix products and averages.
 
-Integer products are equal whatever the order of their sums. Those of float32 are only rewritten where each
-float32 operation stays the same, or where all sums are provably exact.
+Integer products do not depend on the order of their sums. float32 products are only rewritten where each
+operation stays the same, or where all sums are provably exact.
 """
 
 from __future__ import annotations
@@ -41,9 +41,8 @@ from accel.rewriting.rule import Rule
 
 _Scales = npt.NDArray[np.float32]
 _INTEGERS = (*QUANTIZED, "int32")
-"""Dtypes of results whose sums are integers."""
 _MOST_PARTS = 8
-"""Groups of a convolution that become convolutions of their own, at most."""
+"""Largest number of groups that become separate convolutions."""
 _MOST_WINDOW_PARTS = 25
 """Largest number of pools that replace one average pool. For example, 5x5 with padding 2 needs 25."""
 _EXACT_FLOAT32 = 1 << 24
@@ -53,7 +52,7 @@ _EXACT_FLOAT32 = 1 << 24
 def _product(
     side: str, data: str, kinds: type[Product] | tuple[type[Product], ...] = (Conv, MatMul)
 ) -> OpPattern:
-    """Match a product with constant weights, whose names begin with ``side``."""
+    """Match a product with constant weights. Names begin with ``side``."""
     return op(kinds, tensor(data), constant(f"{side}_weights"), constants(f"{side}_bias"), name=side)
 
 
@@ -109,10 +108,10 @@ def _biases(pairs: Sequence[tuple[Value, ...]], channels: Sequence[int]) -> tupl
 def _merged(
     match: Match, operators: tuple[Product, Product], weights: tuple[Array, Array], axis: int
 ) -> tuple[Term, Term] | None:
-    """Return parts of one product that computes the channels of two, one after another.
+    """Return the two parts of one product that computes first the channels of one product, then the other's.
 
     Args:
-        operators: one operator, as it computes the first and the second product.
+        operators: the common operator, with the attributes of each product.
         weights: of both, with equal shapes but for ``axis``.
     """
     first, second = match.roots
@@ -213,7 +212,7 @@ def _merge_convolutions(match: Match) -> tuple[Term, Term] | None:
 
 
 def _are_integers(match: Match) -> bool:
-    """Whether all roots have one integer dtype, each with one scale at most."""
+    """Whether all roots have one integer dtype, and at most one scale each."""
     return (
         is_per_tensor(*match.roots)
         and len({root.dtype for root in match.roots}) == 1
@@ -318,13 +317,13 @@ def _sum_of_products(match: Match) -> Term | None:
 
 
 def _depth_axis(operator: Product, x: Value) -> tuple[int, bool]:
-    """Return the axis of the data along which a product sums, and whether the data is a matrix."""
+    """Return the data's axis that a product sums over, and whether the data is a matrix."""
     is_matrix = isinstance(operator, MatMul)
     return len(x.shape) - 1 if is_matrix else 1, is_matrix
 
 
 def _has_one_depth(operator: Product, weights: Value) -> bool:
-    """Whether all channels of the result are sums over all channels of the data."""
+    """Whether each output channel sums over all input channels."""
     return operator.groups == 1 if isinstance(operator, Conv) else len(weights.shape) == 2
 
 
@@ -450,7 +449,6 @@ SEPARATE_GROUPS = Rule(
 
 
 def _group_weights(weights: Value, values: Array, rows: slice) -> NewConstant:
-    """Return the weights of some output channels."""
     quantization = weights.quantization
     assert quantization is not None  # of integer products
     if quantization.axis is not None:
@@ -601,9 +599,9 @@ class _WindowRun:
     """Consecutive windows along one axis with equal numbers of values.
 
     Attributes:
-        start, size: first value that they read, and number of values.
+        start, size: of the values that they read.
         kernel: number of taps of each window inside of the picture.
-        begin, end: padding that the pool of these windows has.
+        begin, end: padding of their pool.
     """
 
     start: int

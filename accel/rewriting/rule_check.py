@@ -14,9 +14,9 @@ from accel.rewriting.rule import Rule
 from accel.rewriting.rule_application import applications
 
 SUITE_INSTANCES = 20
-"""Instances of each rule in the suite, and of a user's rule before it is used."""
+"""Of each rule, in the suite and before a user's rule is used."""
 LEAST_APPLIED = 0.2
-"""The share of instances in which a rule must apply at least. The others test the condition."""
+"""The least share of instances in which a rule must apply. The others test the condition."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,8 +24,7 @@ class RuleCheck:
     """What a check of a rule found.
 
     Attributes:
-        instances: graphs drawn.
-        applied: those in which the rule applied.
+        applied: the instances in which the rule applied.
     """
 
     rule: str
@@ -67,7 +66,6 @@ def check_rule(rule: Rule, count: int = SUITE_INSTANCES, seed: int = 0) -> RuleC
 
 
 def rewritten(rule: Rule, graph: Graph) -> Iterator[Graph]:
-    """Yield the graphs that one application of a rule makes."""
     base = EditableGraph(graph)
     for output in base.results():
         for match, terms in applications(base, rule, output):

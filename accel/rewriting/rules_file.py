@@ -1,4 +1,4 @@
-"""Rules of a user, in a file of Python code."""
+"""A user's rules in a Python file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from accel.rewriting.rule_check import check_rule
 from accel.rewriting.rules import RULES
 
 NAME = "RULES"
-"""What a file defines: a sequence of rules."""
+"""The file's sequence of rules."""
 
 
 def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:

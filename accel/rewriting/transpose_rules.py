@@ -1,4 +1,4 @@
-"""Rules of Transposes and operators of several operands. Those of one operand are in elementwise_rules.py."""
+"""Rules of Transposes and operators of several operands. elementwise_rules.py has those of one operand."""
 
 from __future__ import annotations
 
@@ -67,9 +67,8 @@ def _moved_binary(
     """Apply the binary operator of a match to moved operands, or return None if the result would differ.
 
     Args:
-        before: the operands as they are in the graph. The order in which a quantized Add adds depends on
-            their shapes.
-        out: the result as it is in the graph.
+        before: the operands in the graph. Their shapes determine the order in which a quantized Add adds.
+        out: the result in the graph.
     """
     operator = match.named["binary"]
     new = make(operator, *operands, dtype=out.dtype, quantization=out.quantization)
