@@ -1,4 +1,4 @@
-"""Which layers can be in one chain: those that read tensors as other layers have written them."""
+"""Which layers can be in one chain: those that read tensors in the packing of the layers that write them."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ _Written = ImageTensor | ByteOrder
 
 
 class _WrittenTensors:
-    """How the tensors of a chain lie in DRAM, as its parts are added in order."""
+    """Collects how tensors lie in DRAM, as parts are added in order."""
 
     def __init__(self, graph: Graph, parts: Sequence[NetworkPart], config: Config) -> None:
         self._graph = graph
@@ -60,7 +60,8 @@ def split_into_chains(
 
 
 def repacked_reads(graph: Graph, parts: Sequence[NetworkPart], config: Config) -> set[tuple[str, str]]:
-    """Return the tensors that a layer reads in another packing than a layer has written, with its result.
+    """Return pairs of a tensor that a layer reads in another packing than it was written, and the layer's
+    result.
 
     The two layers cannot be in one chain. For example, ``{("conv1", "conv2")}``.
     """

@@ -1,5 +1,3 @@
-"""The strip layouts and row exchanges of each tensor in a chain."""
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +13,7 @@ class TensorLayouts:
 
     Attributes:
         layouts: by buffer name. The plain buffer has the tensor's name.
-        exchanges: fill the other buffers and the halos, in this order, each with the names of source, target
+        exchanges: in order, fill the other buffers and the halos. Each has the names of its source, target
             and scratch buffer.
     """
 
@@ -57,7 +55,6 @@ def layouts_read(part: NetworkPart, name: str) -> list[StripLayout]:
 def tensor_layouts(
     layers: Sequence[NetworkPart], needed: Collection[str], parts: Sequence[NetworkPart], config: Config
 ) -> dict[str, TensorLayouts]:
-    """Return the layouts of tensors in strips."""
     found: dict[str, TensorLayouts] = {}
     for part in layers:
         name = part.fused.output

@@ -1,4 +1,4 @@
-"""Where the tensors and constants of a chain lie in DRAM.
+"""The allocation of a chain's tensors and constants in DRAM.
 
 Tensors between layers share one region, the activations, according to their live ranges. Equal constants are
 stored once.
@@ -37,7 +37,7 @@ class ChainMemory:
         self.outputs: dict[str, str] = {}
         self._names = Names()
         self._shared: dict[object, Part] = {}
-        """Parts by their content or input. Equal parts share memory."""
+        """By content or input. Equal parts share memory."""
         self.aliases = find_aliases(graph, parts, needed, config)
         assert not self.aliases.failed
         self.layouts = tensor_layouts(layers, needed, parts, config)

@@ -16,7 +16,7 @@ class Chain:
 
     Attributes:
         ends: index after the last instruction of each layer.
-        compared: cycles by strategy. The fastest was chosen, see :mod:`accel.network.chain_waits`.
+        compared: cycles by strategy, see :mod:`accel.network.chain_waits`.
     """
 
     parts: tuple[NetworkPart, ...]
@@ -29,7 +29,7 @@ class Chain:
 
     @property
     def name(self) -> str:
-        """The name of the first part."""
+        """The first part's name."""
         return self.parts[0].fused.name
 
     @property

@@ -1,7 +1,7 @@
 """Groups of tensors that must have one channel map, and the groups whose maps matter.
 
-Elementwise operators, pools and depthwise convolutions compute a lane from the same lane of their operands:
-their tensors form a group. Moves between channels relate the maps of several groups. A convolution or a
+Elementwise operators, pools and depthwise convolutions compute a lane from the same lane of their operands,
+so their tensors form a group. Moves between channels relate the maps of several groups. A convolution or a
 matrix product relates none, because its weights can be permuted.
 """
 
@@ -57,10 +57,10 @@ def has_channels(tensor: Tensor) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelMove:
-    """A node that moves channels: a Slice, Take, Concat or Pad along channels, SpaceToDepth or DepthToSpace.
+    """A Slice, Take, Concat or Pad along channels, SpaceToDepth or DepthToSpace.
 
     Attributes:
-        indices: the operand's channel for each channel of the result, of a Slice or Take.
+        indices: of a Slice or Take, the operand's channel for each channel of the result.
     """
 
     node: Node
@@ -68,7 +68,6 @@ class ChannelMove:
 
 
 def channel_move(graph: Graph, node: Node) -> ChannelMove | None:
-    """Return a node as a move of channels, if it is one."""
     operator, out = node.operator, graph.tensors[node.output]
     operands = graph.operands(node)
     if not all(map(has_channels, (*operands, out))) or any(name in graph.constants for name in node.inputs):
@@ -95,10 +94,8 @@ def channel_move(graph: Graph, node: Node) -> ChannelMove | None:
 
 
 def tied_tensors(graph: Graph, node: Node) -> tuple[str, ...]:
-    """Return the operands and the result of a node that computes each lane from the same lanes.
-
-    Returns:
-        None of them for other nodes.
+    """Return operands and result of a node that computes each lane from the same lanes, or nothing for
+    others.
     """
     operator, out = node.operator, graph.tensors[node.output]
     varying = [name for name in node.inputs if name not in graph.constants]
@@ -144,12 +141,10 @@ def has_one_row(graph: Graph, node: Node) -> bool:
 
 
 def has_constant_weights(graph: Graph, node: Node) -> bool:
-    """Whether all operands but the data are constants."""
     return all(name in graph.constants for name in node.inputs[1:])
 
 
 def is_constant_per_channel(tensor: Tensor, out: Tensor) -> bool:
-    """Whether a constant is one number, or one for each channel."""
     shape = (1,) * (4 - len(tensor.shape)) + tensor.shape
     has_one_scale = tensor.quantization is None or tensor.quantization.is_per_tensor
     return has_one_scale and shape in ((1, 1, 1, 1), (1, out.shape[CHANNEL_AXIS], 1, 1))
@@ -201,7 +196,6 @@ class ChannelGroups:
         return (one for name, one in self.moves.items() if self.of(name) == group)
 
     def reads_by(self, group: str, kind: type[Operator]) -> Iterator[Node]:
-        """Yield the nodes of a kind that read a group."""
         for node in self._graph.nodes:
             if isinstance(node.operator, kind) and any(self.of(name) == group for name in node.inputs):
                 yield node

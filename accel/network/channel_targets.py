@@ -1,4 +1,4 @@
-"""The channel maps that groups of tensors have: the faster form of each move, by prediction."""
+"""The channel maps of groups: the faster form of each move, by prediction."""
 
 from collections.abc import Sequence
 
@@ -31,7 +31,6 @@ class ChannelTargets:
         self._targets: dict[str, ChannelMap] = {}
 
     def of(self, name: str) -> ChannelMap:
-        """Return the lanes of the channels of a tensor's group."""
         group = self._groups.of(name)
         if group not in self._targets:
             channels = self._graph.tensors[name].shape[CHANNEL_AXIS]
@@ -56,7 +55,7 @@ class ChannelTargets:
         return None if found is None else found[0]
 
     def _faster(self, group: str, move: ChannelMove, holes: ChannelMap, plain: ChannelMap) -> ChannelMap:
-        """Return lanes with holes, or those after a 1x1 convolution that removes them, which is faster."""
+        """Return the faster of lanes with holes and those after a 1x1 convolution that removes the holes."""
         name = move.node.output
         if len(holes.lanes) <= len(plain.lanes):
             return holes
@@ -109,7 +108,7 @@ class ChannelTargets:
         )
 
     def _takes_squares(self, group: str, node: Node, squares: ChannelMap, plain: ChannelMap) -> bool:
-        """Whether a group has the lanes of DepthToSpace, not a 1x1 convolution before it."""
+        """Whether a group has the lanes of DepthToSpace instead of a 1x1 convolution before it."""
         wide, narrow = (self._cycles_of_group(group, len(one.lanes)) for one in (squares, plain))
         product = self._costs.of_product(node.inputs[0], len(plain.lanes), len(squares.lanes))
         if wide is None or narrow is None or product is None:

@@ -17,11 +17,11 @@ _WEIGHTS = np.arange(1, 128)
 _TRIED_WEIGHTS = 6
 """Weights that are tried first: those with which an integer bias comes closest to the offset."""
 _BISECTION_STEPS = 60
-"""Steps that find the best slope to the precision of float64."""
+"""They find the best slope to the precision of float64."""
 _BIAS_DISTANCES = np.arange(-1, 2)
 """Biases that the thorough search tries for each weight, relative to the nearest integer."""
 _TRIED_PAIRS = 16
-"""Pairs of weight and bias whose results the thorough search computes: those that allow most scales."""
+"""Pairs of weight and bias that the thorough search evaluates: those that allow most scales."""
 _CONSTANT_SHIFT = 15
 """A constant c is the bias ``c << 15`` with the scale ``2**-15``: the operand's 9 bits round to zero."""
 _MAX_BIAS = 1 << 30
@@ -55,9 +55,7 @@ class ClampedLinear:
 
 
 def fit_clamped_linear(values: _Integers, results: _Integers, zero: int) -> ClampedLinear | None:
-    """Find the function that has exactly these results, or return None.
-
-    For example, it finds a ReLU6 of uint8, but no sigmoid.
+    """Find the function that has exactly these results, for example a ReLU6 of uint8, but no sigmoid.
 
     Args:
         values: the operand's values minus its zero point, ascending.
@@ -66,16 +64,13 @@ def fit_clamped_linear(values: _Integers, results: _Integers, zero: int) -> Clam
 
 
 def fit_channels(values: _Integers, table: _Integers, zero: int) -> tuple[ClampedLinear | None, ...]:
-    """Find a function for each column of results. All have the same bounds, the table's extremes.
+    """Find a function, or None, for each column of results. All have the same bounds, the table's extremes.
 
     For example, batch normalization and ReLU of 64 channels are 64 functions with the bounds 0 and 127.
 
     Args:
         values: as in :func:`fit_clamped_linear`.
         table: [values, channels].
-
-    Returns:
-        None for each column without a function.
     """
     columns, places = np.unique(table, axis=1, return_inverse=True)
     contiguous = np.ascontiguousarray(columns.astype(np.int64))
@@ -94,8 +89,6 @@ def _fit(
 
 @dataclass(frozen=True)
 class _Pair:
-    """Weights, biases and scales, one for each of some columns."""
-
     weights: _Integers
     biases: _Integers
     scales: npt.NDArray[np.float32]

@@ -1,4 +1,4 @@
-"""Work of the host that runs while the machine executes a program."""
+"""Work of the host in parallel with the machine."""
 
 from collections.abc import Mapping
 from concurrent.futures import Executor, Future
@@ -42,11 +42,11 @@ class ConcurrentHost:
         self._pending |= dict.fromkeys(region.needed, future)
 
     def results(self, name: str) -> Arrays:
-        """Wait for the region that computes a tensor, and return its results. An error of it is raised."""
+        """Wait for the region that computes a tensor. Return its results, or raise its error."""
         return self._pending[name].result()
 
     def wait(self) -> Arrays:
-        """Wait for all regions, and return their results. The first error is raised."""
+        """Wait for all regions. Return their results, or raise the first error."""
         found: Arrays = {}
         for future in self._futures:
             found |= future.result()

@@ -1,5 +1,3 @@
-"""Consecutive allocation of parts of the DRAM window."""
-
 from accel.base.errors import GraphError
 from accel.core.config import Config
 from accel.image.dram_references import Part
@@ -10,7 +8,7 @@ class DramAllocator:
     """Allocates parts one after another.
 
     Attributes:
-        alignment: bytes of which offsets are multiples, apart from ``like_offset``.
+        alignment: in bytes, of offsets apart from ``like_offset``.
     """
 
     def __init__(self, config: Config) -> None:

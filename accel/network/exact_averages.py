@@ -11,7 +11,7 @@ def exact_average_scale(data: Tensor, out: Tensor, taps: int, count: int) -> np.
     """Return the scale that requantizes integer sums to the averages that float32 computes.
 
     Returns:
-        None if the results of float32 depend on the order of its operations
+        None if float32's results depend on the order of its operations
         (:func:`~accel.graph.average_rounding.rounded_means`), or if integers round some mean differently.
     """
     means = rounded_means(data, out, taps, count)

@@ -1,4 +1,4 @@
-"""Which nodes of a graph can be fused, and in which ways.
+"""The ways in which nodes of a graph can be fused.
 
 Convolutions can take over padding of zeros. Convolutions, matrix products, global averages and functions with
 a table for each channel can take over bounds, and look the result up in a table. All of these except global
@@ -83,7 +83,6 @@ def fusion_groups(graph: Graph) -> tuple[FusionGroup, ...]:
 
 
 def unfused_groups(graph: Graph) -> tuple[FusionGroup, ...]:
-    """Put each node into a group of its own."""
     return tuple(map(_single, graph.nodes))
 
 
@@ -97,13 +96,9 @@ def _alternatives(
     combination_clips: tuple[Node, ...],
     positions: Mapping[str, int],
 ) -> Iterator[tuple[FusedNodes, ...]]:
-    """Yield the ways to fuse nodes.
-
-    Args:
-        anchors: one, or two whose results are added or multiplied.
-    """
+    """Yield the ways to fuse one anchor, or two whose results are added or multiplied."""
     yes_or_no = (True, False)
-    # of two anchors the later one is tried first: when it runs, the other operand is already there
+    # try the later of two anchors first: when it runs, the other operand exists
     combiners = [] if combination is None else list(reversed(anchors))
     for combiner in (*combiners, None):
         for fuses_last_clips in yes_or_no if combiner is not None and combination_clips else (False,):
@@ -134,7 +129,6 @@ def _alternatives(
 
 
 def _is_anchor(graph: Graph, node: Node) -> bool:
-    """Whether the node's layer can also apply bounds, or add a residual."""
     return isinstance(node.operator, Product | GlobalAveragePool | ChannelTable) and (
         graph.tensors[node.output].dtype in QUANTIZED
     )

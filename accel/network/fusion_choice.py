@@ -30,7 +30,7 @@ class PlacementOption:
 
     Attributes:
         layer: None on the host.
-        unsupported: why the machine cannot execute them, or empty.
+        unsupported: why the machine cannot execute them.
     """
 
     fused: FusedNodes
@@ -85,8 +85,6 @@ class _Placements:
 
 
 class FusionChooser:
-    """Chooses alternatives, and caches costs."""
-
     def __init__(self, graph: Graph, config: Config, *, approximate: bool) -> None:
         self._graph = graph
         self._config = config
@@ -123,7 +121,7 @@ class FusionChooser:
         return tuple(_with_reason(option, best.options, refusals) for option in best.options), choice
 
     def cost(self, fused: FusedNodes) -> Cost:
-        """Return the cost of fused nodes on the machine."""
+        """Return the cost on the machine."""
         return self._placements(fused).cost
 
     def refuse(self, option: PlacementOption, reason: str) -> None:

@@ -1,5 +1,3 @@
-"""Reports of fusion: the alternatives of a group, and what the chosen one saves."""
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +8,7 @@ from accel.network.cost import ZERO_COST, Cost
 
 @dataclass(frozen=True, kw_only=True)
 class Alternative:
-    """A way to execute a group, for reports.
+    """A way to execute a group.
 
     Attributes:
         stages: each piece, for example ``Conv + Clip`` or ``Add on the host``.
@@ -43,11 +41,7 @@ class Alternative:
 
 @dataclass(frozen=True, kw_only=True)
 class FusionChoice:
-    """The alternatives of a group, the chosen one first.
-
-    Attributes:
-        alternatives: chosen, others by cycles, unsupported.
-    """
+    """The alternatives of a group: the chosen one, others by cycles, and unsupported ones."""
 
     name: str
     alternatives: tuple[Alternative, ...]
@@ -74,5 +68,4 @@ class FusionChoice:
 
 
 def total_savings(choices: Sequence[FusionChoice]) -> Cost:
-    """Return the predicted savings of all fusions."""
     return sum((choice.saved for choice in choices), ZERO_COST)

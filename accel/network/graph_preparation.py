@@ -1,5 +1,3 @@
-"""Changes of a graph before its placement."""
-
 from dataclasses import dataclass
 
 from accel.core.config import Config
@@ -18,7 +16,8 @@ from accel.rewriting.rule_application import apply_rules, simplify
 
 ONE_ROW_RULES = (AVERAGE_BY_PARTS, RESIZE_BY_PHASES)
 """Rules for machines whose elements have one row. They divide pictures into parts, which cannot be stored in
-strips. Machines with several rows gain more from strips."""
+strips. Machines with several rows gain more from strips.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)

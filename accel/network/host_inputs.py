@@ -9,20 +9,17 @@ from accel.graph.movement_operators import Transpose
 from accel.network.lowering.lowered_layer import LoweredLayer
 
 _DATA = "data"
-"""Name of the data input of all operators that have mappings."""
+"""Data input of all operators with mappings."""
 
 
 def choose_layer_mapping(graph: Graph, layer: LoweredLayer, config: Config) -> MappingChoice:
-    """Choose a layer's mapping, and rank its plans."""
     mapping = AUTO if host_packs_data(graph, layer) else PLAIN
     return choose_mapping(layer.workload(), config, mapping=mapping, keep_results=True)
 
 
 def host_packs_data(graph: Graph, layer: LoweredLayer) -> bool:
-    """Whether a layer's data comes from the host.
-
-    This holds for inputs of the graph and for results of float32 operators, also after operators that
-    keep bytes, and after Transpose.
+    """Whether a layer's data comes from the host: an input of the graph or the result of a float32 operator,
+    perhaps after operators that keep bytes, or Transposes.
     """
     name = next((operand.tensor for operand in layer.operands if operand.name == _DATA), None)
     return name is not None and is_packed_by_host(graph, name)

@@ -4,8 +4,8 @@ Where elements have several rows, a plain picture fills one. Convolutions can co
 in each row (:mod:`accel.network.strip_layout`): the mapping ``strips=Yx1``. If a reader needs a halo or
 another layout, a row exchange (:mod:`accel.network.row_exchange`) fills it.
 
-Dynamic programming minimizes the cycles of all layers and exchanges: of partial assignments that are
-equivalent for the remaining layers, the fastest remains.
+Dynamic programming minimizes the cycles of all layers and exchanges. Among partial assignments that are
+equivalent for the remaining layers, it keeps the fastest.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -219,7 +219,6 @@ class _LayoutSearch:
     # --- the result ------------------------------------------------------------------------------
 
     def compile(self, at: int, candidate: LayerCandidate) -> NetworkPart:
-        """Compile a layer."""
         part = self._parts[at]
         if candidate.choice is None:
             return part

@@ -1,5 +1,3 @@
-"""The alternatives of a layer's layout."""
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +10,7 @@ class LayoutAlternative:
     """A mapping of a layer, with its layouts.
 
     Attributes:
-        cycles: predicted cycles of the layer in isolation.
+        cycles: predicted for the layer in isolation.
         exchange: predicted cycles of the row exchanges around the layer, with the other layers as chosen.
     """
 
@@ -35,11 +33,7 @@ class LayoutAlternative:
 
 @dataclass(frozen=True, kw_only=True)
 class LayoutChoice:
-    """The alternatives of a layer.
-
-    Attributes:
-        alternatives: the chosen one, then others by cycles with exchanges.
-    """
+    """The alternatives of a layer: the chosen one, then others by cycles with exchanges."""
 
     name: str
     alternatives: tuple[LayoutAlternative, ...]

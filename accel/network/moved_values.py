@@ -1,4 +1,4 @@
-"""Where the values of moved tensors come from: bytes of the tensors that layers write.
+"""The sources of moved values: bytes of the tensors that layers write.
 
 Moves are evaluated on addresses instead of values. For example, a nearest Resize by 2 of a row with the
 addresses 0, 16 has the addresses 0, 0, 16, 16.
@@ -92,10 +92,8 @@ class MovedValues:
         return moved
 
     def elements(self, name: str, order: ByteOrder, element_bytes: int) -> ElementSources | None:
-        """Find the elements that a tensor in some byte order consists of.
-
-        Returns:
-            None if an element would consist of parts of several ones.
+        """Return the elements of a tensor in some byte order, or None if an element would mix several
+        ones.
         """
         addresses = self.addresses(name)
         if addresses is None or len(order.numbers) % element_bytes:

@@ -1,5 +1,3 @@
-"""A run's figures as notes on the nodes of the ONNX model."""
-
 from pathlib import Path
 
 from accel.base.version import __version__

@@ -39,7 +39,7 @@ from accel.network.partition import PartitionSummary
 from accel.run.program import Program
 
 VERSION = 1
-"""Version of the format. Newer versions are refused."""
+"""Newer versions are refused."""
 
 
 def save_network(program: NetworkProgram, path: str | Path) -> None:
@@ -53,7 +53,6 @@ def save_network(program: NetworkProgram, path: str | Path) -> None:
 
 
 def network_bytes(program: NetworkProgram) -> bytes:
-    """Return the content of a compiled network's file."""
     graph = program.graph
     members = constant_members(graph)
     steps: list[dict[str, Any]] = []

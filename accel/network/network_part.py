@@ -1,6 +1,6 @@
 """A part of a compiled network: fused nodes, and where they run.
 
-It imports no compiler, so that compiled networks are read without.
+It imports no compiler, so that compiled networks can be read without.
 """
 
 from __future__ import annotations
@@ -61,7 +61,6 @@ class NetworkPart:
 
 
 def multiplies_float32(graph: Graph, parts: Sequence[NetworkPart]) -> bool:
-    """Whether the host multiplies float32 numbers."""
     return any(
         tensor.dtype == "float32"
         for part in parts

@@ -1,5 +1,3 @@
-"""An HTML page about a network's run."""
-
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -26,17 +24,17 @@ from accel.views.svg_chart import Chart
 _WIDTH = 1240
 _ROW_HEIGHT = 22
 _LABEL_WIDTH = 250
-"""Sizes of charts, in pixels."""
+"""In pixels."""
 _LABEL_CHARACTERS = 36
-"""Characters of a label. Longer names are cut off on the left."""
+"""Longer names are cut off on the left."""
 _TICKS = 8
-"""Approximate number of ticks of an axis."""
+"""Approximate number on an axis."""
 _HUES = 8
-"""Colours of layers in ``chart.css``. More layers repeat them, as in ``chart_drawing.js``."""
+"""Layers' colours in ``chart.css``, which repeat as in ``chart_drawing.js``."""
 
 
 class NetworkReport:
-    """The page of a run.
+    """An HTML page about a network's run.
 
     Args:
         advised: from :func:`~accel.network.network_advice.advise_network`, or None to omit the section.
@@ -265,7 +263,7 @@ def _memory(program: NetworkProgram) -> str:
 
 
 def _memory_chart(plan: MemoryPlan, names: Sequence[str], first_layer: int) -> str:
-    """Draw tensors in bytes over layers. Each has the colour of the layer that writes it."""
+    """Draw tensors in bytes over layers, in the colour of the layer that writes each."""
     height = _ROW_HEIGHT * len(names) + 28
     scale = (_WIDTH - _LABEL_WIDTH - 20) / plan.nbytes
     parts = [

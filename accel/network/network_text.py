@@ -1,5 +1,3 @@
-"""Networks as text: the graph, fused nodes, placement, and memory."""
-
 from collections.abc import Iterator
 
 from accel.graph.graph import Graph, Node
@@ -13,12 +11,12 @@ from accel.network.network_program import NetworkProgram
 from accel.network.wait_strategies import WAIT_TEXTS
 
 _MEMORY_COLUMNS = 64
-"""Width of a picture of memory."""
+"""Of a picture of memory."""
 _CHOSEN = " (chosen)"
 
 
 def network_text(program: NetworkProgram, stage: str) -> str:
-    """Show a network at one stage of its compilation."""
+    """Show a network at one stage of its compilation: its graph, fused nodes, placement or memory."""
     lines = {"graph": _graph, "fused": _fused, "placed": _placed, "memory": _memory}[stage](program)
     return "".join(f"{line}\n" for line in lines)
 
@@ -65,7 +63,6 @@ def _fused(program: NetworkProgram) -> Iterator[str]:
 
 
 def choices_text(program: NetworkProgram) -> str:
-    """Show the alternatives of fusion, placement and layouts."""
     return "".join(f"{line}\n" for line in _choices(program))
 
 

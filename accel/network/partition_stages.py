@@ -1,7 +1,7 @@
 """Stages: the earliest program or time of the host in which each part of a network can run.
 
-Stages alternate: stage 0 is the host's, stage 1 the first program, stage 2 the host's after it, stage 3 the
-second program. So ``2 * programs + 1`` is the number of stages.
+Stages alternate: stage 0 is the host's, stage 1 the first program, stage 2 the host's after it, and so on. So
+there are ``2 * programs + 1`` stages.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["machine", "host", "either"]
-"""Where a part can run. A part that runs on either side joins the stage of its operands."""
+"""A part of the kind ``either`` joins the stage of its operands."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,14 +34,14 @@ def earliest_stages(
     all parts are possible at the same time.
 
     Args:
-        kinds: of each part. The parts are in an order of execution.
-        bundles: for each part the number of its bundle. The parts of a bundle are in one stage of the
-            machine. -1 if the part is in none.
+        kinds: of each part, in an order of execution.
+        bundles: the number of each part's bundle, or -1. The parts of a bundle are in one stage of the
+            machine.
         last_stage: the last stage that is allowed.
 
     Returns:
-        The stages, or None if a part would be after ``last_stage``. That is also the result if two parts of a
-        bundle need the host between them.
+        The stages, or None if a part would be after ``last_stage``, also because two parts of a bundle need
+        the host between them.
     """
     stages = [0] * len(kinds)
     of_bundles = [0] * (max(bundles, default=-1) + 1)
@@ -67,7 +67,6 @@ def earliest_stages(
 
 
 def programs_of(stages: Sequence[int]) -> int:
-    """Return the number of programs up to the last stage in use."""
     return (max(stages, default=0) + 1) // 2
 
 

@@ -114,7 +114,7 @@ def place(
     Args:
         approximate: allow sums and products that differ from float32 for some values.
         measure: plans to simulate for each layer, or None to predict.
-        records: schedules that layers take where they are faster, or None.
+        records: schedules that layers use where they are faster.
 
     Returns:
         Parts in an order of execution, and choices of groups with alternatives.

@@ -1,4 +1,4 @@
-"""LOADs of operands that a layer reads several times, as its weights are sums of int8 values.
+"""LOADs of operands that a layer reads several times, because its weights are sums of int8 values.
 
 A layer's own program has copies in DRAM. In a chain, its LOADs read the only copy.
 """

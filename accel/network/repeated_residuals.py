@@ -56,7 +56,6 @@ class RepeatedStore:
 
 
 Entry = Located | RepeatedStore
-"""An instruction of a layer, or a STORE with pieces."""
 
 
 def without_repeats(entries: Sequence[Entry], config: Config) -> list[Located]:

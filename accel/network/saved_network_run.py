@@ -55,11 +55,7 @@ def saved_network(
     overrides: Mapping[str, str] | None = None,
     seed: int | None = None,
 ) -> SavedRun:
-    """Convert a network's result.
-
-    Args:
-        result: of ``run(record=True)``.
-    """
+    """Convert a network's result of ``run(record=True)``."""
     if not result.runs:
         raise AccelError(
             "no run of the machine was recorded; a saved run needs run(record=True) and layers on the machine"

@@ -1,7 +1,7 @@
 """Layouts of pictures between layers: which lines lie in which rows of elements.
 
 An element of an activation is a matrix of ``batch`` rows by one block of channels. A plain picture fills one
-row of each element. Otherwise each of its strips lies in a row of its own:
+row of each element. Otherwise each of its strips lies in a separate row:
 
     element (block, line, column), row strip:  pixel (strip * lines + line - halo_above, column)
 
@@ -38,7 +38,6 @@ class StripLayout:
         strips: 1 for a plain picture.
         fill: value of halo lines outside the picture.
         shift: added to bytes of transposed elements: -128 turns uint8 into int8.
-        repeated: each strip holds the whole picture, for example a factor for each channel.
     """
 
     strips: int

@@ -1,8 +1,8 @@
 """Aliases: tensors inside other tensors, so that moves take no pass over the data.
 
-Layers write the operands of a Concat next to each other. A Slice is read where it lies. For example, channels
+Layers write the operands of a Concat next to each other. A Slice is read in place. For example, channels
 0..31 of 64 are the first two blocks of 16, which layers can read as a tensor of 32 channels. Where a tensor
-cannot lie inside another one, the layers that write its values store them once more
+cannot lie inside another one, the layers that write its values store them again
 (:mod:`accel.network.stored_copies`).
 """
 
@@ -26,7 +26,6 @@ _Numbers = npt.NDArray[np.int32]
 
 
 def may_alias(graph: Graph, part: NetworkPart) -> bool:
-    """Whether a part moves integers."""
     is_integer = graph.tensors[part.fused.output].dtype in QUANTIZED
     return is_integer and isinstance(part.fused.main.operator, MOVES)
 
@@ -76,7 +75,7 @@ class MovePlan:
     """How the result of a move lies in DRAM.
 
     Attributes:
-        order: None for a result that only other moves read: it lies nowhere.
+        order: None for a result that only other moves read, which is not stored.
         start: bytes before a Slice in its operand.
         copy: what layers store, or None for an alias.
     """
@@ -160,14 +159,13 @@ class MovePlanner:
         return wanted, is_read
 
     def _operand_order(self, name: str) -> ByteOrder | None:
-        """Return the order of an operand, or of the copy of one that lies nowhere."""
+        """Return the order of an operand, or of the copy of one that is not stored."""
         if self.orders.get(name) is not None or self.moved.addresses(name) is None:
             return self.orders.get(name)
         picture = picture_tensor(self._graph.tensors[name], self._config)
         return None if picture is None else byte_order(picture)
 
     def operand_copy(self, name: str) -> StoredCopy | None:
-        """Return a copy of a Concat's operand in its own order."""
         order = self._operand_order(name)
         if order is None:
             return None
@@ -181,7 +179,7 @@ class Aliases:
     Attributes:
         inside: the tensor that contains each alias, and the bytes before it.
         orders: byte orders of the chain's tensors.
-        copies: by name of the buffer, what layers store elsewhere.
+        copies: by name of the buffer.
         unread: results whose own buffers nobody reads.
     """
 
@@ -209,11 +207,7 @@ class Aliases:
 def find_aliases(
     graph: Graph, parts: Sequence[NetworkPart], needed: Collection[str], config: Config
 ) -> Aliases:
-    """Find out where the tensors of a chain can lie.
-
-    Args:
-        config: the machine. Tensors lie at multiples of its elements.
-    """
+    """Determine where the tensors of a chain can lie: at multiples of the machine's elements."""
     element = max(config.inp_element_bytes, config.out_element_bytes, config.res_element_bytes)
     aliases = Aliases()
     needs_orders = any(
@@ -306,7 +300,7 @@ def _add_move(
 def _add_concat(
     aliases: Aliases, planner: MovePlanner, part: NetworkPart, needed: Collection[str], element: int
 ) -> None:
-    """Place the operands of a Concat next to each other, or copies of them."""
+    """Place the operands of a Concat, or copies of them, next to each other."""
     out, nbytes = part.fused.output, 0
     places: dict[str, tuple[str, int]] = {}
     copies: dict[str, StoredCopy] = {}

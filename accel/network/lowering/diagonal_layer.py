@@ -17,7 +17,7 @@ from accel.network.lowering.quantized_epilogue import require_exact_residual, re
 from accel.network.lowering.window_parameters import with_two_axes
 
 _CONVOLUTION_CYCLES_PER_ROW = 140
-"""Estimated cycles of a convolution for each row of a matrix, which it has as a picture of one pixel."""
+"""Estimate for a convolution of a matrix, whose rows are pictures of one pixel."""
 
 
 def diagonal_layer(

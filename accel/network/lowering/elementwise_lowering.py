@@ -101,7 +101,7 @@ def _bounded(table: Array, fused: FusedNodes, out: Tensor) -> Array:
 
 
 def _along_channels(array: Array, rank: int, channel_axis: int) -> Array:
-    """Return constants with an axis in front, that of the 256 values."""
+    """Return constants with an axis of the 256 values in front."""
     array = array.reshape(*[1] * (rank + 1 - array.ndim), *array.shape)
     if any(size > 1 and axis != channel_axis + 1 for axis, size in enumerate(array.shape)):
         raise NotOnMachine(_OTHER_CONSTANTS)

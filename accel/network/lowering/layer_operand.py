@@ -1,5 +1,3 @@
-"""An input of a layer, and the values that it reads."""
-
 from dataclasses import dataclass
 from math import prod
 
@@ -9,7 +7,6 @@ from accel.graph.graph import Graph
 from accel.graph.graph_tensor import QUANTIZED, Array, Shape, Tensor
 
 WEIGHT_INPUTS = ("weight", "B")
-"""Inputs of layers that hold weights."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from accel.network.lowering.lowered_layer import NotOnMachine
 
 
 def padded_windows(fused: FusedNodes, windows: Windows) -> Windows:
-    """Add the padding of a fused Pad to that of the windows."""
+    """Add the padding of a fused Pad."""
     if fused.pad is None:
         return windows
     pad = fused.pad.operator
