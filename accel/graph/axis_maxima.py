@@ -21,7 +21,7 @@ def maximum_operators(sizes: Shape, axes: Sequence[int], result: Shape) -> list[
 
     Args:
         axes: ascending, at least one.
-        result: the shape of the result, with or without the axes.
+        result: the result's shape, with or without the axes.
     """
     kept = [axis for axis in range(len(sizes)) if axis not in axes]
     steps: list[Operator] = []

@@ -33,7 +33,6 @@ class ByteFunction:
     """A function of the values of one tensor.
 
     Attributes:
-        operand: the tensor's name.
         results: by ascending value of the operand.
         is_composed: whether several operators compute it.
     """

@@ -1,4 +1,4 @@
-"""Operators that compute each value from one value of each operand, and Softmax and Mean."""
+"""Elementwise operators, Softmax and Mean."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -158,7 +158,7 @@ class Function(_Unary):
 
 
 def check_entries(operator: Operator, entries: tuple[int, ...], out: Tensor, *, empty: bool = False) -> None:
-    """Raise a GraphError unless there are 256 values of the result's dtype, or none if ``empty``."""
+    """Require 256 entries of the result's dtype, or none if ``empty``."""
     bounds = np.iinfo(out.dtype)
     if empty and not entries:
         return
@@ -168,11 +168,7 @@ def check_entries(operator: Operator, entries: tuple[int, ...], out: Tensor, *, 
 
 @dataclass(frozen=True, kw_only=True)
 class Table(_Unary):
-    """A function of one int8 or uint8 value.
-
-    Attributes:
-        values: results of all 256 values, ascending.
-    """
+    """A function of one int8 or uint8 value, as 256 results of ascending values."""
 
     values: tuple[int, ...]
 
@@ -187,13 +183,10 @@ class Table(_Unary):
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelTable(_Unary):
-    """A function of one int8 or uint8 value for each channel.
+    """A function of one int8 or uint8 value for each channel along ``axis``.
 
     The second operand is constant: (channels, 256) results of ascending values, or (1, 256) for all channels.
     For example, a PRelu with 32 slopes has (32, 256) results.
-
-    Attributes:
-        axis: the axis of channels.
     """
 
     COUNT: ClassVar[tuple[int, int]] = (2, 2)

@@ -1,4 +1,4 @@
-"""Functions of one float32 variable, by ONNX name."""
+"""Functions of one float32 variable."""
 
 import math
 from collections.abc import Callable, Mapping

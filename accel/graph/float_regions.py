@@ -5,9 +5,9 @@ Quantize by QLinearAdd (likewise Mul and AveragePool) only if they follow one an
 bring them together:
 
 1. A Dequantize moves down, and a Quantize up, through Reshape, Transpose, Slice and MaxPool, but not through
-  Flatten, Gather, Pad, Concat or Split. Identity is removed.
+   Flatten, Gather, Pad, Concat or Split. Identity is removed.
 2. Bounds directly before a Quantize are dropped if no quantized value lies outside of them. After this step a
-  Quantize moves through Transpose only.
+   Quantize moves through Transpose only.
 
 All other regions stay in float32, where each operation rounds. For example, Add, Clip(0, 6) and Quantize
 become QLinearAdd if the Quantize covers 0 to 5.9, but not if it covers -1 to 7. Results differ by 1 for up to

@@ -15,7 +15,6 @@ from accel.graph.graph_tensor import MAX_TENSOR_BYTES, Array, Shape, Tensor
 from accel.graph.run_time_limit import limited_run
 
 _SESSIONS = 256
-"""Open ONNX Runtime sessions."""
 
 
 NOT_A_TENSOR = "its output is not a tensor"
@@ -27,12 +26,11 @@ class OpenShapeError(GraphError):
 
 @dataclass(frozen=True, kw_only=True)
 class Foreign(Operator):
-    """One output of a node of an ONNX model, for example of an LSTM. ONNX Runtime computes it.
+    """One output of a node of an ONNX model, for example of an LSTM.
 
     Attributes:
         title: the node's operator, for example ``LSTM``.
         model: a model of this node, in base64, with the inputs ``x0``, ``x1``, ... and the output ``y``.
-        sizes, dtype: of the output.
         multiplications: nominal MACs, or 0 if unknown or counted at another output.
     """
 
@@ -90,10 +88,8 @@ def run_foreign(model: str, arrays: Sequence[Array]) -> Array:
 
 
 def run_bounded(session: Any, feeds: dict[str, Array]) -> list[Any]:
-    """Return all outputs of a session. :mod:`accel.graph.run_time_limit` limits its time.
-
-    Raises:
-        Exception: ONNX Runtime's error, also at the time limit.
+    """Return all outputs, or raise ONNX Runtime's error, also at the limit of
+    :mod:`accel.graph.run_time_limit`.
     """
     with limited_run() as options:
         found: list[Any] = session.run(None, feeds, options)

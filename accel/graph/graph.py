@@ -13,13 +13,11 @@ from accel.graph.graph_tensor import Array, Tensor
 
 MAX_NODES = 100_000
 MAX_BYTES = 1 << 33
-"""Largest size of all tensors of a graph together."""
+"""Of all tensors together."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """An operator between named tensors."""
-
     name: str
     operator: Operator
     inputs: tuple[str, ...]
@@ -64,11 +62,11 @@ class Graph:
 
     @property
     def result_names(self) -> tuple[str, ...]:
-        """The outputs of the network, with those of the tail."""
+        """The graph's outputs and those of the tail."""
         return self.outputs if self.tail is None else self.tail.outputs
 
     def check_names(self, *, inputs: Iterable[str] = (), outputs: Iterable[str] = ()) -> None:
-        """Raise a ShapeError for an unknown input or output."""
+        """Raise a ShapeError for an unknown name."""
         for what, names, known in (("input", inputs, self.inputs), ("output", outputs, self.result_names)):
             for name in names:
                 if name not in known:
@@ -97,7 +95,7 @@ def build_graph(
     inputs: Sequence[str],
     outputs: Sequence[str],
 ) -> Graph:
-    """Return a valid graph with sorted nodes, and without unneeded nodes and tensors."""
+    """Return a valid graph with sorted nodes, without unneeded nodes and tensors."""
     known: dict[str, Tensor] = {}
     for tensor in tensors:
         if tensor.name in known:
@@ -133,11 +131,7 @@ def with_nodes(
     tensors: Iterable[Tensor] | None = None,
     constants: Mapping[str, Array] | None = None,
 ) -> Graph:
-    """Return a graph with other nodes, without unneeded ones, between the same inputs and outputs.
-
-    Args:
-        tensors, constants: None for the old ones.
-    """
+    """Replace the nodes, and perhaps tensors and constants. Drop unneeded ones."""
     found = build_graph(
         graph.name,
         graph.tensors.values() if tensors is None else tensors,
@@ -179,7 +173,6 @@ def sort_nodes(nodes: Iterable[Node], given: Iterable[str]) -> list[Node]:
 
 
 def check_graph(graph: Graph) -> None:
-    """Raise a GraphError for a graph whose tensors do not fit its operators."""
     total = sum(tensor.nbytes for tensor in graph.tensors.values())
     if total > MAX_BYTES:
         raise GraphError(f"the graph's tensors take {total} bytes together; they may take {MAX_BYTES}")

@@ -12,8 +12,6 @@ from accel.graph.pooling_operators import MaxPool
 
 
 class Builder:
-    """A graph under construction."""
-
     def __init__(self) -> None:
         self.tensors: dict[str, Tensor] = {}
         self.constants: dict[str, Array] = {}
@@ -24,7 +22,7 @@ class Builder:
 
     @classmethod
     def like(cls, graph: Graph) -> "Builder":
-        """Return a builder with the inputs and constants of a graph. All its names are reserved."""
+        """Return a builder with a graph's inputs and constants. All the graph's names are reserved."""
         made = cls()
         made.reserve([*graph.tensors, *(node.name for node in graph.nodes)])
         for name in graph.inputs:

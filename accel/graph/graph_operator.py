@@ -1,5 +1,3 @@
-"""The base class of operators."""
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -68,7 +66,7 @@ def require_dtype(operator: Operator, tensor: Tensor, *dtypes: str) -> None:
 
 
 def require_per_tensor(operator: Operator, *tensors: Tensor) -> None:
-    """Require int8 or uint8 tensors with one scale and one zero point."""
+    """Require int8 or uint8 with one scale and one zero point."""
     for one in tensors:
         require_dtype(operator, one, *QUANTIZED)
         one.scale_and_zero  # noqa: B018  (raises)

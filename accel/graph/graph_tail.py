@@ -18,7 +18,7 @@ class Tail:
         kinds: operators of the nodes.
         model: an ONNX model in base64.
         inputs: outputs or inputs of the graph that the model reads, under these names.
-        outputs: outputs of the whole network. The model computes those that the graph does not.
+        outputs: of the whole network. The model computes those that the graph does not.
     """
 
     kinds: tuple[str, ...]
@@ -27,10 +27,7 @@ class Tail:
     outputs: tuple[str, ...]
 
     def run(self, tensors: Mapping[str, Array]) -> dict[str, Array]:
-        """Return all outputs of the network.
-
-        Args:
-            tensors: inputs and outputs of the graph.
+        """Return all outputs of the network, from inputs and outputs of the graph.
 
         Raises:
             GraphError: ONNX Runtime is not installed or refuses the model or the values.

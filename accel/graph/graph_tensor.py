@@ -50,11 +50,7 @@ class Quantization:
 
     @classmethod
     def of(cls, scale: npt.ArrayLike, zero: npt.ArrayLike = 0, axis: int | None = None) -> "Quantization":
-        """Convert arrays. A single scale or zero point is repeated.
-
-        Args:
-            axis: ignored if both are single.
-        """
+        """Convert arrays. A single scale or zero point is repeated. Without several, ``axis`` is ignored."""
         scales, zeros = (np.atleast_1d(np.asarray(one)) for one in (scale, zero))
         if scales.ndim != 1 or zeros.ndim != 1:
             raise GraphError(
@@ -95,12 +91,6 @@ class Quantization:
 
 @dataclass(frozen=True, kw_only=True)
 class Tensor:
-    """A tensor of a graph.
-
-    Attributes:
-        dtype: one of :data:`DTYPES`.
-    """
-
     name: str
     shape: Shape
     dtype: str
@@ -156,7 +146,6 @@ class Tensor:
 
 
 def check_shape(name: str, shape: Sequence[int], dtype: str) -> None:
-    """Raise a GraphError for an unsupported or too large tensor."""
     if dtype not in DTYPES:
         raise GraphError(f"tensor {name!r} is {dtype}; graphs have {', '.join(DTYPES)}")
     if len(shape) > MAX_RANK:
@@ -171,7 +160,7 @@ def check_shape(name: str, shape: Sequence[int], dtype: str) -> None:
 
 
 def random_values(rng: np.random.Generator, tensor: Tensor, low: float = -1, high: float = 1) -> Array:
-    """Return random values for an input: floats from ``low`` to ``high``, or integers of their full range.
+    """Return floats from ``low`` to ``high``, or integers of their full range.
 
     int64 and other integers of foreign operators are 0 or 1, because they are indices and masks.
     """

@@ -1,5 +1,3 @@
-"""Operators that move values."""
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
@@ -31,8 +29,6 @@ class Movement(Operator):
 
 @dataclass(frozen=True, kw_only=True)
 class Identity(Movement):
-    """The operand under another name."""
-
     def shape(self, operands: Sequence[Tensor]) -> Shape:
         return operands[0].shape
 
@@ -42,8 +38,6 @@ class Identity(Movement):
 
 @dataclass(frozen=True, kw_only=True)
 class Reshape(Movement):
-    """The values in the same order in another shape."""
-
     sizes: Shape
 
     def shape(self, operands: Sequence[Tensor]) -> Shape:
@@ -59,11 +53,7 @@ class Reshape(Movement):
 
 @dataclass(frozen=True, kw_only=True)
 class Transpose(Movement):
-    """The axes in another order.
-
-    Attributes:
-        permutation: the operand's axis for each axis of the result.
-    """
+    """The axes in another order: ``permutation`` has the operand's axis for each axis of the result."""
 
     permutation: tuple[int, ...]
 
@@ -79,11 +69,7 @@ class Transpose(Movement):
 
 @dataclass(frozen=True, kw_only=True)
 class Slice(Movement):
-    """A part of the operand. Each attribute has one number for each axis.
-
-    Attributes:
-        steps: nonzero.
-    """
+    """A part of the operand. Each attribute has one number for each axis. Steps are nonzero."""
 
     starts: tuple[int, ...]
     sizes: Shape
@@ -111,8 +97,6 @@ class Slice(Movement):
 
 @dataclass(frozen=True, kw_only=True)
 class Concat(Movement):
-    """Operands in sequence."""
-
     axis: int
 
     COUNT: ClassVar[tuple[int, int]] = (1, MAX_OPERANDS)

@@ -1,5 +1,3 @@
-"""Maxima and averages."""
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
@@ -91,7 +89,6 @@ class AveragePool(Operator):
         _check_average(self, operands[0], out)
 
     def counts(self, sizes: Shape) -> npt.NDArray[np.float32]:
-        """Return the divisor of each window's sum."""
         windows = self.windows
         if self.count_padding:
             return np.array(prod(windows.kernel), dtype=np.float32)

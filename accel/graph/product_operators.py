@@ -1,5 +1,3 @@
-"""Convolutions and matrix products."""
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -50,7 +48,7 @@ class Product(Operator):
         return weights.shape[self.channel_axis(weights)]
 
     def result_axis(self, rank: int) -> int:
-        """Return the axis of output channels in a result of ``rank`` axes."""
+        """Return the result's axis of channels."""
         raise NotImplementedError
 
     def weight_scales(self, weights: Tensor) -> npt.NDArray[np.float32]:
@@ -104,7 +102,7 @@ class Product(Operator):
             return ((self.factor() * data) * self.weight_scales(operands[1])) / out.scale_and_zero[0]
 
     def with_channels(self, channels: Sequence[int]) -> Self:
-        """Return the operator for these output channels, by old number."""
+        """Choose output channels by number."""
         if not self.sum_scales:
             return self
         return replace(self, sum_scales=tuple(self.sum_scales[channel] for channel in channels))
@@ -117,7 +115,6 @@ class Product(Operator):
         raise NotImplementedError
 
     def along_channels(self, values: npt.NDArray[Any], rank: int) -> npt.NDArray[Any]:
-        """Broadcast a number for each output channel."""
         sizes = [1] * rank
         sizes[self.result_axis(rank)] = -1
         return values.reshape(sizes)
@@ -252,7 +249,6 @@ class ConvTranspose(Product):
         return (data[0], outputs, *sizes)
 
     def _whole(self, sizes: Shape) -> Shape:
-        """Return the sizes of the uncropped result."""
         covered = self.windows.transposed_sizes(sizes)
         return tuple(n + more for n, more in zip(covered, self.added, strict=True))
 

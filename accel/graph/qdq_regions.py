@@ -4,13 +4,12 @@ A region begins at Dequantize nodes and ends at a Quantize. For example, Dequant
 Quantize become a Conv and a Clip of integers.
 
 - Operators that only move values move the integers instead (:mod:`accel.graph.qdq_moves`).
-- An operator whose operands are dequantized and whose result is quantized becomes its quantized form. Bounds,
-  moves and maxima may follow, since they commute with rounding.
-- A region of functions of one tensor becomes a table, or a table for each channel
-  (:mod:`accel.graph.qdq_tables`). Bounds, moves and maxima may follow.
+- An operator between dequantized operands and a quantized result becomes its quantized form.
+- Functions of one tensor become a table, or a table for each channel (:mod:`accel.graph.qdq_tables`).
 - A max pool after any other float operator moves after the Quantize.
 
-Other regions remain in float32.
+Bounds, moves and maxima may follow a quantized operator or a table, since they commute with rounding. Other
+regions remain in float32.
 """
 
 from collections.abc import Collection, Sequence

@@ -9,14 +9,14 @@ from accel.graph.graph_tensor import QUANTIZED, Array, Tensor
 from accel.graph.quantize_values import dequantize
 
 MAX_CONSTANT_DEPTH = 3
-"""Nodes between constants and a float tensor that is treated as a constant."""
+"""Largest number of nodes between constants and a float tensor that is treated as a constant."""
 
 Emitter = Callable[[str], str]
-"""Adds a node to the new graph, with the given result name. Returns the integers' name."""
+"""Adds a node with the given result name to the new graph. Returns the integers' name."""
 
 
 TableEvaluator = Callable[[Graph, Array], Array]
-"""Computes a graph's output ``y``, the entries of a table, from its input ``x``, all 256 values."""
+"""Computes a table's entries ``y`` from all 256 values ``x``."""
 
 
 class QdqRewriting:
@@ -53,7 +53,7 @@ class QdqRewriting:
         return len(self.consumers[name]) == 1 and name not in self.old.outputs
 
     def constant_numbers(self, name: str, depth: int = MAX_CONSTANT_DEPTH) -> Array | None:
-        """Return a float tensor that depends on constants only, through at most ``depth`` nodes."""
+        """Evaluate a float tensor that depends on constants only, through at most ``depth`` nodes."""
         if name in self.new.constants:
             return self.new.constants[name]
         source = self.source(name)

@@ -30,8 +30,7 @@ class _Region:
 
     Attributes:
         leaves: dequantized tensors.
-        constants: one number each, or one for each channel.
-        axis: the axis of channels, or None if all constants are single numbers.
+        constants: one number each, or one for each channel along ``axis``.
     """
 
     nodes: dict[str, Node] = field(default_factory=dict)
@@ -40,7 +39,9 @@ class _Region:
     axis: int | None = None
 
     def add_constant(self, name: str, numbers: Array, shape: Shape) -> bool:
-        """Add a constant with one number, or one for each channel of a tensor. Return whether it is one."""
+        """Add a constant unless it needs more than one number for each channel. Return whether it is
+        added.
+        """
         if numbers.size > 1:
             padded = (1,) * (len(shape) - numbers.ndim) + numbers.shape
             axes = [axis for axis, size in enumerate(padded) if size > 1]
@@ -125,7 +126,7 @@ def _is_closed(rewriting: QdqRewriting, region: _Region, after: Collection[Node]
 def _region_graph(
     rewriting: QdqRewriting, region: _Region, result: str, source: Tensor, out: Tensor, shape: Shape
 ) -> Graph:
-    """Return the region as a graph from ``x``, the 256 values for each channel, to ``y``."""
+    """Return a graph from ``x``, the 256 values for each channel, to ``y``."""
     builder = Builder()
     x = Tensor(name="x", shape=shape, dtype=source.dtype, quantization=source.quantization)
     builder.input(x)

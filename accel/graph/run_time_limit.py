@@ -12,16 +12,9 @@ from typing import Any
 
 MAX_SECONDS = 600.0
 _INTERVAL_SECONDS = 0.5
-"""Between two looks at the runs."""
 
 
 class _Watchdog:
-    """Ends runs after their deadlines.
-
-    Attributes:
-        runs: deadline and options of each run in progress.
-    """
-
     def __init__(self) -> None:
         self.runs: dict[int, tuple[float, Any]] = {}
         self._lock = Lock()
