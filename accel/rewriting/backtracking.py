@@ -44,7 +44,6 @@ def backtrack(
 
     Args:
         rules: simplifying rules are applied after each other rule, wherever they match.
-        cycles: predicts the cycles of a graph.
         relaxation: at least 1.
         numbers: shared with ``cycles``.
     """
@@ -98,7 +97,6 @@ def backtrack(
 
 
 def _neighbours(graph: Graph, rules: Sequence[Rule], names: Names) -> Iterator[tuple[Graph, Counter[str]]]:
-    """Yield the simplified graphs that one application of a rule makes."""
     simplifying = [rule for rule in rules if rule.simplifies]
     base = EditableGraph(graph, names)
     for output in base.results():

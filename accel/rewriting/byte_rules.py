@@ -116,7 +116,6 @@ CLIP_OF_NOTHING = Rule(
 
 
 def _results(operator: Operator, operand: Value, out: Tensor, values: Array | None = None) -> Array:
-    """Return the results of the values, or of all 256, ascending."""
     numbers = all_values(operand.dtype) if values is None else values
     return operator.evaluate([operand.tensor], [numbers], out)
 
@@ -211,7 +210,7 @@ FUNCTION_PAIR = Rule(
 
 
 def _binary_results(match: Match, operands: tuple[tuple[Value, Array], ...]) -> Term | None:
-    """Return a Table of a binary operator from the operands' results for all values of ``x``."""
+    """Return a Table, given the operands' results for all values of ``x``."""
     x, out = match["x"], match.root
     if not _is_function_of_byte(x, out) or out.shape != x.shape:
         return None

@@ -27,7 +27,6 @@ class ContentNumbers:
         return self._numbers.setdefault(content, len(self._numbers))
 
     def operator(self, operator: Operator) -> int:
-        """Number an operator with its attributes."""
         known = self._operators.get(id(operator))
         if known is None:
             # the reference prevents a reuse of the id
@@ -54,7 +53,7 @@ class ContentNumbers:
         return digest
 
     def values(self, graph: Graph) -> dict[str, int]:
-        """Number the value of each tensor: equal numbers mean equal values, for all inputs."""
+        """Number each tensor's value: equal numbers mean equal values, for all inputs."""
         found = {name: self.number(("input", name)) for name in graph.inputs}
         for name, values in graph.constants.items():
             found[name] = self.constant(graph.tensors[name], values)

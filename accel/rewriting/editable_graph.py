@@ -1,5 +1,3 @@
-"""A graph in which rules are matched and applied one after another."""
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
@@ -26,12 +24,12 @@ from accel.rewriting.rule import Rule
 
 @dataclass
 class _Made:
-    """The tensors that an application of a rule has made.
+    """The changes of an application of a rule.
 
     Attributes:
-        names: by the identity of terms.
+        names: of terms, by identity.
         renamed: tensors that have got the name of a root.
-        changed: results of nodes that are new, read something new, or whose operand has lost a reader.
+        changed: as returned by :meth:`EditableGraph.replace`.
     """
 
     rule: str
@@ -41,9 +39,10 @@ class _Made:
 
 
 class EditableGraph:
-    """Nodes with their readers, kept up to date while subgraphs are replaced.
+    """A graph in which rules are matched and applied one after another.
 
-    A match and its replacement cost time in proportion to the subgraph, not to the graph.
+    A match and its replacement cost time in proportion to the subgraph, not to the graph, because readers are
+    kept up to date.
     """
 
     def __init__(self, graph: Graph, names: Names | None = None) -> None:
@@ -67,7 +66,7 @@ class EditableGraph:
         return with_nodes(self._old, nodes, tensors=self._tensors.values(), constants=self._constants)
 
     def unchecked_graph(self) -> Graph:
-        """Return the graph without the checks of :meth:`graph`, because terms are checked already."""
+        """Skip the checks of :meth:`graph`, because terms are checked already."""
         nodes = tuple(self._nodes[name] for name in self.results())
         used = dict.fromkeys(self._old.inputs)
         for node in nodes:
@@ -81,7 +80,7 @@ class EditableGraph:
         )
 
     def copy(self) -> EditableGraph:
-        """Return an independent copy. New names in the two differ."""
+        """New names in the two graphs differ."""
         other = copy(self)
         other._tensors, other._constants = dict(self._tensors), dict(self._constants)
         other._nodes, other._order = dict(self._nodes), dict(self._order)
@@ -109,7 +108,7 @@ class EditableGraph:
         return self._readers[name]
 
     def downstream(self, names: Iterable[str], depth: int) -> list[str]:
-        """Return results and those of their readers, up to ``depth`` nodes after them."""
+        """Return the given results and their readers', up to ``depth`` nodes after them."""
         found = dict.fromkeys(names)
         last = list(found)
         for _ in range(depth):
@@ -129,7 +128,6 @@ class EditableGraph:
         return len(self._readers[key]) == 1 and key not in self._outputs
 
     def matches(self, rule: Rule, output: str) -> Iterator[Match]:
-        """Yield the matches whose first root is this result."""
         first, *others = rule.roots
         for match in self._match_op(first, output, Match(self)):
             yield from self._match_roots(others, replace(match, roots=(self.value(output),)))
@@ -150,7 +148,7 @@ class EditableGraph:
                 yield from self._match_roots(others, replace(one, roots=(*one.roots, root)))
 
     def _shared_tensor(self, pattern: OpPattern, match: Match) -> str:
-        """Return the operand of the pattern's operator, among those matched, that has the fewest readers."""
+        """Return the matched operand of a pattern that has the fewest readers."""
         keys: list[str] = []
         for one in pattern.operands:
             if isinstance(one, TensorPattern) and one.name in match.found:
@@ -279,13 +277,13 @@ class EditableGraph:
             made.changed.append(root)
 
     def _can_rename(self, name: str, root: str) -> bool:
-        """Whether a tensor can get a root's name: an output's, or a given name instead of a rule's."""
+        """Whether a tensor can get a root's name, if that is an output's, or replaces a rule's name."""
         is_named_by_rule = name not in self._old.tensors and root in self._old.tensors
         is_free = name in self._nodes and name not in self._outputs
         return is_free and (root in self._outputs or is_named_by_rule)
 
     def _rename(self, old: str, new: str) -> None:
-        """Let the node of a tensor compute another one, whose own node has been removed."""
+        """Let a node compute another tensor, whose own node has been removed."""
         node, place = self._nodes[old], self._order[old]
         self._remove_node(old)
         self._add_node(replace(node, output=new), place)
@@ -296,7 +294,7 @@ class EditableGraph:
         return tuple(self._emit(one, root, made) for one in operands)
 
     def _emit(self, term: Term, root: str, made: _Made) -> str:
-        """Add the nodes of a term before a root, and return the tensor with the term's value."""
+        """Add a term's nodes before a root, and return the tensor with the term's value."""
         if isinstance(term, Value):
             return made.renamed.get(term.key, term.key)
         if id(term) in made.names:
@@ -324,7 +322,6 @@ class EditableGraph:
             self._readers[name].remove(output)
 
     def _redirect(self, old: str, new: str) -> list[str]:
-        """Let readers read another tensor. Return their results."""
         readers = self._readers.pop(old)
         del self._tensors[old]
         for output in dict.fromkeys(readers):
@@ -335,10 +332,8 @@ class EditableGraph:
         return readers
 
     def _remove_unread(self, name: str) -> list[str]:
-        """Remove the node of an unread tensor, and then its operands' nodes.
-
-        Returns:
-            Results of nodes that are now the only readers of an operand.
+        """Remove the node of an unread tensor, then its operands' nodes. Return nodes that became only
+        readers.
         """
         waiting, last_readers = [name], list[str]()
         while waiting:

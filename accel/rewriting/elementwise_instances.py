@@ -37,7 +37,6 @@ def _ends(draw: InstanceBuilder, inner: str, last: str) -> Graph:
 
 
 def operators_of_constants(rng: np.random.Generator) -> Graph:
-    """Add an input and a function of constants, which sometimes reads the input."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(2)
     x = draw.any_input(shape)
@@ -53,7 +52,6 @@ def operators_of_constants(rng: np.random.Generator) -> Graph:
 
 
 def equal_operators(rng: np.random.Generator) -> Graph:
-    """Draw two functions or sums of the same tensors. Sometimes attributes or scales differ."""
     draw = InstanceBuilder(rng)
     x = draw.any_input(draw.shape(2))
     first = draw.function(x) if draw.chance(0.5) else draw.binary(x, x)
@@ -71,7 +69,6 @@ def equal_operators(rng: np.random.Generator) -> Graph:
 
 
 def equal_quantizes(rng: np.random.Generator) -> Graph:
-    """Draw two Requantizes of one tensor, often with equal scales."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input(draw.shape(2))
     dtype = draw.choice(QUANTIZED)
@@ -96,7 +93,6 @@ def identities(rng: np.random.Generator) -> Graph:
 
 
 def _movable(draw: InstanceBuilder, kind: type[Operator]) -> str:
-    """Declare an input that a move takes."""
     shape = draw.shape(draw.integer(1, 4), most=4)
     if kind is DepthToSpace:
         shape = (1, 4 * draw.integer(1, 2), *draw.shape(2, most=3))
@@ -106,7 +102,7 @@ def _movable(draw: InstanceBuilder, kind: type[Operator]) -> str:
 
 
 def functions_of(moves: tuple[type[Operator], ...]) -> _Generator:
-    """Return a generator of functions of moved values. The move may have other readers, or be missing."""
+    """The move may have other readers, or be missing."""
 
     def draw_instance(rng: np.random.Generator) -> Graph:
         draw = InstanceBuilder(rng)
@@ -128,7 +124,6 @@ def moves_of_functions(moves: tuple[type[Operator], ...]) -> _Generator:
 
 
 def functions_of_repeats(rng: np.random.Generator) -> Graph:
-    """Draw a function of a Take, which often repeats all values."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input(draw.shape(2))
     if draw.chance(0.3):
@@ -150,7 +145,7 @@ def _scaled_moves(rng: np.random.Generator, *, first: bool) -> Graph:
 
 
 def moves_with_scalars(rng: np.random.Generator) -> Graph:
-    """Draw a binary operator of a moved tensor and a constant of any rank, usually of one value."""
+    """The constant has any rank, and usually one value."""
     return _scaled_moves(rng, first=False)
 
 
@@ -167,7 +162,7 @@ def functions_of_concats(rng: np.random.Generator) -> Graph:
 
 
 def concats_of_functions(rng: np.random.Generator) -> Graph:
-    """Draw a Concat of functions. Sometimes attributes or scales differ."""
+    """Sometimes attributes or scales differ."""
     draw = InstanceBuilder(rng)
     shape, axis = draw.shape(3), draw.integer(0, 2)
     x = draw.any_input(shape)
@@ -219,7 +214,7 @@ def maxima_of_functions(rng: np.random.Generator) -> Graph:
 
 
 def clip_pairs(rng: np.random.Generator) -> Graph:
-    """Draw two Clips in sequence, whose bounds may cross, be absent or be 0."""
+    """Bounds may cross, be absent or be 0."""
     draw = InstanceBuilder(rng)
     x = draw.any_input(draw.shape(2, most=8))
     dtype = draw.tensors[x].dtype
@@ -231,7 +226,7 @@ def clip_pairs(rng: np.random.Generator) -> Graph:
 
 
 def clips(rng: np.random.Generator) -> Graph:
-    """Draw a Clip whose bounds often include all values, or all but one."""
+    """Bounds often include all values, or all but one."""
     draw = InstanceBuilder(rng)
     x = draw.any_input((16, 16))
     dtype = draw.tensors[x].dtype
@@ -255,7 +250,6 @@ def _near(draw: InstanceBuilder, first: Quantization, dtype: str) -> Quantizatio
 
 
 def requantize_pairs(rng: np.random.Generator) -> Graph:
-    """Draw two Requantizes of all 256 values in sequence, often with multiples of a scale."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input((16, 16))
     first = draw.tensors[x].required_quantization
@@ -276,7 +270,6 @@ def requantizes(rng: np.random.Generator) -> Graph:
 
 
 def _reinterpreted(draw: InstanceBuilder, x: str, other: str) -> str:
-    """Add a Reinterpret with the quantization of another tensor, or any."""
     dtype = draw.tensors[x].dtype
     same = draw.tensors[other].quantization
     quantization = same if draw.chance(0.5) else draw.quantization(dtype)
@@ -303,7 +296,7 @@ def reinterprets(rng: np.random.Generator) -> Graph:
 
 
 def function_pairs(rng: np.random.Generator) -> Graph:
-    """Draw two functions of all 256 values in sequence. Float32 values may lie between them."""
+    """Float32 values may lie between the two functions."""
     draw = InstanceBuilder(rng)
     inner = draw.function(draw.byte_input((16, 16)))
     return _ends(draw, inner, draw.function(inner))
@@ -319,7 +312,6 @@ def _scaled_bytes(rng: np.random.Generator, *, first: bool) -> Graph:
 
 
 def bytes_with_scalars(rng: np.random.Generator) -> Graph:
-    """Draw a binary operator of all 256 values and a constant of one value or more."""
     return _scaled_bytes(rng, first=False)
 
 
@@ -339,7 +331,7 @@ def _gated(rng: np.random.Generator, *, first: bool) -> Graph:
 
 
 def gated_bytes(rng: np.random.Generator) -> Graph:
-    """Draw a binary operator of all 256 values and a function of them, or of another tensor."""
+    """The other operand is the tensor of the function, or another one."""
     return _gated(rng, first=False)
 
 
@@ -351,7 +343,7 @@ def first_gated_bytes(rng: np.random.Generator) -> Graph:
 
 
 def _extreme_input(draw: InstanceBuilder, shape: Shape) -> str:
-    """Declare a float32 input, and scale it so that results are huge, tiny or zero."""
+    """Scale a float32 input so that results are huge, tiny or zero."""
     x = draw.float_input(shape)
     factor = np.array(draw.choice((1, 1e38, 1e-38, 1e-42, -0.0)), np.float32)
     return draw.node(Mul(), x, draw.constant(draw.fresh("c"), factor))
@@ -367,7 +359,7 @@ def _powers(draw: InstanceBuilder, shape: Shape, least: int) -> Array:
 
 
 def factor_pairs(rng: np.random.Generator) -> Graph:
-    """Draw two float32 factors in sequence: powers of two, some less than 1, or any numbers."""
+    """Factors are powers of two, some less than 1, or any numbers."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(2)
     found = _extreme_input(draw, shape)
@@ -381,7 +373,7 @@ def factor_pairs(rng: np.random.Generator) -> Graph:
 
 
 def neutral_constants(rng: np.random.Generator) -> Graph:
-    """Draw a binary operator with a constant of 1, 0 or -0, of one value or more, or of a higher rank."""
+    """Draw constants of 1, 0 or -0, of one value or more, or of a higher rank."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(2)
     value, operator = draw.choice(
@@ -405,7 +397,7 @@ def neutral_constants(rng: np.random.Generator) -> Graph:
 
 
 def quotients(rng: np.random.Generator) -> Graph:
-    """Draw a float32 quotient by powers of two, some very large or small, or by any numbers."""
+    """Divisors are powers of two, some very large or small, or any numbers."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(2)
     x = _extreme_input(draw, shape)
@@ -416,7 +408,7 @@ def quotients(rng: np.random.Generator) -> Graph:
 
 
 def summand_pairs(rng: np.random.Generator) -> Graph:
-    """Add two constants in sequence, in int32, where sums may overflow, or in float32."""
+    """Sums of int32 may overflow, and sums of float32 round."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(2)
     is_integer = draw.chance(0.8)

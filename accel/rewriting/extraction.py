@@ -7,8 +7,8 @@ Each e-node has a variable, 1 if the graph has it. Each output needs an e-node, 
                 sum of x(m) over the e-nodes of an operand's e-class >= x(n)
 
 So a tensor that is read twice is paid once. A solution must not contain a cycle, for example a Transpose of a
-Transpose of itself. E-classes that can be on a cycle therefore have a level, a real number, and an e-node
-between two of them has a greater level than its operand.
+Transpose of itself. E-classes on possible cycles therefore have a level, a real number, and an e-node between
+two of them has a greater level than its operand.
 
 Predicting the cycles of a layer takes much longer than solving the program. Layers therefore start with a
 lower bound, and only those of a solution are predicted. If their costs change, the program is solved again.
@@ -38,17 +38,11 @@ _NODE_COST = 1 / 1024
 _GAP = 0.001
 """Relative gap to the least cost. Predictions are less accurate."""
 _MOST_SOLUTIONS = 200
-"""Solutions of the integer program, each with new costs."""
 
 
 class Extractor:
     def __init__(self, graph: Graph, egraph: TensorEGraph, costs: CostModel) -> None:
-        """Args:
-            graph: the graph from which the e-graph was made.
-
-        Raises:
-            AccelError: highspy is not installed.
-        """
+        """Raise an AccelError if highspy is not installed."""
         self._highs = _import_highspy()
         self._graph = graph
         self._egraph = egraph
@@ -57,13 +51,10 @@ class Extractor:
         self.ran_out_of_time = False
 
     def graphs(self, stop: float) -> Iterator[tuple[Graph, Counter[str]]]:
-        """Yield graphs of solutions whose costs are predicted, the best last.
+        """Yield graphs with predicted costs, the best last, and how many nodes of each every rule has added.
 
         Args:
-            stop: the time at which to stop, of ``time.perf_counter``.
-
-        Yields:
-            A graph, and how many of its nodes each rule has added.
+            stop: the time of ``time.perf_counter`` at which to stop.
         """
         yield from self._graphs(stop)
         self.ran_out_of_time = time.perf_counter() >= stop
@@ -93,7 +84,7 @@ class Extractor:
         return list(dict.fromkeys(one for one in found if one not in self._egraph.leaves))
 
     def _node_costs(self, stop: float) -> dict[ENode, float] | None:
-        """Return the cost of each e-node, or None if the time runs out."""
+        """Return None if the time runs out."""
         found: dict[ENode, float] = {}
         for nodes in self._egraph.nodes.values():
             for node in nodes:
@@ -109,7 +100,6 @@ class Extractor:
         return cycles + _NODE_COST
 
     def _follows_product(self, node: ENode) -> bool:
-        """Whether a layer that multiplies computes an operand."""
         return any(
             self._egraph.operator(one.operator).macs(
                 [self._egraph.tensors[name] for name in one.operands], self._egraph.result(one.operator)
@@ -119,7 +109,6 @@ class Extractor:
         )
 
     def _single(self, node: ENode) -> Graph:
-        """Return a graph of one node, whose operands have no producers."""
         egraph = self._egraph
         names = [f"operand{at}" for at in range(len(node.operands))]
         first = {
@@ -320,7 +309,7 @@ class _Program:
         }
 
     def change_cost(self, node: ENode, cost: float) -> bool:
-        """Set the cost of an e-node, and return whether it has changed."""
+        """Return whether the cost has changed."""
         at = self._variables[node]
         changed = abs(self._costs[at] - cost) > _NODE_COST / 2
         if changed:
@@ -357,7 +346,7 @@ def _needed(chosen: Mapping[int, ENode], outputs: list[int]) -> dict[int, ENode]
 def _components(
     operands: Mapping[int, Sequence[int]], readers: Mapping[int, Sequence[int]]
 ) -> list[list[int]]:
-    """Return the strongly connected components of a graph by Kosaraju's algorithm."""
+    """Return the strongly connected components by Kosaraju's algorithm."""
     order: list[int] = []
     seen: set[int] = set()
     for start in operands:

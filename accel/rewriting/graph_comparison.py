@@ -13,7 +13,7 @@ _SPREADS = (1.0, 8.0)
 
 
 def compare_graphs(original: Graph, rewritten: Graph, seed: int = 0) -> None:
-    """Compare all outputs and common tensors of two graphs, bit for bit, on random inputs.
+    """Compare outputs and common tensors, bit for bit, on random inputs.
 
     Raises:
         MismatchError: a tensor differs. The message names the first one.

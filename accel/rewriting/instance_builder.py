@@ -1,5 +1,3 @@
-"""A builder of small random graphs, the instances of rules."""
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -39,7 +37,7 @@ _T = TypeVar("_T")
 
 
 class InstanceBuilder(Builder):
-    """A builder that draws sizes, dtypes, scales and zero points.
+    """A builder of small random graphs, the instances of rules.
 
     For example, an instance of two Transposes in sequence::
 
@@ -111,7 +109,6 @@ class InstanceBuilder(Builder):
         return made.name
 
     def constant_like(self, other: str, shape: Shape) -> str:
-        """Declare a constant with the dtype of a tensor, and a quantization of its own."""
         dtype = self.tensors[other].dtype
         values = random_values(self.rng, Tensor(name="c", shape=shape, dtype=dtype))
         return self.constant(
@@ -119,7 +116,7 @@ class InstanceBuilder(Builder):
         )
 
     def clip(self, dtype: str) -> Clip:
-        """Draw bounds, which may cross. One may be absent."""
+        """Bounds may cross, and one may be absent."""
         if dtype == "float32":
             low, high = (float(np.float32(self.rng.uniform(-0.9, 0.9))) for _ in range(2))
         else:
@@ -131,7 +128,6 @@ class InstanceBuilder(Builder):
         return Clip(low=None if absent == 1 else low, high=None if absent == 2 else high)
 
     def function(self, x: str) -> str:
-        """Add an operator that computes each value from one value."""
         dtype = self.tensors[x].dtype
         if dtype == "int32":
             return self.node(self.choice((Cast(), Dequantize())), x, dtype="float32")
@@ -224,7 +220,7 @@ class InstanceBuilder(Builder):
         return tuple(sizes)
 
     def slice(self, shape: Shape) -> Slice:
-        """Draw a Slice with steps of either sign. Each axis is often whole."""
+        """Steps have either sign. Each axis is often whole."""
         starts, sizes, steps = [], [], []
         for size in shape:
             step = 1 if self.chance(0.6) else self.choice((-2, -1, 2))
@@ -238,7 +234,6 @@ class InstanceBuilder(Builder):
         return Slice(starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps))
 
     def weights(self, shape: Shape, axis: int | None = 0, *, zero: int = 0) -> str:
-        """Declare int8 weights with one scale, or with one for each index along ``axis``."""
         count = 1 if axis is None or self.chance(0.3) else shape[axis]
         scales = (0.01 * 2 ** self.rng.uniform(-2, 2, count)).astype(np.float32)
         return self.constant(
@@ -257,7 +252,7 @@ class InstanceBuilder(Builder):
         dtype: str | None = None,
         quantization: Quantization | None = None,
     ) -> str:
-        """Add an operator. The result has the first operand's dtype and quantization by default."""
+        """The result has the first operand's dtype and quantization by default."""
         first = self.tensors[inputs[0]]
         if dtype is None and quantization is None:
             quantization = first.quantization

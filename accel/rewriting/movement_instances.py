@@ -31,7 +31,7 @@ def transpose_pairs(rng: np.random.Generator) -> Graph:
 
 
 def transposes_with_ones(rng: np.random.Generator) -> Graph:
-    """Draw a Transpose of a tensor with many sizes of 1. Sometimes it also moves other axes."""
+    """Sometimes the Transpose also moves axes with other sizes than 1."""
     draw = InstanceBuilder(rng)
     shape = tuple(draw.integer(2, 4) if draw.chance(0.4) else 1 for _ in range(draw.integer(1, 4)))
     return draw.done(draw.move(draw.any_input(shape), Transpose))
@@ -44,7 +44,7 @@ def reshape_pairs(rng: np.random.Generator) -> Graph:
 
 
 def reshapes(rng: np.random.Generator) -> Graph:
-    """Draw a Reshape that often keeps the shape, and sometimes a function before it."""
+    """The Reshape often keeps the shape."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(2, most=3)
     x = draw.any_input(shape)
@@ -57,7 +57,6 @@ def reshapes(rng: np.random.Generator) -> Graph:
 
 
 def _transposes(draw: InstanceBuilder, share: float) -> tuple[Transpose, Transpose]:
-    """Draw permutations of three axes, equal with a probability of ``share``."""
     first, second = (Transpose(permutation=draw.permutation(3)) for _ in range(2))
     return first, first if draw.chance(share) else second
 
@@ -72,7 +71,7 @@ def _sometimes_ones(draw: InstanceBuilder, shape: Shape) -> Shape:
 
 
 def binary_of_transposes(rng: np.random.Generator) -> Graph:
-    """Draw a binary operator of transposed tensors, which often broadcast. Permutations may differ."""
+    """Operands often broadcast. Permutations may differ."""
     draw = InstanceBuilder(rng)
     first, second = _transposes(draw, 0.8)
     shape = draw.shape(3, most=8)
@@ -96,7 +95,7 @@ def _with_constant(rng: np.random.Generator, *, first: bool) -> Graph:
 
 
 def transposes_with_constants(rng: np.random.Generator) -> Graph:
-    """Draw a binary operator of a transposed tensor and a constant of rank 0 to 3, which may broadcast."""
+    """The constant has a rank of 0 to 3, and may broadcast."""
     return _with_constant(rng, first=False)
 
 
@@ -105,7 +104,7 @@ def transposes_with_first_constants(rng: np.random.Generator) -> Graph:
 
 
 def transposed_binary(rng: np.random.Generator) -> Graph:
-    """Transpose a binary operator, whose second operand may broadcast or be constant."""
+    """The second operand may broadcast or be constant."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(3, most=8)
     x = draw.any_input(shape)
@@ -120,7 +119,7 @@ def _varied(draw: InstanceBuilder, shape: Shape, axis: int) -> Shape:
 
 
 def concat_of_transposes(rng: np.random.Generator) -> Graph:
-    """Concatenate transposed tensors and constants. Permutations may differ."""
+    """Some operands are constants. Permutations may differ."""
     draw = InstanceBuilder(rng)
     shape, axis = draw.shape(3), draw.integer(0, 2)
     first, second = _transposes(draw, 0.7)
@@ -179,7 +178,7 @@ def _channel_table(draw: InstanceBuilder, x: str) -> str:
 
 
 def channel_tables_of_transposes(rng: np.random.Generator) -> Graph:
-    """Draw a ChannelTable after a Transpose. A table for all channels may have a missing axis."""
+    """A table for all channels may have a missing axis."""
     draw = InstanceBuilder(rng)
     moved = draw.move(draw.byte_input(draw.shape(3)), Transpose)
     return _ends(draw, moved, _channel_table(draw, moved))
@@ -201,7 +200,7 @@ def slice_pairs(rng: np.random.Generator) -> Graph:
 
 
 def slices(rng: np.random.Generator) -> Graph:
-    """Draw a Slice that often takes everything, forwards or backwards."""
+    """The Slice often takes everything, forwards or backwards."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(2, most=3)
     whole = Slice(starts=(0, 0), sizes=shape, steps=(1, -1 if shape[1] == 1 else 1))
@@ -211,7 +210,7 @@ def slices(rng: np.random.Generator) -> Graph:
 
 
 def slices_of_concats(rng: np.random.Generator) -> Graph:
-    """Slice a Concat, perhaps across the border between two operands."""
+    """The Slice may cross the border between two operands."""
     draw = InstanceBuilder(rng)
     shape, axis = draw.shape(3), draw.integer(0, 2)
     x = draw.any_input(_varied(draw, shape, axis))
@@ -221,7 +220,7 @@ def slices_of_concats(rng: np.random.Generator) -> Graph:
 
 
 def concats_of_slices(rng: np.random.Generator) -> Graph:
-    """Concatenate Slices of one or two tensors, which often are neighbours."""
+    """Slices are often neighbours in one tensor."""
     draw = InstanceBuilder(rng)
     axis, shape = draw.integer(0, 1), (draw.integer(2, 3), draw.integer(4, 8))[:: draw.choice((1, -1))]
     x = draw.any_input(shape)
@@ -241,7 +240,6 @@ def concats_of_slices(rng: np.random.Generator) -> Graph:
 
 
 def concats_of_concats(rng: np.random.Generator) -> Graph:
-    """Draw a Concat of Concats on the same axis or on another one."""
     draw = InstanceBuilder(rng)
     shape, axis = draw.shape(2), draw.integer(0, 1)
     x = draw.any_input(shape)
@@ -264,7 +262,7 @@ def take_pairs(rng: np.random.Generator) -> Graph:
 
 
 def takes(rng: np.random.Generator) -> Graph:
-    """Draw a Take that often takes everything, in order or not."""
+    """The Take often takes everything, in order or not."""
     draw = InstanceBuilder(rng)
     shape, axis = draw.shape(2, most=4), draw.integer(0, 1)
     order = tuple(range(shape[axis])) if draw.chance(0.6) else draw.permutation(shape[axis])
@@ -295,7 +293,7 @@ def _shuffled(draw: InstanceBuilder) -> tuple[str, Shape, tuple[int, ...], Shape
 
 
 def shuffles(rng: np.random.Generator) -> Graph:
-    """Draw a Reshape, a Transpose and a Reshape, which usually shuffle channels or pixels."""
+    """Draw three Reshapes and Transposes, which usually shuffle channels or pixels."""
     draw = InstanceBuilder(rng)
     x, parts, order, last = _shuffled(draw)
     first = draw.node(Reshape(sizes=parts), x)
@@ -322,7 +320,7 @@ def long_shuffles(rng: np.random.Generator) -> Graph:
 
 
 def products_of_rows(rng: np.random.Generator) -> Graph:
-    """Draw a product of a matrix between two Reshapes, which sometimes join or separate other axes."""
+    """The Reshapes around a product sometimes join or separate other axes."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(draw.integer(2, 4), most=4)
     x, depth = draw.byte_input(shape), shape[-1]

@@ -1,5 +1,3 @@
-"""Classes of operators in patterns."""
-
 from accel.graph.elementwise_operators import (
     Add,
     Binary,

@@ -57,7 +57,7 @@ class OpPattern:
         return 1 + max((one.depth for one in self.operands if isinstance(one, OpPattern)), default=0)
 
     def operators(self) -> Iterable[OpPattern]:
-        """Yield this pattern and the operators in its operands, outermost first."""
+        """Yield this pattern and those inside, outermost first."""
         yield self
         for one in self.operands:
             if isinstance(one, OpPattern):
@@ -70,7 +70,6 @@ def tensor(name: str) -> TensorPattern:
 
 
 def constant(name: str) -> TensorPattern:
-    """Match a constant."""
     return TensorPattern(name, is_constant=True)
 
 
@@ -89,13 +88,13 @@ def op(
     *operands: TensorPattern | RestPattern | OpPattern,
     name: str = "",
 ) -> OpPattern:
-    """Match the result of an operator of the class, or of one of the classes."""
+    """Match the result of an operator."""
     return OpPattern(kind if isinstance(kind, tuple) else (kind,), operands, name)
 
 
 @dataclass(frozen=True)
 class Value:
-    """A tensor of a graph in a match.
+    """A tensor in a match.
 
     Attributes:
         key: names the tensor within its graph.
@@ -137,7 +136,6 @@ class NewConstant:
 
     @property
     def contiguous(self) -> Array:
-        """The values in row-major order."""
         return np.ascontiguousarray(self.values).reshape(self.values.shape)
 
     @property
@@ -172,9 +170,7 @@ def make(
     """Return a term that applies an operator.
 
     Args:
-        dtype, quantization: of the result.
-        like: a tensor whose dtype and quantization the result has. Without any of the three, the result has
-            those of the first operand.
+        like: a tensor with the result's dtype and quantization. By default, the first operand has them.
 
     Raises:
         GraphError: the operator does not take such operands.
@@ -238,7 +234,7 @@ class Match:
     def definition(
         self, value: Value, kind: type[AnyOperator]
     ) -> tuple[AnyOperator, tuple[Value, ...]] | None:
-        """Return an operator of a class that computes a tensor, and its operands, if there is one."""
+        """Return an operator of a class that computes a tensor, and its operands."""
         for operator, operands in self.definitions(value):
             if isinstance(operator, kind):
                 return operator, operands
@@ -251,13 +247,13 @@ class Match:
         return self.found[name].array
 
     def with_operator(self, name: str, result: Value, operator: Operator) -> Match | None:
-        """Return the match with a named operator, or None if the name has another tensor."""
+        """Return None if the name has another tensor."""
         if name in self.found and self.found[name].key != result.key:
             return None
         return replace(self, found={**self.found, name: result}, named={**self.named, name: operator})
 
     def with_tensor(self, name: str, value: Value) -> Match | None:
-        """Return the match with one more tensor, or None if the name has another tensor."""
+        """Return None if the name has another tensor."""
         if name in self.found:
             return self if self.found[name].key == value.key else None
         return replace(self, found={**self.found, name: value})

@@ -44,7 +44,7 @@ _INTEGERS = (*QUANTIZED, "int32")
 _MOST_PARTS = 8
 """Largest number of groups that become separate convolutions."""
 _MOST_WINDOW_PARTS = 25
-"""Largest number of pools that replace one average pool. For example, 5x5 with padding 2 needs 25."""
+"""Of one average pool. For example, 5x5 with padding 2 needs 25."""
 _EXACT_FLOAT32 = 1 << 24
 """float32 represents all integers up to this one."""
 
@@ -52,7 +52,6 @@ _EXACT_FLOAT32 = 1 << 24
 def _product(
     side: str, data: str, kinds: type[Product] | tuple[type[Product], ...] = (Conv, MatMul)
 ) -> OpPattern:
-    """Match a product with constant weights. Names begin with ``side``."""
     return op(kinds, tensor(data), constant(f"{side}_weights"), constants(f"{side}_bias"), name=side)
 
 
@@ -86,7 +85,6 @@ PAD_INTO_CONVOLUTION = Rule(
 
 
 def _channel_scales(operator: Product, weights: Value) -> tuple[_Scales, npt.NDArray[np.int32]] | None:
-    """Return scales and zero points of the weights for each output channel."""
     quantization = weights.quantization
     if quantization is None:
         return None
@@ -96,7 +94,6 @@ def _channel_scales(operator: Product, weights: Value) -> tuple[_Scales, npt.NDA
 
 
 def _biases(pairs: Sequence[tuple[Value, ...]], channels: Sequence[int]) -> tuple[Term, ...]:
-    """Return a bias for all channels, or nothing if no product has one."""
     if not any(pairs):
         return ()
     parts = [
@@ -108,7 +105,7 @@ def _biases(pairs: Sequence[tuple[Value, ...]], channels: Sequence[int]) -> tupl
 def _merged(
     match: Match, operators: tuple[Product, Product], weights: tuple[Array, Array], axis: int
 ) -> tuple[Term, Term] | None:
-    """Return the two parts of one product that computes first the channels of one product, then the other's.
+    """Merge two products into one that computes the channels of both. Return its parts.
 
     Args:
         operators: the common operator, with the attributes of each product.
@@ -147,7 +144,6 @@ def _merged(
 
 
 def _sum_scales(match: Match, operators: Sequence[Product], weights: Sequence[Value]) -> tuple[float, ...]:
-    """Return the scales of sums of all channels of several products of one tensor."""
     found: list[float] = []
     for operator, value, root in zip(operators, weights, match.roots, strict=True):
         scales = operator.scales([match["x"].tensor, value.tensor], root.tensor)
@@ -182,7 +178,7 @@ def _common_windows(one: Windows, other: Windows, sizes: Shape, outputs: Shape) 
 
 
 def _embedded(values: Array, old: Windows, new: Windows, zeros: npt.NDArray[np.int32]) -> Array:
-    """Return weights (O, C, kernel...) in the middle of a larger kernel of zeros."""
+    """Put weights (O, C, kernel...) into a larger kernel of zeros."""
     shape = (*values.shape[:2], *new.kernel)
     filled: Any = np.broadcast_to(zeros.reshape(-1, *[1] * (len(shape) - 1)), shape).astype(values.dtype)
     places: list[slice] = [slice(None)] * 2
@@ -559,7 +555,6 @@ PRODUCT_AS_CONVOLUTION = Rule(
 
 
 def _sum_of_windows(x: Value, windows: Windows, out: Value, scale: np.float32) -> Term:
-    """Return a depthwise convolution with ones, whose sums are multiplied by ``scale``."""
     channels = x.shape[1]
     weights = NewConstant(
         np.ones((channels, 1, *windows.kernel), np.int8), Quantization(scale=(1.0,), zero=(0,))

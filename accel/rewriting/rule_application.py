@@ -13,7 +13,6 @@ MAX_APPLICATIONS = 50
 
 
 def applications(graph: EditableGraph, rule: Rule, output: str) -> Iterator[tuple[Match, tuple[Term, ...]]]:
-    """Yield the matches of a rule at a node with the terms that replace the roots."""
     for match in graph.matches(rule, output):
         terms = rule.terms(match)
         if terms is not None and graph.can_replace(match, terms):
@@ -21,7 +20,7 @@ def applications(graph: EditableGraph, rule: Rule, output: str) -> Iterator[tupl
 
 
 def apply_everywhere(graph: EditableGraph, rules: Iterable[Rule], outputs: Iterable[str]) -> Counter[str]:
-    """Apply simplifying rules at some nodes, and then wherever the graph has changed, until none matches.
+    """Apply rules at some nodes, and then wherever the graph has changed, until none matches.
 
     Returns:
         The number of applications of each rule.
@@ -59,7 +58,7 @@ def simplify(graph: Graph, rules: Iterable[Rule], names: Names | None = None) ->
     """Apply simplifying rules until none matches.
 
     Args:
-        names: used names, for several graphs in which equal names must mean equal tensors.
+        names: as in :class:`~accel.rewriting.editable_graph.EditableGraph`.
 
     Returns:
         The graph, unchanged if no rule matched, and the number of applications of each rule.

@@ -14,14 +14,13 @@ from accel.rewriting.rule import Rule
 from accel.rewriting.rule_application import applications
 
 SUITE_INSTANCES = 20
-"""Of each rule, in the suite and before a user's rule is used."""
 LEAST_APPLIED = 0.2
-"""The least share of instances in which a rule must apply. The others test the condition."""
+"""Of instances in which a rule must apply. The others test the condition."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RuleCheck:
-    """What a check of a rule found.
+    """The result of a check.
 
     Attributes:
         applied: the instances in which the rule applied.

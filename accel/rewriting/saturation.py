@@ -26,7 +26,7 @@ from accel.rewriting.search_result import CostModel, Ending, SearchLimits, Searc
 from accel.rewriting.tensor_egraph import EMatch, TensorEGraph
 
 _EXTRACTION_SHARE = 0.5
-"""Share of the seconds after the first predictions that is left for the extraction."""
+"""Of the seconds after the first predictions."""
 
 
 def saturate(
@@ -90,7 +90,7 @@ class _Saturation:
     _added: int = 0
 
     def run(self) -> Ending:
-        """Apply all rules, and return the limit that ended the search, or ``complete``."""
+        """Return the limit that ended the search, or ``complete``."""
         for iteration in range(self.limits.iterations):
             rules = [
                 rule
@@ -107,7 +107,7 @@ class _Saturation:
         return "iterations"
 
     def _apply(self, rules: Sequence[Rule]) -> Ending | None:
-        """Apply rules wherever they match now. New matches belong to the next iteration."""
+        """New matches belong to the next iteration."""
         self._added = 0
         for rule, match, found in self.egraph.matches(rules, self._done):
             if time.perf_counter() > self.stop:
@@ -163,7 +163,6 @@ class _Saturation:
 
 
 def _shared_nodes(terms: Sequence[Term]) -> set[int]:
-    """Return the identities of nodes that are in all terms."""
     found = [set(_nodes(term)) for term in terms]
     return set.intersection(*found)
 

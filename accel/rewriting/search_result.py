@@ -60,14 +60,11 @@ class CompiledCost:
 
 @dataclass(frozen=True, kw_only=True)
 class CompiledComparison:
-    """The compiled networks with and without the search."""
-
     searched: CompiledCost
     greedy: CompiledCost
 
     @property
     def keeps_search(self) -> bool:
-        """Whether the search's graph takes fewer cycles. Otherwise the graph without the search is kept."""
         return self.searched.cycles < self.greedy.cycles
 
     def describe(self) -> str:

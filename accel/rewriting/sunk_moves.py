@@ -29,7 +29,7 @@ _UNIFORM = Clip | Function | Mul | Requantize | Table
 
 
 def _sinking(rule: Rule) -> Rule:
-    """Return a rule that moves an operator before a move whose result nothing else reads."""
+    """Require that nothing else reads the move's result."""
     return replace(
         rule,
         condition=lambda match: match.has_one_reader("move") and rule.condition(match),

@@ -58,7 +58,7 @@ class _Query:
     """A pattern of a rule with fixed counts of operands, as an egglog rule that fills a relation.
 
     Attributes:
-        classes: names of tensors in the relation's first columns.
+        classes: names of tensors in the first columns.
         lists: number of operands of each ``rest``, in the next columns.
         operators: names of operators, in the last columns.
     """
@@ -77,7 +77,7 @@ class EMatch:
 
 
 class TensorEGraph:
-    """Equal tensors, and the operators that compute them. A view of conditions of rules.
+    """A view of equal tensors and the operators that compute them.
 
     Attributes:
         nodes: by reference of the e-class, as of the last :meth:`rebuild`.
@@ -85,10 +85,7 @@ class TensorEGraph:
     """
 
     def __init__(self, graph: Graph, numbers: ContentNumbers) -> None:
-        """
-        Raises:
-            AccelError: egglog is not installed.
-        """
+        """Raise an AccelError if egglog is not installed."""
         self._bindings = _import_egglog()
         self._egraph: Any = self._bindings.EGraph()
         self._numbers = numbers
@@ -108,7 +105,7 @@ class TensorEGraph:
         self.nodes: dict[int, list[ENode]] = {}
         self.names: dict[int, str] = {}
         self.creators: dict[ENode, str] = {}
-        """The rules that added e-nodes. E-nodes of the given graph have none."""
+        """The rules that added e-nodes to the given graph's."""
         references: dict[str, int] = {}
         for name in graph.inputs:
             references[name] = self._new_reference(graph.tensors[name])
@@ -129,7 +126,6 @@ class TensorEGraph:
         return sum(map(len, self.nodes.values()))
 
     def find(self, reference: int) -> int:
-        """Return the reference that names an e-class."""
         return self._canonical[reference] if reference < len(self._canonical) else reference
 
     def operator(self, number: int) -> Operator:
@@ -167,7 +163,7 @@ class TensorEGraph:
         return self._operator_numbers[key]
 
     def add(self, operator: Operator, operands: tuple[int, ...], out: Tensor, rule: str) -> int:
-        """Add an e-node, and return the reference of its e-class."""
+        """Return the reference of the new e-node's e-class."""
         number = self._operator_number(operator, out, len(operands))
         node = ENode(number, tuple(map(self.find, operands)))
         if node not in self._known:
@@ -294,7 +290,7 @@ class TensorEGraph:
         return True
 
     def _queries_of(self, rule: Rule) -> list[_Query]:
-        """Return a query of a rule for each existing combination of operand counts."""
+        """Return a query for each existing combination of operand counts."""
         open_patterns = [one for root in rule.roots for one in root.operators() if _ends_with_rest(one)]
         counts = [self._counts(one) for one in open_patterns]
         found = []
@@ -322,7 +318,7 @@ class TensorEGraph:
         return sorted(count - fixed for count in counts if count >= fixed)
 
     def _compile(self, rule: Rule, counts: Iterator[int], relation: str) -> _Query | None:
-        """Write a rule's patterns as an egglog rule, or return None if lists of one name differ in length."""
+        """Write a rule's patterns as an egglog rule. Return None if lists of one name differ in length."""
         query = _Query(relation)
         variables: dict[str, str] = {}
         operators: dict[str, str] = {}
