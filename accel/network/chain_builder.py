@@ -65,7 +65,7 @@ class _Stream:
     offsets: list[int | None] = field(default_factory=list)
     layers: list[int] = field(default_factory=list)
     _without_tokens: dict[Instruction, Instruction] = field(default_factory=dict)
-    """Makes equal instructions one object, which later steps process once."""
+    """Equal instructions become one object, which later steps process once."""
 
     def append(self, instruction: Instruction, offset: int | None, layer: int) -> None:
         plain = without_tokens(instruction)
@@ -82,7 +82,7 @@ class _ChainBuilder:
         self._config = config
         self._memory = ChainMemory(graph, parts, needed, config)
         self._relocated: dict[int, dict[int, Sequence[Transfer]]] = {}
-        """By layer and instruction index in its own program, the transfers that replace the instruction."""
+        """By layer and instruction index: the transfers that replace the instruction."""
         self._pieces: dict[int, dict[int, list[StorePiece]]] = {}
         """Likewise, the STOREs of copies that follow it."""
         self._dropped: set[int] = set()
@@ -156,7 +156,6 @@ class _ChainBuilder:
         return linker.linked(offsets, within_pages=True)
 
     def _output_offset(self, at: int, part: NetworkPart, tensor: ImageTensor) -> int:
-        """Return where a layer writes, and record where it stores copies."""
         assert part.program is not None
         memory, element = self._memory, self._config.out_element_bytes
         base = tensor.offset // element
@@ -202,7 +201,7 @@ class _ChainBuilder:
         return offset
 
     def _buffer(self, at: int, part: NetworkPart, tensor: ImageTensor, name: str) -> str:
-        """Return the buffer of a tensor. Relocate transfers if its halo is larger than the layer expects."""
+        """Relocate transfers if the tensor's halo is larger than the layer expects."""
         layouts, own = self._memory.layouts.get(name), part.layouts
         if layouts is None:
             return name
@@ -315,7 +314,6 @@ def _resets(body: Sequence[Instruction], changed: Collection[type[Instruction]])
 def _link_transfers(
     transfers: Sequence[Transfer], linked: Instruction, own: Instruction
 ) -> list[Instruction]:
-    """Move transfers as far as linking has moved the instruction that they replace."""
     assert isinstance(linked, Transfer)
     assert isinstance(own, Transfer)
     distance = linked.dram_base - own.dram_base
@@ -323,7 +321,7 @@ def _link_transfers(
 
 
 def _constants_first(body: Sequence[Instruction]) -> list[int]:
-    """Return the indices of a layer's instructions, with LOADs of constants first.
+    """Return a layer's instructions, LOADs of constants first, by index.
 
     A SET.WGT that resets the zero point stays before LOADs of weights. After another one, weights are no
     constants.
@@ -338,7 +336,6 @@ def _constants_first(body: Sequence[Instruction]) -> list[int]:
 
 
 def _ends(layers: Sequence[int | None], count: int) -> list[int]:
-    """Return the index after each layer's last instruction."""
     ends = [0] * count
     for index, layer in enumerate(layers):
         if layer is not None:

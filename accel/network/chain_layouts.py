@@ -13,8 +13,7 @@ class TensorLayouts:
 
     Attributes:
         layouts: by buffer name. The plain buffer has the tensor's name.
-        exchanges: in order, fill the other buffers and the halos. Each has the names of its source, target
-            and scratch buffer.
+        exchanges: in order, with the names of their buffers. They fill the other buffers and the halos.
     """
 
     size: PictureSize
@@ -42,7 +41,6 @@ class TensorLayouts:
 
 
 def layouts_read(part: NetworkPart, name: str) -> list[StripLayout]:
-    """Return the strip layouts in which a layer reads a tensor, or none for a plain picture."""
     if part.layouts is None or part.layer is None:
         return []
     return [

@@ -19,9 +19,8 @@ from accel.sim.timing.timed_program import InstructionTiming
 from accel.sim.timing.timing_model import simulate_timing
 
 TENSOR_MEMORIES = (Memory.INP, Memory.ACC, Memory.ACC_8BIT, OwnMemory.RES)
-"""Memories that LOADs fill with tensors, not with constants."""
+"""They hold tensors, not constants."""
 _UOP_BYTES = 4
-"""In DRAM."""
 
 
 def insert_fastest_tokens(
@@ -80,7 +79,7 @@ def insert_fastest_tokens(
 def _waits_per_layer(
     instructions: Sequence[Instruction], layers: Sequence[int], producers: Sequence[int | None]
 ) -> dict[int, int]:
-    """Map each layer's first LOAD of a tensor to the STORE that it waits for, the writer's last."""
+    """Map each layer's first LOAD of a tensor to the last STORE of its producer."""
     last_store: dict[int, int] = {}
     waits: dict[int, int] = {}
     has_loaded: set[int] = set()

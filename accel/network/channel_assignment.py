@@ -40,11 +40,10 @@ from accel.network.move_choice import MoveChoice
 
 
 def assign_channel_maps(graph: Graph, config: Config) -> tuple[Graph, tuple[MoveChoice, ...]]:
-    """Rewrite a graph so that moves between channels keep lanes.
+    """Rewrite a graph so that moves between channels keep lanes. Return the compared forms of moves, too.
 
-    Returns:
-        The graph, and the compared forms of moves. The graph stays the same if no move splits a block, or if
-        the machine's blocks of inputs and outputs differ.
+    The graph stays the same if no move splits a block, or if the machine's blocks of inputs and outputs
+    differ.
     """
     if config.block_in != config.block_out:
         return graph, ()
@@ -117,14 +116,12 @@ class _Rewriting:
         )
 
     def _new_name(self, name: str, channel_map: ChannelMap) -> str:
-        """Return a new name, or the tensor's own one if lanes and channels are the same."""
         if channel_map.is_plain and name not in self._plain:
             self._plain.add(name)
             return name
         return self._new.fresh(f"{name}/lanes")
 
     def _rewrite_convolution(self, node: Node) -> None:
-        """Permute a convolution's weights for its data and its result."""
         data, weights, *bias = node.inputs
         operator, out = node.operator, self._old.tensors[node.output]
         maps: dict[int, ChannelMap] = {}
@@ -147,7 +144,6 @@ class _Rewriting:
         self._emit(node, operator, [data, weights, *bias], output, out)
 
     def _is_channel_matrix(self, node: Node) -> bool:
-        """Whether a node reshapes channels of one pixel to a matrix that only matrix products read."""
         shape, out = self._old.tensors[node.inputs[0]].shape, node.output
         return (
             isinstance(node.operator, Reshape)
@@ -288,7 +284,7 @@ class _Rewriting:
         self._emit(node, replace(operator, columns_first=True), [source.name], output, tensor)
 
     def _move_by_product(self, move: ChannelMove, sources: list[_LaneTensor], target: ChannelMap) -> None:
-        """Move channels by a 1x1 convolution. Channels of padding have a bias and no weight."""
+        """Channels of padding have a bias and no weight."""
         node = move.node
         source = sources[0]
         if isinstance(node.operator, Concat | SpaceToDepth):
@@ -306,7 +302,7 @@ class _Rewriting:
         self._in_lanes[node.output] = self._product(node.output, source, indices, value, target)
 
     def _lanes(self, name: str) -> _LaneTensor:
-        """Return a tensor in the lanes of its group. A plain one is moved there."""
+        """Return a tensor in the lanes of its group."""
         if name not in self._in_lanes:
             source, target = self._plain_lanes(name), self._targets.of(name)
             # layers cannot store a tensor of the host where a Concat needs it
@@ -322,7 +318,7 @@ class _Rewriting:
         return _LaneTensor(name=name, map=ChannelMap(tuple(range(channels))))
 
     def _is_between_plain(self, node: Node) -> bool:
-        """Whether a move's operand is plain, and all readers of its result need a plain tensor."""
+        """Whether a move's operand is plain, and so must be its result."""
         needs_plain = [
             one.output not in self._groups.moves
             and not tied_tensors(self._old, one)
@@ -333,7 +329,6 @@ class _Rewriting:
         return is_plain and all(needs_plain) and isinstance(node.operator, Slice | Take | Pad)
 
     def _move_plain(self, move: ChannelMove) -> None:
-        """Move channels between plain tensors by one product."""
         node, channels = move.node, self._old.tensors[move.node.output].shape[CHANNEL_AXIS]
         target = ChannelMap(tuple(range(channels)))
         indices, value = self._moved_channels(move, len(self._plain_lanes(node.inputs[0]).map.lanes))
@@ -353,7 +348,6 @@ class _Rewriting:
         return indices, int(operator.value) - _zero_point(out)
 
     def _as_plain(self, name: str) -> None:
-        """Ensure that the new graph has a tensor under its old name."""
         if name in self._plain:
             return
         self._plain.add(name)

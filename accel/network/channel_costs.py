@@ -13,11 +13,10 @@ from accel.network.lowering.lowered_layer import NotOnMachine
 from accel.network.lowering.window_parameters import require_two_axes, size_parameters, window_parameters
 
 POINT = Windows(kernel=(1, 1), strides=(1, 1), dilations=(1, 1), begin=(0, 0), end=(0, 0))
-"""Of a 1x1 convolution."""
 
 
 class ConvolutionCosts:
-    """Predicts equal convolutions once. Predictions are None for unsupported ones."""
+    """Predicts convolutions, or returns None for unsupported ones. Equal ones are predicted once."""
 
     def __init__(self, graph: Graph, config: Config) -> None:
         self._graph = graph
@@ -25,7 +24,6 @@ class ConvolutionCosts:
         self._known: dict[tuple[object, ...], int | None] = {}
 
     def of_node(self, node: Node, inputs: int | None = None, outputs: int | None = None) -> int | None:
-        """Predict a convolution with other numbers of channels."""
         operator = node.operator
         assert isinstance(operator, Conv)
         data, out = self._graph.tensors[node.inputs[0]], self._graph.tensors[node.output]
@@ -34,11 +32,9 @@ class ConvolutionCosts:
         return self._cycles(data.shape, operator.windows, channels, groups)
 
     def of_product(self, name: str, inputs: int, outputs: int) -> int | None:
-        """Predict a 1x1 convolution of a tensor's pixels."""
         return self._cycles(self._graph.tensors[name].shape, POINT, (inputs, outputs), 1)
 
     def of_lanes(self, name: str, lanes: int) -> int | None:
-        """Predict an elementwise operator on a tensor's pixels."""
         return self._cycles(self._graph.tensors[name].shape, POINT, (lanes, lanes), lanes)
 
     def _cycles(

@@ -57,7 +57,7 @@ def has_channels(tensor: Tensor) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelMove:
-    """A Slice, Take, Concat or Pad along channels, SpaceToDepth or DepthToSpace.
+    """A node that moves channels.
 
     Attributes:
         indices: of a Slice or Take, the operand's channel for each channel of the result.
@@ -94,9 +94,7 @@ def channel_move(graph: Graph, node: Node) -> ChannelMove | None:
 
 
 def tied_tensors(graph: Graph, node: Node) -> tuple[str, ...]:
-    """Return operands and result of a node that computes each lane from the same lanes, or nothing for
-    others.
-    """
+    """Return operands and result of a node that computes each lane from the same lanes."""
     operator, out = node.operator, graph.tensors[node.output]
     varying = [name for name in node.inputs if name not in graph.constants]
     tensors = [out, *(graph.tensors[name] for name in varying)]
@@ -129,14 +127,12 @@ def is_made_by_host(graph: Graph, name: str) -> bool:
 
 
 def is_depthwise(graph: Graph, node: Node) -> bool:
-    """Whether a convolution computes one channel of each channel."""
     data, weights = graph.operands(node)[:2]
     assert isinstance(node.operator, Conv)
     return node.operator.groups == data.shape[CHANNEL_AXIS] == weights.shape[0]
 
 
 def has_one_row(graph: Graph, node: Node) -> bool:
-    """Whether all channels of a ChannelTable have the same results."""
     return graph.tensors[node.inputs[1]].shape[0] == 1
 
 
@@ -179,7 +175,7 @@ class ChannelGroups:
         self.moves = {name: one for name, one in self.moves.items() if self.is_active(name)}
 
     def of(self, name: str) -> str:
-        """Return the group of a tensor, named by one of its tensors."""
+        """Return the tensor that represents a tensor's group."""
         while name in self._parent:
             above = self._parent[name]
             if above == name:
@@ -192,7 +188,6 @@ class ChannelGroups:
         return self.of(name) in self._active
 
     def moves_into(self, group: str) -> Iterator[ChannelMove]:
-        """Yield the moves with results in a group, in graph order."""
         return (one for name, one in self.moves.items() if self.of(name) == group)
 
     def reads_by(self, group: str, kind: type[Operator]) -> Iterator[Node]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 ZERO, UNUSED = -1, -2
-"""Lanes without a channel: they hold the zero point, or unread values."""
+"""Lanes without a channel hold the zero point, or unread values."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,6 @@ class ChannelMap:
 
     @classmethod
     def plain(cls, channels: int, block: int) -> "ChannelMap":
-        """Return channels in order, in whole blocks."""
         return cls((*range(channels), *[ZERO] * (-channels % block)))
 
     @cached_property
@@ -37,7 +36,6 @@ class ChannelMap:
         return self.lanes == tuple(range(len(self.lanes)))
 
     def agrees(self, other: "ChannelMap") -> bool:
-        """Whether each channel lies in the same lane of both."""
         return len(self.lanes) == len(other.lanes) and self.positions == other.positions
 
     def lanes_of(self, channels: int) -> tuple[int, ...]:
@@ -70,7 +68,7 @@ class ChannelMap:
         return ChannelMap(tuple(lanes))
 
     def gathered_squares(self, count: int) -> "ChannelMap":
-        """Return the map after SpaceToDepth, whose lanes are those of ``count`` pixels one after another."""
+        """Return the map after SpaceToDepth: the lanes of ``count`` pixels one after another."""
         channels = len(self.positions)
         return ChannelMap(
             tuple(
@@ -81,7 +79,6 @@ class ChannelMap:
         )
 
     def unused_instead_of_zero(self) -> "ChannelMap":
-        """Return the map after an operator that changes zeros."""
         return ChannelMap(tuple(UNUSED if channel == ZERO else channel for channel in self.lanes))
 
     def __str__(self) -> str:

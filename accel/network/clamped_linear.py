@@ -13,20 +13,18 @@ _Integers = npt.NDArray[np.int64] | npt.NDArray[np.int32]
 _Floats = npt.NDArray[np.float64]
 
 _WEIGHTS = np.arange(1, 128)
-"""Positive int8 weights."""
 _TRIED_WEIGHTS = 6
-"""Weights that are tried first: those with which an integer bias comes closest to the offset."""
+"""Those with which an integer bias comes closest to the offset are tried first."""
 _BISECTION_STEPS = 60
 """They find the best slope to the precision of float64."""
 _BIAS_DISTANCES = np.arange(-1, 2)
-"""Biases that the thorough search tries for each weight, relative to the nearest integer."""
+"""Biases that the thorough search tries, relative to the nearest integer."""
 _TRIED_PAIRS = 16
 """Pairs of weight and bias that the thorough search evaluates: those that allow most scales."""
 _CONSTANT_SHIFT = 15
 """A constant c is the bias ``c << 15`` with the scale ``2**-15``: the operand's 9 bits round to zero."""
 _MAX_BIAS = 1 << 30
 _LINE_TOLERANCE = 1e-9
-"""Error of an offset in float64."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +44,7 @@ class ClampedLinear:
     high: int
 
     def values(self, values: _Integers, zero: int, bounds: tuple[int, int] | None = None) -> _Integers:
-        """Compute the results of an operand's values minus its zero point."""
+        """Compute results. ``values`` are an operand's, minus its zero point."""
         word = Scale.of(self.scale)
         low, high = bounds or (self.low, self.high)
         return requantize(
@@ -125,7 +123,6 @@ class _Columns:
         return np.flatnonzero(self._open)
 
     def _lines(self, at: _Integers) -> tuple[_Integers, _Integers, _Integers, _Integers]:
-        """Return values of rising functions, their results without zero point, and bounds of each."""
         y = self._table[:, at] - self._zero
         return self._values[:, None] * self._signs[at], y, y.min(axis=0), y.max(axis=0)
 

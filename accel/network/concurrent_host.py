@@ -1,5 +1,3 @@
-"""Work of the host in parallel with the machine."""
-
 from collections.abc import Mapping
 from concurrent.futures import Executor, Future
 
@@ -10,7 +8,7 @@ Arrays = dict[str, Array]
 
 
 class ConcurrentHost:
-    """Host regions in a thread, one after another.
+    """Host regions in a thread, in parallel with the machine.
 
     Args:
         executor: with one worker, so that regions run in order.
@@ -23,15 +21,9 @@ class ConcurrentHost:
         self._futures: list[Future[Arrays]] = []
 
     def __contains__(self, name: str) -> bool:
-        """Whether a started region computes a tensor."""
         return name in self._pending
 
     def start(self, region: HostRegion, inputs: Mapping[str, Array]) -> None:
-        """Start a region.
-
-        Args:
-            inputs: values of :attr:`~accel.network.host_regions.HostRegion.inputs`.
-        """
         constants = self._constants
 
         def array(name: str) -> Array:

@@ -43,7 +43,6 @@ class Cost:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Cost":
-        """Raise a ProgramError for damaged data."""
         cycles, host, nbytes = (read_entry(data, key, int) for key in ("cycles", "host_cycles", "bytes"))
         return cls(cycles=cycles, host_cycles=host, nbytes=nbytes)
 

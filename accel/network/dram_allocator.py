@@ -5,12 +5,6 @@ from accel.image.linker import alignment
 
 
 class DramAllocator:
-    """Allocates parts one after another.
-
-    Attributes:
-        alignment: in bytes, of offsets apart from ``like_offset``.
-    """
-
     def __init__(self, config: Config) -> None:
         self.alignment = alignment(config)
         self.parts: list[Part] = []

@@ -1,5 +1,3 @@
-"""Averages of windows that integers round as float32 does, for all values."""
-
 import numpy as np
 
 from accel.core.requantize import Scale, requantize
@@ -8,7 +6,7 @@ from accel.graph.graph_tensor import Tensor
 
 
 def exact_average_scale(data: Tensor, out: Tensor, taps: int, count: int) -> np.float32 | None:
-    """Return the scale that requantizes integer sums to the averages that float32 computes.
+    """Return the scale that requantizes integer sums to the averages that float32 computes, for all values.
 
     Returns:
         None if float32's results depend on the order of its operations

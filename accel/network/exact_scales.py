@@ -50,11 +50,7 @@ class _NewScale:
 
 
 def with_exact_scales(content: bytes, shapes: Mapping[str, Shape] | None = None) -> bytes:
-    """Make sums, products and averages of a model in QDQ format exact in integers, where possible.
-
-    Args:
-        shapes: sizes of inputs with open axes.
-    """
+    """Make sums, products and averages of a model in QDQ format exact in integers, where possible."""
     work = QuantizedModel(onnx().load_from_string(content))
     for _ in range(_MAX_ROUNDS):
         graph = import_file(read_model(content), shapes=shapes)
@@ -131,7 +127,7 @@ def _is_exact(graph: Graph, node: Node) -> bool:
 
 
 def _set_scale(work: QuantizedModel, new: _NewScale) -> bool:
-    """Change the scale of a quantized tensor, and return whether the model has it."""
+    """Return whether the model has the quantized tensor."""
     result, quantize = (work.producers.get(name) for name in (new.result, new.tensor))
     if result is None or quantize is None or work.parameters(quantize) is None:
         return False

@@ -33,7 +33,7 @@ from accel.network.network_part import NetworkPart
 from accel.network.predicted_cost import host_cost, machine_cost
 
 _MAX_PARTS = 3
-"""Layers for one function, each of which reads and writes the whole tensor."""
+"""Limit, since each part reads and writes the whole tensor."""
 _SPLITS = (0.5, 0.25, 0.75)
 """Where a function is divided if not at its zero point, as shares of its range."""
 _PROBED_CHANNELS = 8
@@ -55,7 +55,6 @@ class _Parts:
     tables: tuple[Array, ...]
 
     def zero(self, at: int, out_zero: int) -> int:
-        """Return a part's zero point: only the last part keeps the result's."""
         is_last = at == len(self.tables) - 1
         return out_zero if is_last else self.split
 
@@ -122,7 +121,7 @@ def _may_divide(graph: Graph, node: Node, config: Config) -> bool:
 
 
 def _find_parts(graph: Graph, node: Node) -> _Parts | None:
-    """Return parts that the machine has, or None if it has the function itself, or no parts."""
+    """Return None if the machine has the function itself, or no parts."""
     fused = FusedNodes(main=node)
     try:
         data, table = table_of_results(graph, fused)
@@ -140,7 +139,6 @@ def _parts_of(
     """Return the parts of a table.
 
     Args:
-        dtype: of the operand.
         zeros: zero points of the operand and of the result.
         entries: of a table (256, channels).
     """
@@ -200,12 +198,6 @@ def _monotone_parts(half: Array, split: int) -> tuple[Array, Array]:
 
 
 class _Division:
-    """A graph in which some functions are sums.
-
-    Attributes:
-        stages: for each divided node the layers of its sum.
-    """
-
     def __init__(self, graph: Graph, found: Mapping[str, _Parts]) -> None:
         self._old = graph
         self._tensors, self._constants = dict(graph.tensors), dict(graph.constants)
@@ -257,7 +249,7 @@ class _Division:
 
 
 def _choose(graph: Graph, node: Node, divided: _Division, config: Config) -> FusionChoice | None:
-    """Compare the layers of a sum with the function on the host. Return None if a layer does not exist."""
+    """Compare a sum with the function on the host. Return None if a layer does not exist."""
     stages = divided.stages[node.output]
     cost = ZERO_COST
     try:

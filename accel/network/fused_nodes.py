@@ -21,7 +21,6 @@ class FusedNodes:
         pad: a Pad before it, with the value that stands for the number zero.
         lookup: a function of each byte of their result, which the machine looks up in a table.
         combination: the Add or Mul of their result and another tensor.
-        combination_clips: bounds of the sum or product.
     """
 
     main: Node

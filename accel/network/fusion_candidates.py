@@ -38,7 +38,7 @@ class FusionGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class _Anchor:
-    """A node with the padding, bounds, look-up, and sum or product that it can take over."""
+    """A node with those that it can take over."""
 
     main: Node
     pad: Node | None
@@ -49,8 +49,7 @@ class _Anchor:
     def ways(self, *, combines: bool) -> list[tuple[bool, bool, bool]]:
         """Return whether padding, bounds and look-up are fused, in each way, with the most fused nodes first.
 
-        Args:
-            combines: whether the combination is fused, which needs bounds and look-up in the same layer.
+        A fused combination needs bounds and look-up in the same layer.
         """
         pads = (True, False) if self.pad else (False,)
         afters = [(True, True)]
@@ -62,7 +61,6 @@ class _Anchor:
 
 
 def fusion_groups(graph: Graph) -> tuple[FusionGroup, ...]:
-    """Divide a graph into groups that are fused independently."""
     consumers = graph.consumers()
     anchors = [_anchor(graph, node, consumers) for node in graph.nodes if _is_anchor(graph, node)]
     by_combination: dict[str, list[_Anchor]] = {}
@@ -164,7 +162,6 @@ def _clips(graph: Graph, name: str, consumers: Mapping[str, Sequence[Node]]) -> 
 
 
 def _lookup(graph: Graph, name: str, consumers: Mapping[str, Sequence[Node]]) -> Node | None:
-    """Return the function of each byte of a tensor that follows it."""
     node = _only_consumer(graph, name, consumers)
     return node if node is not None and byte_function(graph, node) is not None else None
 
@@ -186,7 +183,7 @@ def _pad(graph: Graph, node: Node, consumers: Mapping[str, Sequence[Node]]) -> N
 
 
 def _combination(graph: Graph, name: str, consumers: Mapping[str, Sequence[Node]]) -> Node | None:
-    """Return the Add or Mul after a tensor, of another tensor of its shape or of one value per channel."""
+    """The other operand has the tensor's shape, or one value per channel."""
     node = _only_consumer(graph, name, consumers)
     if node is None or not isinstance(node.operator, Add | Mul) or node.inputs[0] == node.inputs[1]:
         return None

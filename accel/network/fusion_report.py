@@ -30,7 +30,6 @@ class Alternative:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Alternative":
-        """Raise a ProgramError for damaged data."""
         return cls(
             stages=tuple(map(str, read_entry(data, "stages", list))),
             cost=read_object(data, "cost", Cost.from_dict),
@@ -62,7 +61,6 @@ class FusionChoice:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "FusionChoice":
-        """Raise a ProgramError for damaged data."""
         alternatives = tuple(Alternative.from_dict(one) for one in read_entry(data, "alternatives", list))
         return cls(name=read_entry(data, "name", str), alternatives=alternatives)
 

@@ -1,8 +1,8 @@
 """The predicted cost of a graph on a machine, for searches over many similar graphs.
 
 The prediction repeats :meth:`~accel.network.network.Network.build` up to the placement, and compiles no
-layer. Three costs are added: layers of the machine, nodes on the host, and switches between both. Groups of
-fused nodes are decided independently, so equal groups of different graphs are predicted once.
+layer. It adds layers of the machine, nodes on the host, and switches between both. Groups of fused nodes are
+decided independently, so equal groups of different graphs are predicted once.
 """
 
 import math
@@ -35,19 +35,11 @@ MAX_CACHED_GRAPHS = 100_000
 
 @dataclass(frozen=True)
 class _Placed:
-    """Fused nodes of a group, by their positions in it.
-
-    Attributes:
-        cost: of the machine, or None on the host.
-    """
-
     positions: tuple[int, ...]
     cost: Cost | None
 
 
 class GraphCosts:
-    """Predicts costs of graphs for one machine, and caches them by content."""
-
     def __init__(
         self,
         config: Config,
@@ -56,10 +48,6 @@ class GraphCosts:
         fusion: bool = True,
         numbers: ContentNumbers | None = None,
     ) -> None:
-        """
-        Args:
-            approximate, fusion: as in :meth:`~accel.network.network.Network.build`.
-        """
         self._config = config
         self._approximate = approximate
         self._fusion = fusion
@@ -231,8 +219,6 @@ def _fused(nodes: Sequence[Node]) -> FusedNodes:
 
 
 class _GroupContents:
-    """The contents of groups of a graph's nodes: all that their costs depend on."""
-
     def __init__(self, graph: Graph, numbers: ContentNumbers) -> None:
         self._graph = graph
         self._numbers = numbers
@@ -269,5 +255,4 @@ class _GroupContents:
 
 
 def _rounded(number: int, block: int) -> int:
-    """Round up to whole blocks."""
     return -(-number // block) * block

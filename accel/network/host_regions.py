@@ -46,7 +46,6 @@ class HostRegion:
 
     @property
     def name(self) -> str:
-        """The first part's name."""
         return (*self.parts, *self.moves)[0].fused.name
 
     @cached_property

@@ -1,5 +1,3 @@
-"""The mappings that each layer of a chain can have."""
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -49,7 +47,7 @@ class LayerCandidate:
 
 
 class CandidateFinder:
-    """Finds the candidates of the layers of a chain.
+    """Finds mappings for the layers of a chain.
 
     Attributes:
         sizes: of pictures that layers write, by tensor.
@@ -65,7 +63,6 @@ class CandidateFinder:
         }
 
     def candidates(self, part: NetworkPart) -> Iterator[LayerCandidate]:
-        """Yield candidates, the one without strips first."""
         layer = part.layer
         if layer is None or part.program is None:
             yield LayerCandidate()

@@ -23,7 +23,6 @@ class LayoutAlternative:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "LayoutAlternative":
-        """Raise a ProgramError for damaged data."""
         return cls(
             mapping=read_entry(data, "mapping", str),
             cycles=read_entry(data, "cycles", int),
@@ -43,7 +42,6 @@ class LayoutChoice:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "LayoutChoice":
-        """Raise a ProgramError for damaged data."""
         return cls(
             name=read_entry(data, "name", str),
             alternatives=tuple(map(LayoutAlternative.from_dict, read_entry(data, "considered", list))),

@@ -10,5 +10,4 @@ def is_tflite(path: str | os.PathLike[str]) -> bool:
 
 
 def is_model(path: str | os.PathLike[str]) -> bool:
-    """Whether a file name is that of an ONNX or TensorFlow Lite model."""
     return os.fspath(path).lower().endswith(_SUFFIXES)

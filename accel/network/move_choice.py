@@ -22,7 +22,6 @@ class MoveChoice:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "MoveChoice":
-        """Raise a ProgramError for damaged data."""
         considered = read_entry(data, "considered", list)
         return cls(
             name=read_entry(data, "name", str),

@@ -158,7 +158,6 @@ def read_network(
     batch: int | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> Network:
-    """Load a TensorFlow Lite model if the name ends in ``.tflite``, else an ONNX model."""
     if is_tflite(path):
         return load_tflite(path, batch=batch, shapes=shapes)
     return load_onnx(path, batch=batch, shapes=shapes)

@@ -45,7 +45,7 @@ class _Trial:
     """A network on other machines.
 
     Attributes:
-        without: why it cannot be compiled again.
+        without: why the network cannot be compiled again.
     """
 
     def __init__(self, program: NetworkProgram, result: NetworkResult) -> None:
@@ -103,7 +103,6 @@ class _Trial:
         return Network(graph=self._program.graph).build(machine(config))
 
     def _why_not_recompiled(self) -> str:
-        """Say why compiling again changes the programs, if it does."""
         try:
             again = self._build(self._program.config)
         except AccelError as error:

@@ -28,12 +28,11 @@ def build_or_read(
 ) -> NetworkProgram:
     """Compile a network, or read it from the cache on disk.
 
-    A network from the cache is that of its file: its parts have no lowered layers. The seconds of compilation
-    are those of this call. The key contains the content of the files of rules and of records.
+    The parts of a network from the cache have no lowered layers. The seconds of compilation are those of this
+    call. The key contains the content of the files of rules and of records.
 
     Args:
         rules: a file of rules. Its code is executed unless the compiled network is in the cache.
-        options: those of :meth:`~accel.network.network.Network.build`.
 
     Raises:
         AccelError: as :meth:`~accel.network.network.Network.build`, and
@@ -66,7 +65,6 @@ def build_or_read(
 
 
 def network_key(network: Network, on: Machine, *, rules: Path | None = None, **options: Any) -> str:
-    """Return the key in the cache, with arguments and OSError as :func:`build_or_read`."""
     given = {**options, "rules": rules or ()}
     others = {name: value for name, value in given.items() if value != _DEFAULTS[name]}
     return cache_key(

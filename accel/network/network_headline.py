@@ -1,5 +1,3 @@
-"""One sentence about a network's run."""
-
 from accel.network.network_result import LayerResult, NetworkResult
 from accel.run.critical_path import Share, shares
 from accel.run.run_headline import Headline, is_computing
@@ -28,5 +26,4 @@ def _step(result: NetworkResult, most: Share) -> str:
 
 
 def _unused_cycles(layer: LayerResult) -> float:
-    """Return the cycles of a layer in which the GEMM core does not multiply."""
     return (layer.cycles or 0) * (1 - (layer.utilization or 0))

@@ -215,7 +215,6 @@ class NetworkProgram:
 
     @cached_property
     def _regions(self) -> tuple[Chain | HostRegion, ...]:
-        """The steps, with consecutive nodes of the host as one."""
         return tuple(host_regions(self.graph, self.steps))
 
     def _mismatches(self, tensors: Mapping[str, Array]) -> dict[str, int]:

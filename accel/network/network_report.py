@@ -28,7 +28,6 @@ _LABEL_WIDTH = 250
 _LABEL_CHARACTERS = 36
 """Longer names are cut off on the left."""
 _TICKS = 8
-"""Approximate number on an axis."""
 _HUES = 8
 """Layers' colours in ``chart.css``, which repeat as in ``chart_drawing.js``."""
 
@@ -57,7 +56,6 @@ class NetworkReport:
 
     @staticmethod
     def check_path(path: str | Path) -> None:
-        """Raise an AccelError for an unknown ending."""
         check_page_path("report", path)
 
     def save(self, path: str | Path) -> None:
@@ -81,7 +79,6 @@ class NetworkReport:
 
 
 def analyzed_programs(program: NetworkProgram, result: NetworkResult) -> tuple[AnalyzedRun, ...]:
-    """Return the analyzed run of each program, or none without events."""
     return tuple(
         analyze_run(
             run,
@@ -152,7 +149,6 @@ def _figures(result: NetworkResult) -> str:
 
 
 def _layers_over_time(result: NetworkResult) -> str:
-    """Draw a bar for each layer between retirements."""
     layers, cycles = _on_machine(result), max(1, result.cycles or 0)
     height = _ROW_HEIGHT * len(layers) + 28
     scale = (_WIDTH - _LABEL_WIDTH - 20) / cycles
@@ -175,7 +171,7 @@ def _layers_over_time(result: NetworkResult) -> str:
 
 
 def _hue(layer: int) -> str:
-    """Return the attribute with the colour of a layer, the same as in the timeline."""
+    """Return the same colour as in the timeline."""
     return f'class="hue{layer % _HUES}"'
 
 
@@ -241,7 +237,6 @@ def _critical_path(result: NetworkResult, path: Sequence[Segment]) -> str:
     has_several_programs = len(result.runs) > 1
 
     def instruction_text(segment: Segment) -> str:
-        """Index as in the chart, mnemonic and layer."""
         layer = result.layer_of(segment.start)
         if segment.instruction is None or layer is None or layer.program is None:
             return ""

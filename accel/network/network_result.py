@@ -181,7 +181,7 @@ def _busy_cycles(instructions: Sequence[Instruction], config: Config) -> float:
 
 
 def layer_cycles(chain: Chain, timing: Timing | None) -> list[int] | list[None]:
-    """Return the cycles of each layer as :func:`machine_layer_results` counts them."""
+    """Count as :func:`machine_layer_results`."""
     count = len(chain.ends)
     if timing is None:
         return [None] * count

@@ -1,8 +1,7 @@
 """Partition: parts of the machine and of the host in an order of execution with the fewest programs.
 
 Given the placement of all parts, the earliest stages are optimal (:mod:`accel.network.partition_stages`). A
-search with a lower bound decides which moves layers execute inside a program. It is exact if it ends within
-:data:`MAX_EVALUATIONS`.
+search with a lower bound decides which moves layers execute inside a program.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ MAX_EVALUATIONS = 600
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionSummary:
-    """How good a partition is.
+    """The quality of a partition.
 
     Attributes:
         bound: programs that any partition needs: the longest alternation of machine and host over all paths
@@ -45,16 +44,14 @@ class PartitionSummary:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "PartitionSummary":
-        """Raise a ProgramError for damaged data."""
         return cls(bound=read_entry(data, "bound", int), is_exact=data.get("is_exact") is True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Partition:
-    """Groups of parts, alternating between machine and host.
+    """Groups of parts, alternating between machine and host, in an order of execution.
 
     Attributes:
-        groups: in an order of execution.
         aliases: results of moves that layers execute.
     """
 
@@ -65,7 +62,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class _Solution:
-    """Stages of all parts, and the moves among them that layers execute, or the host."""
+    """Stages of all parts, and the moves that layers or the host execute."""
 
     stages: list[int]
     in_place: frozenset[int]
@@ -258,11 +255,7 @@ def partition_parts(
     aliases: Collection[str] = (),
     flexible: Collection[str] = (),
 ) -> Partition:
-    """Group parts so that the fewest programs result, with arguments as :class:`PartitionProblem`.
-
-    Args:
-        parts: in an order of execution.
-    """
+    """Group parts, given in an order of execution, so that the fewest programs result."""
     problem = PartitionProblem(graph, parts, config, aliases, flexible)
     solution, bound, is_exact = problem.solve()
     return Partition(

@@ -17,7 +17,7 @@ class Read:
     """An operand of a part.
 
     Attributes:
-        producer: index of the part that computes it.
+        producer: index of the part that computes the operand.
         repacks: whether the host must change its packing, if a layer writes it and a layer reads it.
     """
 
@@ -37,7 +37,6 @@ def earliest_stages(
         kinds: of each part, in an order of execution.
         bundles: the number of each part's bundle, or -1. The parts of a bundle are in one stage of the
             machine.
-        last_stage: the last stage that is allowed.
 
     Returns:
         The stages, or None if a part would be after ``last_stage``, also because two parts of a bundle need
@@ -62,7 +61,7 @@ def earliest_stages(
             stages[at] = stage
             if bundle >= 0 and stage > of_bundles[bundle]:
                 of_bundles[bundle] = stage
-                is_stable = False  # members before this one move to the stage, too
+                is_stable = False  # earlier members move to the stage, too
     return stages
 
 
@@ -71,11 +70,7 @@ def programs_of(stages: Sequence[int]) -> int:
 
 
 def bundle_numbers(count: int, joined: Sequence[Sequence[int]]) -> list[int]:
-    """Return the bundle of each part.
-
-    Args:
-        joined: sets of parts that must be in one stage. Sets that share a part become one bundle.
-    """
+    """Join sets of parts that share a part, and return the number of each part's set, or -1."""
     roots = list(range(count))
 
     def root(at: int) -> int:

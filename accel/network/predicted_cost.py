@@ -15,11 +15,10 @@ from accel.network.host_inputs import choose_layer_mapping
 from accel.network.lowering.lowered_layer import LoweredLayer
 
 HOST_SWITCH_CYCLES = 1000
-"""From the end of a program until the host computes, and back: 10 us at 100 MHz, plus the machine's own
-latency at the end and at the start of a program.
+"""From the end of a program until the host computes, and back: 10 us at 100 MHz. The machine's own latency at
+the end and at the start of a program is added.
 """
 HOST_CYCLES_PER_BYTE = 1
-"""Read or written."""
 HOST_CYCLES_PER_MAC = 1
 
 
@@ -31,11 +30,6 @@ def machine_cost(graph: Graph, fused: FusedNodes, layer: LoweredLayer, config: C
 
 
 def host_cost(graph: Graph, fused: FusedNodes, config: Config, *, switches: bool) -> Cost:
-    """Predict the cost of nodes on the host.
-
-    Args:
-        switches: whether execution switches to the host here.
-    """
     if fused.moves_nothing:
         return ZERO_COST
     read = [graph.tensors[name] for name in fused.inputs if name not in graph.constants]

@@ -1,4 +1,4 @@
-"""A layer's transfers, changed for a tensor whose elements lie elsewhere in a chain."""
+"""Transfers of a layer whose tensor's elements lie elsewhere in a chain."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -19,7 +19,6 @@ _MAX_STRIDE = (1 << SIZE_BITS) - 1
 
 
 def transfers_at(program: Program, offset: int) -> dict[int, Transfer]:
-    """Return the instructions that refer to a part of DRAM, by index."""
     assert program.references is not None
     parts = program.references.parts
     transfers: dict[int, Transfer] = {}
@@ -37,10 +36,10 @@ def relocate_transfers(
     """Change all transfers of a tensor whose elements lie in another order.
 
     Args:
-        positions: int64[elements], position of each element relative to the tensor's start.
+        positions: int64[elements], relative to the tensor's start.
 
     Returns:
-        Replacements of each instruction that moves the tensor, by index, or None if impossible.
+        Replacements by index of instruction, or None if impossible.
     """
     relocated: dict[int, Sequence[Transfer]] = {}
     for index, transfer in transfers_at(program, offset).items():
@@ -134,7 +133,7 @@ def _with_scratchpad_offset(transfer: _TransferT, row: int, column: int, element
 
 
 def scatter_store(store: Store, base: int, positions: _Integers) -> list[tuple[Store, _Integers]]:
-    """Replace a STORE by ones that write its elements elsewhere, or nowhere.
+    """Replace a STORE by ones that write its elements elsewhere. Return the numbers of each one's elements.
 
     For example, a row of five elements at the positions 0, 2, 4, 6, 8 is one STORE of five rows of one
     element with stride 2.
@@ -142,9 +141,6 @@ def scatter_store(store: Store, base: int, positions: _Integers) -> list[tuple[S
     Args:
         positions: int64[elements], relative to ``base``. Elements with negative positions, or after the last
             position, are left out.
-
-    Returns:
-        Each STORE, with the numbers of the elements that it writes.
     """
     rows = np.arange(store.y_size)[:, None] * store.x_stride + np.arange(store.x_size)
     rows += store.dram_base - base

@@ -24,11 +24,9 @@ _Integers = npt.NDArray[np.int64]
 def loads_of_copies(
     graph: Graph, program: Program, operand: Operand, order: ByteOrder
 ) -> Mapping[int, Sequence[Load]] | None:
-    """Replace the LOADs of an operand's copies by LOADs of its only copy.
+    """Return replacements of the LOADs of copies, by index of instruction.
 
-    Returns:
-        Replacements by index of instruction. None if an element mixes several copies, for example of 20
-        channels in blocks of 16.
+    None if an element mixes several copies, for example of 20 channels in blocks of 16.
     """
     tensor = next(one for one in program.tensors if one.name == operand.name)
     if program.references is None or tensor.dtype != order.dtype or tensor.preparation is not None:

@@ -30,7 +30,7 @@ MATRICES, FILL, UOPS = "rows", "fill", "uops"
 _CHUNK_ELEMENTS = 48
 """Elements in flight: enough to hide latencies, few enough that chunks overlap."""
 _BUFFERS = 4
-"""Parts of each scratchpad: double buffers for the first and for the second product."""
+"""Double buffers for the first and for the second product."""
 
 _Matrix = npt.NDArray[np.int8]
 
@@ -100,7 +100,6 @@ class RowExchange:
 
     @cached_property
     def matrices(self) -> list[_Matrix]:
-        """The unit matrix and the terms' matrices, each once."""
         unique = {one.tobytes(): one for one in [np.eye(self.config.batch, dtype=np.int8)]}
         if self.target.transposed:
             unique[self.shift_matrix.tobytes()] = self.shift_matrix
@@ -110,7 +109,6 @@ class RowExchange:
 
     @cached_property
     def chunks(self) -> list[tuple[range, range]]:
-        """Blocks and columns that are exchanged together."""
         strips = (self.source.strips, self.source.lines)
         if self.target.transposed and strips != (self.target.strips, self.target.lines):
             raise ScheduleError("a transposed layout has other strips than its source")
@@ -351,7 +349,6 @@ class _ExchangeProgram:
 def row_exchanges(
     config: Config, size: PictureSize, written: StripLayout, others: Sequence[StripLayout]
 ) -> list[RowExchange]:
-    """Return the exchanges that fill the written layout's halo, and the others."""
     found = []
     if written.halo_above or written.halo_below:
         found.append(RowExchange(config=config, size=size, source=written, target=written, is_in_place=True))

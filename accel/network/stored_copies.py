@@ -20,7 +20,7 @@ from accel.network.moved_values import ElementSources, MovedValues
 
 _Integers = npt.NDArray[np.int64]
 MAX_COPIES = 64
-"""Limit for each element. A Resize by 8 in both directions needs 64."""
+"""A Resize by 8 in both directions needs 64."""
 NOWHERE = -1
 """The position of an element that a copy does not contain."""
 
@@ -32,7 +32,7 @@ class StoredCopy:
     Attributes:
         positions: by result, for each time that its elements are stored int64[elements], the position of each
             element in the buffer, or :data:`NOWHERE`.
-        tensor: the layout of a tensor that the host can read, or None.
+        tensor: the layout of a tensor that the host can read.
     """
 
     nbytes: int
@@ -48,10 +48,7 @@ def find_copy(
     *,
     tensor: ImageTensor | None = None,
 ) -> StoredCopy | None:
-    """Determine how layers can store a moved tensor in a byte order.
-
-    None if one of its elements is no element of a result, or occurs too often.
-    """
+    """Return None if an element of the tensor is no element of a result, or occurs too often."""
     sources = moved.elements(name, order, config.out_element_bytes)
     if sources is None:
         return None
@@ -66,7 +63,7 @@ def find_copy(
 
 
 def _positions(sources: ElementSources, number: int) -> tuple[_Integers, ...]:
-    """Return the positions of each element of a result, for its first occurrence, its second, and so on."""
+    """Return the positions of each element's first occurrence, its second, and so on."""
     targets = np.flatnonzero(sources.root == number)
     elements = sources.element[targets]
     by_element = np.argsort(elements, kind="stable")
@@ -80,7 +77,7 @@ def _positions(sources: ElementSources, number: int) -> tuple[_Integers, ...]:
 
 
 def picture_tensor(tensor: Tensor, config: Config) -> ImageTensor | None:
-    """Return a tensor (N, C, H, W) in the layout of plain pictures, or None for other shapes."""
+    """Return a tensor (N, C, H, W) in the layout of plain pictures."""
     if len(tensor.shape) != 4 or config.block_in != config.block_out:
         return None
     count, channels, height, width = tensor.shape

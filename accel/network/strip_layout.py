@@ -51,7 +51,6 @@ class StripLayout:
 
     @property
     def _without_halo(self) -> tuple[object, ...]:
-        """The fields in which a layout must agree with one that contains it."""
         return self.strips, self.lines, self.transposed, self.shift, self.repeated
 
     @property
@@ -101,11 +100,7 @@ class StripLayout:
 
 @dataclass(frozen=True, kw_only=True)
 class PictureSize:
-    """The size of a tensor in elements.
-
-    Attributes:
-        pictures: batch. Each picture has its own rows.
-    """
+    """The size of a tensor in elements. Each picture of the batch has its own rows."""
 
     pictures: int
     blocks: int
@@ -154,7 +149,7 @@ class LayerLayouts:
 
 
 def picture_size(tensor: ImageTensor, config: Config) -> PictureSize | None:
-    """Return the size of a layer's result, or None unless its elements are plain pictures."""
+    """Return None unless the tensor's elements are plain pictures."""
     packed, shape = tensor.layout.packed, tensor.shape
     if len(packed) != 6 or len(shape) != 4:
         return None

@@ -77,7 +77,7 @@ class MovePlan:
     Attributes:
         order: None for a result that only other moves read, which is not stored.
         start: bytes before a Slice in its operand.
-        copy: what layers store, or None for an alias.
+        copy: None for an alias.
     """
 
     order: ByteOrder | None
@@ -103,7 +103,6 @@ class MovePlanner:
         self.orders = ByteOrders()
 
     def add_layer(self, part: NetworkPart) -> None:
-        """Add a part of the machine, or one that moves nothing."""
         out = part.fused.output
         self.moved.add(part)
         if not part.on_machine:
@@ -112,7 +111,7 @@ class MovePlanner:
         self.orders.add(out, part.output)
 
     def plan(self, part: NetworkPart, *, is_needed: bool = False) -> MovePlan | None:
-        """Plan a move, or return None if the host must execute it.
+        """Return None if the host must execute the move.
 
         Args:
             is_needed: whether the host or another chain reads the result.
@@ -134,7 +133,6 @@ class MovePlanner:
         return MovePlan(order=byte_order(copy.tensor), copy=copy)
 
     def copy(self, name: str, wanted: Sequence[ImageTensor] = ()) -> StoredCopy | None:
-        """Return a copy of a whole tensor, in the layout that its readers want."""
         tensor = wanted[0] if wanted else picture_tensor(self._graph.tensors[name], self._config)
         order = None if tensor is None else byte_order(tensor)
         if tensor is None or order is None or not all(map(order.is_order_of, wanted)):
@@ -174,7 +172,7 @@ class MovePlanner:
 
 @dataclass
 class Aliases:
-    """Which tensors lie inside others.
+    """Tensors inside other tensors.
 
     Attributes:
         inside: the tensor that contains each alias, and the bytes before it.
@@ -200,14 +198,13 @@ class Aliases:
 
     @property
     def copied(self) -> set[str]:
-        """The results that layers also store elsewhere."""
         return {name for copy in self.copies.values() for name in copy.positions}
 
 
 def find_aliases(
     graph: Graph, parts: Sequence[NetworkPart], needed: Collection[str], config: Config
 ) -> Aliases:
-    """Determine where the tensors of a chain can lie: at multiples of the machine's elements."""
+    """Determine where a chain's tensors can lie: at multiples of the machine's elements."""
     element = max(config.inp_element_bytes, config.out_element_bytes, config.res_element_bytes)
     aliases = Aliases()
     needs_orders = any(
@@ -266,7 +263,6 @@ def _remove_unread(aliases: Aliases, parts: Sequence[NetworkPart], read_buffers:
 
 
 def _used_by_machine(parts: Sequence[NetworkPart]) -> set[str]:
-    """Return the tensors that layers read, perhaps after moves."""
     used: set[str] = set()
     for part in reversed(parts):
         if part.on_machine or part.fused.output in used:
@@ -300,7 +296,7 @@ def _add_move(
 def _add_concat(
     aliases: Aliases, planner: MovePlanner, part: NetworkPart, needed: Collection[str], element: int
 ) -> None:
-    """Place the operands of a Concat, or copies of them, next to each other."""
+    """Place the operands, or copies of them, next to each other."""
     out, nbytes = part.fused.output, 0
     places: dict[str, tuple[str, int]] = {}
     copies: dict[str, StoredCopy] = {}

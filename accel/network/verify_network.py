@@ -57,7 +57,6 @@ def verify(
 
 
 def verify_graph(graph: Graph, path: str | os.PathLike[str], values: Mapping[str, Array]) -> Verification:
-    """Do the same for an imported graph."""
     has_original = not is_tflite(path) and not saturates()
     return Verification(
         operators=compare(graph, values),

@@ -1,5 +1,3 @@
-"""Strategies by which the layers of a chain wait for one another."""
-
 from collections.abc import Mapping
 
 ONCE, EACH, MIXED = (

@@ -25,7 +25,6 @@ _INEXACT = "float32 may round some of its means differently"
 
 
 def lower_global_average(graph: Graph, fused: FusedNodes, _: bool) -> LoweredLayer:
-    """Lower a GlobalAveragePool, or an AveragePool with one window."""
     (data,), result = graph.operands(fused.main), graph.tensors[fused.main.output]
     if result.dtype not in QUANTIZED:
         raise NotOnMachine(f"its result is {result.dtype}; the machine's means are int8 or uint8")

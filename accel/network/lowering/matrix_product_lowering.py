@@ -45,7 +45,7 @@ def lower_matrix_product(graph: Graph, fused: FusedNodes, approximate: bool) -> 
 
 
 def _count_pairs(data: Tensor, weights: Tensor) -> int | None:
-    """Return the number of pairs of matrices, or None if the second operand is one matrix."""
+    """Return None if the second operand is one matrix."""
     several = prod(weights.shape[:-2])
     if several == 1:
         return None
@@ -57,5 +57,4 @@ def _count_pairs(data: Tensor, weights: Tensor) -> int | None:
 
 
 def _matrices(tensor: Tensor) -> Shape:
-    """Return the sizes before the last two, without 1s."""
     return tuple(size for size in tensor.shape[:-2] if size > 1)

@@ -1,5 +1,3 @@
-"""The common parts of convolutions and matrix products."""
-
 from dataclasses import replace
 from typing import Any
 
@@ -80,16 +78,14 @@ def _sums(
 
 
 def _weight_bytes(graph: Graph, weights: Tensor) -> dict[str, Any]:
-    """Return how a layer reads its second operand: constants lose their zero points at compile time."""
+    """Constants lose their zero points at compile time."""
     if weights.name in graph.constants:
         return {}
     return {"weight_zero": int(weights.scale_and_zero[1]), "weight_dtype": weights.dtype}
 
 
 def count_int8_summands(graph: Graph, weights: Tensor) -> int:
-    """Return the number of int8 values that sum up to each weight. uint8 weights with zero point 128 need
-    one.
-    """
+    """Return the int8 values that each weight takes. uint8 weights with zero point 128 take one."""
     if weights.name not in graph.constants:
         raise NotOnMachine("its weights are not a constant")
     if weights.dtype not in QUANTIZED:

@@ -1,5 +1,3 @@
-"""Epilogues of layers, with the graph's scales."""
-
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -24,11 +22,7 @@ def quantized_epilogue(
     fused: FusedNodes,
     residual: QuantizedResidual | None = None,
 ) -> Quantized:
-    """Return the epilogue that requantizes sums.
-
-    Args:
-        scales: float32, one or per channel.
-    """
+    """Return the epilogue that requantizes sums by float32 scales, one or per channel."""
     flat = np.atleast_1d(scales)
     table = None if fused.lookup is None else lookup_table(graph, fused.lookup)
     return Quantized(
@@ -93,7 +87,6 @@ def fused_residual(graph: Graph, fused: FusedNodes) -> tuple[QuantizedResidual, 
 
 
 def residual_shape(residual: QuantizedResidual, result: Shape) -> Shape:
-    """Return the shape in which a layer with such a result reads its residual."""
     return (*result[:2], *[1] * (len(result) - 2)) if residual.per_channel else result
 
 

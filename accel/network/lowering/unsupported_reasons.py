@@ -5,7 +5,6 @@ from accel.network.fused_nodes import FusedNodes
 
 
 def unsupported_reason(graph: Graph, fused: FusedNodes) -> str:
-    """Say why the machine cannot execute the main node."""
     operator = fused.main.operator
     tensors = [*graph.operands(fused.main), graph.tensors[fused.main.output]]
     if isinstance(operator, SAME_BYTES):
