@@ -1,5 +1,3 @@
-"""C identifiers."""
-
 import re
 
 

@@ -36,11 +36,9 @@ _DTYPES = {
     "float32": ("ACCEL_FLOAT32", "float"),
 }
 _WIDTH = 100
-"""Columns of a line of numbers."""
 
 
 def header(deployment: Deployment, content: Content, *, embedded: bool, example: bool) -> str:
-    """Return the C header."""
     name, upper = deployment.name, deployment.name.upper()
     lines = [
         f"/* The package {name} for {_comment(deployment.config.label)}; written by `accel package`. */",
@@ -122,12 +120,10 @@ def _enumeration(rows: Sequence[tuple[str, str]], count: str) -> list[str]:
 
 
 def source(deployment: Deployment, content: Content) -> str:
-    """Return the C source of the tables."""
     return _Source(deployment, content).text()
 
 
 def data_source(deployment: Deployment, content: Content) -> str:
-    """Return the binary files as C."""
     name = deployment.name
     lines = [
         f"/* The binary files of the package {name}; written by `accel package`. */",
@@ -141,7 +137,6 @@ def data_source(deployment: Deployment, content: Content) -> str:
 
 
 def example_source(deployment: Deployment, arrays: Mapping[str, Array]) -> str:
-    """Return an example run as C."""
     name = deployment.name
     lines = [f"/* A run of the package {name}; written by `accel package`. */", f'#include "{name}.h"']
     for role, tensors in (("input", deployment.inputs), ("output", deployment.outputs)):
@@ -157,7 +152,7 @@ def example_source(deployment: Deployment, arrays: Mapping[str, Array]) -> str:
 
 
 class _Source:
-    """Collects tables. Equal tables are shared."""
+    """Collects tables, equal ones once."""
 
     def __init__(self, deployment: Deployment, content: Content) -> None:
         self._deployment = deployment
@@ -339,7 +334,6 @@ class _Source:
 
 
 def _wrapped(declaration: str, values: Iterable[str]) -> list[str]:
-    """Wrap an array's definition."""
     lines = [f"{declaration} = {{"]
     line = "   "
     for value in values:
