@@ -14,7 +14,6 @@ _LISTED_SEGMENTS = 12
 
 
 def critical_path_html(path: Sequence[Segment], instruction_html: Callable[[Segment], str]) -> str:
-    """Return tables of causes and longest segments."""
     cycles = sum(one.cycles for one in path) or 1
     causes = [
         (
@@ -52,7 +51,6 @@ def critical_path_html(path: Sequence[Segment], instruction_html: Callable[[Segm
 
 
 def advice_html(advised: "AdviceReport") -> str:
-    """Return a table of changes, the best one first."""
     rows = [
         (
             f"<b>{escape(one.command)}</b>",

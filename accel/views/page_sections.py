@@ -9,7 +9,7 @@ from accel.views.assets import asset
 from accel.views.html_page import html_page
 
 Section = tuple[str, str, str]
-"""Name (an identifier), heading (plain text) and HTML."""
+"""Identifier, heading (plain text) and HTML."""
 _SUFFIX = ".html"
 
 
@@ -20,12 +20,10 @@ def check_page_path(what: str, path: str | Path) -> None:
 
 
 def sections_data(sections: Sequence[Section]) -> list[dict[str, str]]:
-    """Return sections as plain data."""
     return [{"name": name, "heading": heading, "html": html} for name, heading, html in sections]
 
 
 def sections_html(sections: Iterable[Section]) -> tuple[str, str]:
-    """Return links, and the sections."""
     every = list(sections)
     links = " ".join(f'<a href="#{name}">{escape(heading)}</a>' for name, heading, _ in every)
     content = "\n".join(
@@ -43,5 +41,4 @@ def sections_page(title: str, facts: str, sections: Sequence[Section]) -> str:
 
 
 def page_style() -> str:
-    """Return the style sheet of pages with sections and charts."""
     return asset("page.css") + asset("report.css") + asset("chart.css")

@@ -15,7 +15,7 @@ from accel.views.run_verdict import VerdictRow, verdict_rows
 
 _BAR_HEIGHT = 26
 _MIN_LABELLED_SHARE = 0.06
-"""Parts of a bar that are narrower have no room for a percentage."""
+"""A narrower part of a bar has no percentage."""
 
 
 def verdict_html(run: AnalyzedRun) -> str:
@@ -28,7 +28,6 @@ def verdict_html(run: AnalyzedRun) -> str:
 
 
 def figures_html(run: AnalyzedRun) -> str:
-    """Return the most important figures."""
     figures = run.result.to_dict()
     compulsory = run.result.compulsory
     traffic = dram_traffic(run)
@@ -75,7 +74,6 @@ def _comparison_row(run: AnalyzedRun) -> list[VerdictRow]:
 
 
 def units_html(activity: Activity) -> str:
-    """Return bars by state and tables by reason."""
     cycles = max(1, activity.cycles)
     parts = ['<div class="bars">']
     for unit in Unit:

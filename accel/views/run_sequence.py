@@ -1,5 +1,3 @@
-"""Consecutive runs as one timeline."""
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +12,7 @@ from accel.views.analyzed_run import AnalyzedRun
 
 @dataclass(frozen=True)
 class RunSequence:
-    """Runs after one another, for example the programs of a network, with consecutive numbers."""
+    """Consecutive runs, for example programs of a network, as one timeline."""
 
     runs: tuple[AnalyzedRun, ...]
 
@@ -56,10 +54,7 @@ class RunSequence:
 
 
 def concatenate_activity(activities: Sequence[Activity], begins: Sequence[int]) -> Activity:
-    """Concatenate runs without a gap.
-
-    ``begins`` has the number of each run's first instruction.
-    """
+    """Concatenate runs without a gap. ``begins`` has the number of each run's first instruction."""
     if len(activities) == 1:
         return activities[0]
     found = Activity(
