@@ -92,6 +92,7 @@ class Compiled:
 
 
 def compile_operator(operator: Operator, arguments: dict[str, Any], options: dict[str, Any]) -> int:
+    """Compile an operator's workload, write the files, print the figures, and return the exit code."""
     asked = Request(**options)
     asked.check()
     if asked.output is None and not asked.explain and asked.save_schedule is None:

@@ -23,10 +23,12 @@ from accel.tuning.tune import tune as run_tuning
 
 
 def tune_operator(operator: Operator, arguments: dict[str, Any], options: dict[str, Any]) -> int:
+    """Search among the plans of an operator, print the result, and return the exit code."""
     return _run(operator.workload(arguments), options, {})
 
 
 def tune_template(template: str, options: dict[str, Any]) -> int:
+    """Search among the points of a template, given as ``FILE.py:NAME``, as :func:`tune_operator`."""
     path, _, name = template.rpartition(":")
     if not path:
         path, name = template, ""
