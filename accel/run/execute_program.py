@@ -21,8 +21,6 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """A run that has ended."""
-
     image: Image
     backend: str
     execution: Execution
@@ -41,7 +39,7 @@ class Launch:
         carried: Compulsory | None = None,
         pack_seconds: float,
     ) -> Result:
-        """Return the result, attached to the error if any.
+        """Return the result, and attach it to the error, if any.
 
         Args:
             outputs: if the run ended well.

@@ -34,11 +34,7 @@ PROGRAM_SUFFIX = ".accel"
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """The outcome of one program.
-
-    Attributes:
-        passed: None if this backend does not determine it.
-    """
+    """The outcome of one program. ``passed`` is None if this backend does not determine it."""
 
     name: str
     path: str
@@ -63,12 +59,11 @@ def load_any(path: str | Path) -> Program:
 
 
 def program_name(path: Path) -> str:
-    """Return a name for tables."""
     return path.stem if path.suffix in (TEXT_SUFFIX, PROGRAM_SUFFIX) else path.name
 
 
 def find_programs(paths: list[Path]) -> list[Path]:
-    """Return the programs in files and folders, in order, without duplicates."""
+    """Find programs in files and folders, in order, without duplicates."""
     found: list[Path] = []
     for path in paths:
         if not path.exists():
@@ -92,7 +87,6 @@ def _programs_in(folder: Path) -> Iterator[Path]:
 
 
 def load_test(path: str | Path) -> Program:
-    """Load a program with expected results."""
     program = load_any(path)
     if program.expected is None:
         raise ProgramError(f"program {str(path)!r} has no expected results; .expect gives them in a test")
@@ -100,7 +94,7 @@ def load_test(path: str | Path) -> Program:
 
 
 def load_tests(paths: list[Path]) -> list[tuple[Path, Program]]:
-    """Load programs, from folders those with expected results."""
+    """Load programs. Those in folders without expected results are skipped."""
     found = []
     for path in find_programs(paths):
         program = load_test(path) if path in paths else load_any(path)
