@@ -26,6 +26,7 @@ class MemoryLocation:
 
 
 def parse_location(text: str, image: Image) -> MemoryLocation:
+    """Parse a location."""
     match = _PLACE.fullmatch(text.strip())
     if match is None:
         raise AccelError(f"{text!r} is not a location; write acc[3], acc[3:8], dram[0x1000:0x1040] or a name")
