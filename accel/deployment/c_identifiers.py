@@ -1,3 +1,5 @@
+"""C identifiers."""
+
 import re
 
 

@@ -39,6 +39,7 @@ _WIDTH = 100
 
 
 def header(deployment: Deployment, content: Content, *, embedded: bool, example: bool) -> str:
+    """Return the C header."""
     name, upper = deployment.name, deployment.name.upper()
     lines = [
         f"/* The package {name} for {_comment(deployment.config.label)}; written by `accel package`. */",
@@ -120,10 +121,12 @@ def _enumeration(rows: Sequence[tuple[str, str]], count: str) -> list[str]:
 
 
 def source(deployment: Deployment, content: Content) -> str:
+    """Return the tables as C."""
     return _Source(deployment, content).text()
 
 
 def data_source(deployment: Deployment, content: Content) -> str:
+    """Return the binary files as C."""
     name = deployment.name
     lines = [
         f"/* The binary files of the package {name}; written by `accel package`. */",
@@ -137,6 +140,7 @@ def data_source(deployment: Deployment, content: Content) -> str:
 
 
 def example_source(deployment: Deployment, arrays: Mapping[str, Array]) -> str:
+    """Return an example run as C."""
     name = deployment.name
     lines = [f"/* A run of the package {name}; written by `accel package`. */", f'#include "{name}.h"']
     for role, tensors in (("input", deployment.inputs), ("output", deployment.outputs)):

@@ -43,6 +43,7 @@ def deploy_network(program: NetworkProgram, name: str, *, cut: bool = False) -> 
 
 
 def deploy_program(program: Program, name: str) -> Deployment:
+    """Deploy a single program."""
     names = list(dict.fromkeys(one.name for one in program.tensors if one.role == "input"))
     known = {one.name: _like(one) for one in program.tensors}
     building = DeploymentBuilder(name, program.config, [known[one] for one in names])

@@ -108,6 +108,8 @@ class Scaled:
 
 @dataclass(frozen=True, kw_only=True)
 class Show:
+    """Rearranges an array by a view."""
+
     dtype: str
     view: View
     kind = "view"
@@ -128,6 +130,8 @@ class Move:
 
 @dataclass(frozen=True, kw_only=True)
 class Fill:
+    """Repeats a pattern."""
+
     values: bytes
     value_bytes: int
     nbytes: int
@@ -181,6 +185,8 @@ class Binary:
 
 @dataclass(frozen=True, kw_only=True)
 class Means:
+    """Computes means over windows."""
+
     dtype: str
     planes: int
     sizes: Shape
@@ -274,18 +280,22 @@ def broadcast_strides(shape: Shape, sizes: Shape) -> Shape:
 
 
 def copied(array: Array, dtype: str) -> bytes:
+    """Return little-endian bytes."""
     return np.ascontiguousarray(array, dtype=np.dtype(dtype).newbyteorder("<")).tobytes()
 
 
 def value_bytes(dtype: str) -> int:
+    """Return the size of a value."""
     return int(np.dtype(dtype).itemsize)
 
 
 def one_value(value: float, dtype: str) -> bytes:
+    """Return little-endian bytes."""
     return copied(np.array([value]), dtype)
 
 
 def placed(streams: Iterable[Stream]) -> Iterator[Stream]:
+    """Place windows one after the other."""
     reached = 0
     for stream in streams:
         yield replace(stream, offset=reached)

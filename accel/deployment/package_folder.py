@@ -65,6 +65,7 @@ def write_package(
 
 
 def check_folder(path: Path, *, force: bool) -> None:
+    """Raise a ProgramError for a folder with other files."""
     if path.is_dir() and not force and any(path.iterdir()):
         raise ProgramError(
             f"folder {str(path)!r} is not empty; give another one, or --force to replace a package"

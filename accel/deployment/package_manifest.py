@@ -47,6 +47,7 @@ def identity(config: Config) -> dict[str, int]:
 
 
 def manifest(deployment: Deployment, content: Content, files: Mapping[str, bytes]) -> dict[str, Any]:
+    """Return the manifest."""
     names = list(content.files)
     config = deployment.config
     return {
