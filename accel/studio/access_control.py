@@ -102,6 +102,8 @@ class AccessControl:
 
 
 class SecurityMiddleware:
+    """Refuses requests, and adds :data:`HEADERS`."""
+
     def __init__(self, app: ASGIApp, access: AccessControl) -> None:
         self._app, self._access = app, access
 
@@ -124,4 +126,5 @@ class SecurityMiddleware:
 
 
 def refusal_response(status: int, reason: str) -> Response:
+    """Return a plain text response."""
     return Response(f"accel studio: {reason}\n", status_code=status, media_type="text/plain")

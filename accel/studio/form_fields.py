@@ -36,6 +36,7 @@ _EXAMPLES: dict[str, dict[str, Any]] = {
 
 
 def form_data() -> dict[str, Any]:
+    """Return operators with parameters, and machines with fields."""
     return {
         "start": START.to_data(),
         "operators": [_operator(one) for one in OPERATORS.values()],

@@ -1,3 +1,5 @@
+"""Views of networks."""
+
 import json
 from collections.abc import Callable
 from functools import cache
@@ -25,6 +27,7 @@ _Runner = Callable[[Limits], NetworkResult]
 
 
 def render_network(state: StudioState, path: str, limits: Limits) -> RenderedState:
+    """Compile and run a network."""
     program, run = _compiled(path, state)
     for chain in program.chains:
         check_limit("instructions", len(chain.program.instructions), limits.instructions)

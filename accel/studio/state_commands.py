@@ -14,6 +14,7 @@ SCHEDULE_FILE = "schedule.json"
 
 
 def commands(state: StudioState) -> str:
+    """Return commands that compile and run a state."""
     if state.file:
         return _file_commands(state)
     operator = state.operator

@@ -22,6 +22,8 @@ _MAX_NAME_CHARACTERS = 80
 
 
 class StudioFiles:
+    """Files by the page's names."""
+
     def __init__(self, paths: tuple[Path, ...] = ()) -> None:
         self._paths: dict[str, Path] = {}
         self._uploads: list[str] = []
@@ -103,6 +105,7 @@ class StudioFiles:
 
 
 def is_model(name: str) -> bool:
+    """Whether the suffix is a network's."""
     return Path(name).suffix.lower() in MODEL_SUFFIXES
 
 

@@ -196,6 +196,7 @@ def listening(port: int | None) -> socket.socket:
 
 @contextmanager
 def serving(workers: WorkerSupervisor, files: StudioFiles, port: int = 0) -> Iterator[AccessControl]:
+    """Serve from a thread."""
     with listening(port) as opened:
         access, server = _server(workers, files, opened)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
