@@ -11,6 +11,8 @@ from accel.core.unit_states import State
 
 
 class StateReason(IntEnum):
+    """Why a unit is in its state."""
+
     WORK = 0
     FIRST_BEAT = 1
     NEXT_BEAT = 2

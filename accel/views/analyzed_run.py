@@ -1,3 +1,5 @@
+"""Recorded runs with the data of pictures."""
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

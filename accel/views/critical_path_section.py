@@ -14,6 +14,7 @@ _LISTED_SEGMENTS = 12
 
 
 def critical_path_html(path: Sequence[Segment], instruction_html: Callable[[Segment], str]) -> str:
+    """Return tables of causes and longest segments."""
     cycles = sum(one.cycles for one in path) or 1
     causes = [
         (
@@ -51,6 +52,7 @@ def critical_path_html(path: Sequence[Segment], instruction_html: Callable[[Segm
 
 
 def advice_html(advised: "AdviceReport") -> str:
+    """Return a table of changes."""
     rows = [
         (
             f"<b>{escape(one.command)}</b>",

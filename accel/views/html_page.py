@@ -1,3 +1,5 @@
+"""HTML pages."""
+
 import base64
 import hashlib
 from html import escape

@@ -32,6 +32,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def verdict_table(rows: Iterable[tuple[str, str, bool]]) -> str:
+    """Return a table of name, text, and whether it is good."""
     body = "".join(
         f'<tr><th>{escape(name)}</th><td class="{"good" if is_good else "bad"}">{escape(text)}</td></tr>'
         for name, text, is_good in rows

@@ -22,6 +22,8 @@ _NO_TRANSFER = -1
 
 
 class Operands(NamedTuple):
+    """Known tiles of an instruction."""
+
     target: tuple[Tile, ...]
     sources: tuple[Tile, ...]
 

@@ -37,6 +37,7 @@ def widget_module() -> str:
 
 
 def widget_style() -> str:
+    """Return the style sheet inside a shadow root."""
     scoped = page_style().replace(", .chart:root", "").replace("body {", ".page {")
     return re.sub(r":root((?::not\([^)]*\)|\[[^]]*\])+)", r":host(\1)", scoped).replace(":root", ":host")
 

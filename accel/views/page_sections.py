@@ -20,10 +20,12 @@ def check_page_path(what: str, path: str | Path) -> None:
 
 
 def sections_data(sections: Sequence[Section]) -> list[dict[str, str]]:
+    """Return sections as plain data."""
     return [{"name": name, "heading": heading, "html": html} for name, heading, html in sections]
 
 
 def sections_html(sections: Iterable[Section]) -> tuple[str, str]:
+    """Return HTML of links to sections, and of the sections."""
     every = list(sections)
     links = " ".join(f'<a href="#{name}">{escape(heading)}</a>' for name, heading, _ in every)
     content = "\n".join(
@@ -41,4 +43,5 @@ def sections_page(title: str, facts: str, sections: Sequence[Section]) -> str:
 
 
 def page_style() -> str:
+    """Return the style sheet of pages with sections."""
     return asset("page.css") + asset("report.css") + asset("chart.css")

@@ -40,6 +40,7 @@ def trace_bytes(run: AnalyzedRun, *, compress: bool = False) -> bytes:
 
 
 def trace_events(run: AnalyzedRun) -> Iterator[Entry]:
+    """Yield the entries."""
     yield from _tracks(run)
     yield from _slices(run)
     yield from _waits(run)

@@ -55,6 +55,7 @@ class Track:
 
 
 def tracks(activity: Activity) -> list[Track]:
+    """Return tracks from top to bottom."""
     found: list[Track] = []
     top = 0
     for unit in Unit:
@@ -68,10 +69,12 @@ def tracks(activity: Activity) -> list[Track]:
 
 
 def chart_height(activity: Activity) -> int:
+    """Return the height in pixels."""
     return OVERVIEW_HEIGHT + AXIS_HEIGHT + tracks(activity)[-1].bottom + LEGEND_HEIGHT
 
 
 def instruction_kind(instruction: Instruction) -> str:
+    """Return a key of :data:`INSTRUCTION_KINDS`."""
     if isinstance(instruction, Transfer):
         return "transfer" if instruction.x_size else "other"
     if isinstance(instruction, Products):

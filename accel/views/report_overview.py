@@ -28,6 +28,7 @@ def verdict_html(run: AnalyzedRun) -> str:
 
 
 def figures_html(run: AnalyzedRun) -> str:
+    """Return the main figures."""
     figures = run.result.to_dict()
     compulsory = run.result.compulsory
     traffic = dram_traffic(run)
@@ -74,6 +75,7 @@ def _comparison_row(run: AnalyzedRun) -> list[VerdictRow]:
 
 
 def units_html(activity: Activity) -> str:
+    """Return bars by state and tables by reason."""
     cycles = max(1, activity.cycles)
     parts = ['<div class="bars">']
     for unit in Unit:

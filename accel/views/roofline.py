@@ -67,6 +67,7 @@ def roofline(result: Result) -> Roofline | None:
 
 
 def roofline_svg(line: Roofline) -> str:
+    """Return the chart, with logarithmic axes."""
     ridge = line.peak / line.config.bus_bytes
     speed, roof = line.macs_per_cycle, line.roof(line.intensity)
     points = [line.intensity, ridge, *([line.max_intensity] if line.max_intensity else [])]
@@ -92,6 +93,7 @@ def roofline_svg(line: Roofline) -> str:
 
 
 def roofline_html(result: Result) -> str:
+    """Return the chart and a text."""
     if result.error is not None:
         return "<p>The run stopped early. Only a run that finishes has a place in the roofline.</p>"
     line = roofline(result)

@@ -52,6 +52,7 @@ def report_html(run: AnalyzedRun) -> str:
 
 
 def view_page(view: Mapping[str, Any]) -> str:
+    """Return a page of a :func:`run_view`."""
     links, sections = sections_html((one["name"], one["heading"], one["html"]) for one in view["sections"])
     body = _BODY.substitute(
         title=escape(view["title"]), facts=escape(view["facts"]), links=links, sections=sections
@@ -66,6 +67,7 @@ def view_page(view: Mapping[str, Any]) -> str:
 
 
 def module() -> str:
+    """Return ``accel.view`` as an ES module."""
     return f"{view_script()}export default accel;\n"
 
 
@@ -103,6 +105,7 @@ def run_view(run: AnalyzedRun, *, is_static: bool = False) -> dict[str, Any]:
 
 
 def sequence_view(sequence: RunSequence) -> dict[str, Any]:
+    """View several runs."""
     sections = [
         ("timeline", "Timeline", _timeline()),
         ("units", "Where the cycles went", units_html(sequence.activity)),

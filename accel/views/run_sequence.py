@@ -1,3 +1,5 @@
+"""Consecutive runs."""
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -10,6 +10,7 @@ VerdictRow = tuple[str, str, bool]
 
 
 def verdict_rows(run: AnalyzedRun) -> list[VerdictRow]:
+    """Return the end of a run, a deadlock's waiting instructions, and the token check."""
     error = run.result.error
     found: list[VerdictRow] = []
     if error is None:

@@ -234,6 +234,7 @@ class SavedRun:
 
 
 def check_run_path(path: str | os.PathLike[str]) -> Path:
+    """Raise an AccelError for another suffix than ``.accelrun``."""
     target = check_path("run", path)
     if target.suffix != SUFFIX:
         raise AccelError(f"the run is to be saved to {os.fspath(path)!r}; the name must end in {SUFFIX}")
@@ -241,6 +242,7 @@ def check_run_path(path: str | os.PathLike[str]) -> Path:
 
 
 def program_hash(image: Image) -> str:
+    """Return :attr:`SavedRun.program`."""
     digest = hashlib.sha256(image.code)
     for offset, content in image.segments:
         digest.update(f"{offset}:{len(content)}:".encode())
@@ -249,6 +251,7 @@ def program_hash(image: Image) -> str:
 
 
 def state_thousandths(activity: Activity) -> npt.NDArray[np.uint16]:
+    """Return :attr:`SavedRun.states`."""
     parts = min(MAX_PARTS, max(1, activity.cycles))
     shares = [state_shares(activity.spans[unit], 0, activity.cycles, parts) for unit in Unit]
     return np.rint(np.stack(shares) * 1000).astype(np.uint16)

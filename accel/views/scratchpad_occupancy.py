@@ -21,6 +21,7 @@ Levels = list[tuple[int, int]]
 
 
 def listed_scratchpads(config: Config) -> list[str]:
+    """Return the names of scratchpads, micro-ops last."""
     return sorted(scratchpads_of(config), key=lambda name: name == UOP.name)
 
 

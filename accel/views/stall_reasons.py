@@ -71,6 +71,7 @@ class StateTimeline:
 def fetch_spans(
     times: EventTimes, instructions: Sequence[Instruction], config: Config, address: int
 ) -> list[StateSpan]:
+    """Return the states of the fetch unit."""
     arrivals = _arrivals(fetch_bursts(address, len(instructions), config), times.bursts[Unit.FETCH])
     spans: list[StateSpan] = []
     free = 0

@@ -1,3 +1,5 @@
+"""Shares of a unit's states."""
+
 from collections.abc import Sequence
 
 import numpy as np

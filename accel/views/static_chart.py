@@ -39,6 +39,7 @@ _MAX_TICKS = 10
 
 
 def static_elements(run: AnalyzedRun) -> str:
+    """Return the elements of the chart."""
     return "\n".join(_elements(run))
 
 
@@ -177,6 +178,7 @@ def _arrows(run: AnalyzedRun, every: list[Track]) -> Iterator[str]:
 
 
 def legend(run: AnalyzedRun) -> str:
+    """Return the legend of colours and arrows."""
     y = chart_height(run.activity) - LEGEND_HEIGHT + 12
     every = tracks(run.activity)
     with_bars = {track.unit for track in every if _has_bars(run, track)}

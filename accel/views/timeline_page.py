@@ -91,6 +91,7 @@ def _parameter_text(name: str, value: object) -> str:
 
 
 def run_facts(run: AnalyzedRun) -> str:
+    """Return the main figures in one line."""
     result = run.result
     facts = [f"{result.cycles:,} cycles", f"{len(result.instructions):,} instructions"]
     if result.error is not None:
@@ -103,6 +104,7 @@ def run_facts(run: AnalyzedRun) -> str:
 
 
 def chart_tools() -> str:
+    """Return the buttons, choice of colours and search field."""
     buttons = "".join(
         f'<button data-zoom="{factor}">{text}</button>'
         for factor, text in (("0.5", "zoom in"), ("2", "zoom out"), ("0", "whole run"))
@@ -129,6 +131,7 @@ def chart_svg(run: AnalyzedRun, *, size: str, style: str = "", scripts: str = ""
 
 
 def timeline_svg(run: AnalyzedRun) -> str:
+    """Return an SVG file, with zoom in a browser."""
     data = f'<script type="text/plain" id="data">{packed(chart_data(RunSequence((run,))))}</script>'
     script = f"<script><![CDATA[\n{chart_script()}\n{_START_SCRIPT.substitute(fill='false')}\n]]></script>\n"
     size = f'width="100%" height="{chart_height(run.activity)}"'
@@ -136,6 +139,7 @@ def timeline_svg(run: AnalyzedRun) -> str:
 
 
 def timeline_html(run: AnalyzedRun) -> str:
+    """Return a page with buttons."""
     title = run_title(run)
     size = f'width="100%" height="{chart_height(run.activity)}"'
     return html_page(

@@ -1,3 +1,5 @@
+"""Activity of the units."""
+
 from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import chain
