@@ -118,6 +118,7 @@ _ZERO_STANDS_FOR = {"post_lanes": "lanes"}
 
 
 def relief(field: str, value: int, path: Sequence[Segment]) -> str:
+    """Describe the relieved cause."""
     what = f"{field} of {value_text(field, value)}"
     lever = _LEVERS[field]
     units = {unit.label for unit in lever.units}
@@ -130,6 +131,7 @@ def relief(field: str, value: int, path: Sequence[Segment]) -> str:
 
 
 def value_text(field: str, value: int) -> str:
+    """Return for example ``64KiB``."""
     if SPECS[field].unit == "bytes" and value % 1024 == 0:
         return f"{value // 1024}KiB"
     return str(value)

@@ -195,6 +195,7 @@ _END = Delay(1, Unit.FETCH, Wait.STOPPED, -2)
 
 
 def tensor_lookup(image: Image) -> Callable[[int], str | None]:
+    """Return a function from an instruction's index to its tensor, if known."""
     names, provenance, instructions = PlaceNames(image), image.provenance, image.instructions
     moved: dict[int, str | None] = {}
     """By the id of the object, which equal instructions share."""

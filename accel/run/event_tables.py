@@ -67,6 +67,7 @@ class ResultTable:
 
 
 def import_pandas() -> Any:
+    """Import pandas, or say how to install it."""
     try:
         import pandas  # noqa: PLC0415
     except ImportError:
@@ -75,6 +76,7 @@ def import_pandas() -> Any:
 
 
 def import_arrow() -> Any:
+    """Import pyarrow, or say how to install it."""
     try:
         import pyarrow  # noqa: PLC0415
     except ImportError:
@@ -121,6 +123,7 @@ def instructions_table(image: Image, events: Sequence[Event] | None) -> ResultTa
 
 
 def events_table(image: Image, events: Sequence[Event]) -> ResultTable:
+    """Return a row for each event."""
     tensor, instructions = tensor_lookup(image), image.instructions
     fetched = [one.unit is Unit.FETCH and one.kind in _BURSTS for one in events]
     return ResultTable(

@@ -21,6 +21,8 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
+    """A run that has ended."""
+
     image: Image
     backend: str
     execution: Execution

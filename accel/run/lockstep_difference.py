@@ -156,6 +156,7 @@ def _surroundings(events: list[Event], at: int) -> Iterator[str]:
 
 
 def event_text(event: Event) -> str:
+    """Return an event as a line of text."""
     kind = event.kind.name.lower().replace("_", " ")
     value = ""
     if event.kind.name.startswith("TOKEN"):
@@ -215,6 +216,7 @@ def _counter_difference(sim: TimingRun, rtl: HardwareRun) -> Difference | None:
 
 
 def moved_bytes(run: TimingRun) -> dict[str, int]:
+    """Return the registers ``read_bytes`` and ``written_bytes``."""
     beats = {"read_bytes": 0, "written_bytes": 0}
     for burst in run.bursts:
         name = "written_bytes" if burst.writes else "read_bytes"

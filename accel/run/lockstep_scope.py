@@ -1,3 +1,5 @@
+"""The parts of two runs that lockstep compares."""
+
 from collections.abc import Sequence
 from dataclasses import replace
 from enum import Enum

@@ -75,6 +75,8 @@ class _SessionProgram:
 
 
 class ResidentPrograms:
+    """The programs of a session."""
+
     def __init__(self, config: Config, dram: Dram, allocator: DramAllocator) -> None:
         self._config = config
         self._dram = dram

@@ -392,10 +392,12 @@ class TimedResult(Result):
 
 
 def stalls_of(timing: Timing) -> dict[str, UnitCycles]:
+    """Return cycles in each state, by unit."""
     return {unit.label: cycles for unit, cycles in timing.unit_cycles.items()}
 
 
 def bytes_moved(instructions: Sequence[Instruction], config: Config) -> dict[str, int]:
+    """See :attr:`Result.bytes_by_kind`."""
     moved: Counter[str] = Counter()
     program = Distinct(instructions)
     counts = np.bincount(program.places, minlength=len(program.every)).tolist()

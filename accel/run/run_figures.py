@@ -75,4 +75,5 @@ RESULT_KEYS = tuple(one.name for one in fields(RunFigures))
 
 
 def error_dict(error: ProgramFault) -> dict[str, Any]:
+    """Return an error as plain data."""
     return asdict(ErrorFigures.of(error))

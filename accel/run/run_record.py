@@ -59,6 +59,7 @@ class RunRecord(NamedTuple):
 
 
 def record_of_events(events: Sequence[Event], instructions: Sequence[Instruction]) -> RunRecord:
+    """Collect cycles from sorted events."""
     cycles = np.full((3, len(instructions)), NONE, dtype=np.int64)
     rows = {EventKind.QUEUE_PUSH: cycles[0], EventKind.START: cycles[1], EventKind.RETIRE: cycles[2]}
     reads: list[list[int]] = []
@@ -83,6 +84,7 @@ def record_of_events(events: Sequence[Event], instructions: Sequence[Instruction
 
 
 def record_of_run(run: TimingRun) -> RunRecord:
+    """Collect cycles from a simulation."""
     end = run.cycles if run.stop is None else run.stop.cycle
     columns = run.columns.dispatch, run.columns.start, run.columns.retire
     dispatch, start, retire = (np.where(column <= end, column, NONE) for column in columns)

@@ -37,6 +37,8 @@ class Delay(NamedTuple):
 
 
 class Edge(NamedTuple):
+    """An edge to a later node."""
+
     bound: int
     """The later node is not before this cycle."""
     kind: NodeKind
@@ -47,6 +49,8 @@ class Edge(NamedTuple):
 
 
 class WaitGraph:
+    """The graph of a run."""
+
     def __init__(
         self,
         record: RunRecord,

@@ -43,6 +43,8 @@ _CARRIERS: dict[Counter, Instruction] = {
 
 
 class Rtl(Backend):
+    """The hardware in simulation."""
+
     name = "rtl"
 
     def __init__(self, engine: Engine, *, leave_open: bool = False) -> None:
@@ -187,6 +189,7 @@ def raise_if_bad(
     *,
     bus_timeout: int = 0,
 ) -> None:
+    """Raise the error of a run, if any."""
     if run.cause is not Cause.NONE:
         message = _message(run, instructions, tokens, max_cycles, bus_timeout)
         raise fault_error(Fault(cause=run.cause, message=message), run.index, run.cycles)
