@@ -18,6 +18,15 @@ NETWORK_STAGES = ("graph", "fused", "placed", "memory")
 EXHAUSTIVE = "exhaustive"
 SAMPLERS = ("nsga2", "tpe", "random", "grid", EXHAUSTIVE)
 """What proposes the points of an exploration."""
+WITH_RECORDS = "+records"
+EXPLORERS = (
+    *("random", "exhaustive", "model", "annealing", "evolution"),
+    *(f"annealing{WITH_RECORDS}", f"evolution{WITH_RECORDS}"),
+)
+"""Explorers of spaces of schedules. Those with ``+records`` know trials of other computations."""
+DEFAULT_EXPLORER = "model"
+DEFAULT_TRIALS = 64
+"""Number of points that ``accel tune`` measures by default."""
 BENCHMARKS = (
     *("resnet18", "mobilenet", "gemm", "resnet18-first", "resnet50", "mobilenet-v2"),
     *("bert-base", "pools", "resnet18-whole"),
