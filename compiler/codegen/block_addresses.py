@@ -26,7 +26,6 @@ class Dimension(NamedTuple):
 
     @property
     def even(self) -> bool:
-        """Whether it starts at a block for any values of its variables."""
         numbers = (self.start.constant, *(factor for _, factor in self.start.terms))
         return not any(number % self.width for number in numbers)
 
@@ -92,7 +91,7 @@ class Addresses:
         """Objects whose ids are keys of the caches above."""
 
     def pointer(self, region: Region, box: list[IterVar], env: Env) -> AccessPtr:
-        """Return a pointer to a region's blocks, with strides for the variables of ``box``."""
+        """Return a pointer to a region, with strides for the variables of ``box``."""
         place = self.place(region, self.elements[region.buffer])
         steps = self._strides(place, env)
         base = self._local(region, place, steps, env)
@@ -173,7 +172,6 @@ class Addresses:
         return found
 
     def place(self, region: Region, element: Element) -> Place:
-        """Return a region in blocks of an element's size."""
         key = (id(region), element)
         found = self._places.get(key)
         if found is None:

@@ -97,7 +97,6 @@ def reorder_effects(
 
 
 def _checked_constants(schedule: Schedule, constants: object) -> dict[str, npt.NDArray[Any]]:
-    """Return constants by name. Refuse unknown names, other shapes and dtypes."""
     inputs = {tensor.name: tensor for tensor in schedule.inputs}
     found = {}
     for name, value in check_mapping("the constants", constants).items():

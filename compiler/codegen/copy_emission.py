@@ -63,7 +63,6 @@ class CopyEmission:
         """By ``id`` of a copy."""
 
     def clear(self) -> None:
-        """Free the cache, see ``CallEmission.clear``."""
         self._plans.clear()
 
     def emit(self, node: Copy, env: Mapping[IterVar, int]) -> None:
@@ -81,8 +80,7 @@ class CopyEmission:
             state.emitted.extend(transfer.emitted)
 
     def reserve(self, node: Copy) -> None:
-        """Reserve DRAM for the source of a copy that no iteration executes, since it is an input
-        nevertheless."""
+        """Reserve DRAM for an input that no iteration copies."""
         if node.source.buffer.scope is None:
             self._dram_tensor(node.source.buffer, node.target.buffer, is_store=False)
 
@@ -157,7 +155,6 @@ class CopyEmission:
 def _check_whole_elements(
     node: Copy, dimensions: list[Dimension], padding: Sequence[tuple[int, int]], steps: Sequence[int]
 ) -> None:
-    """Check that a copy has neither padding nor steps along dimensions that elements span."""
     for d, (dimension, zeros, step) in enumerate(zip(dimensions, padding, steps, strict=True)):
         if dimension.width > 1 and (any(zeros) or step > 1):
             raise TensorizeError(

@@ -130,7 +130,6 @@ def place_buffers(locals_: Sequence[Buffer], elements: dict[Buffer, Element]) ->
 
 
 def _too_many_threads(buffers: Sequence[Buffer], elements: dict[Buffer, Element], name: str) -> str:
-    """Return the error for buffers that do not fit for all threads, with the largest number that fits."""
     threads = max(buffer.sets for buffer in buffers)
     most = threads
     scopes = {b.scope.name: b.scope for b in buffers if b.scope is not None}

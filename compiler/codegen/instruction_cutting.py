@@ -88,7 +88,7 @@ def cut_by_accumulators(
 def _cut_twice(
     one: Emitted, loops: Loops, ranges: Sequence[AccumulatorRange], sizes: Sequence[int]
 ) -> list[NumberedPiece]:
-    """Cut a computation into single iterations of one dimension, and each of these along another."""
+    """Cut into single iterations of one dimension, and each of these along another."""
     if isinstance(loops, Alu) and not loops.use_imm:
         written, read = accumulator_span(one, "dst"), accumulator_span(one, "src")
         if written[0] < read[1] and read[0] < written[1]:

@@ -122,7 +122,6 @@ class Emission:
             self._run(node.body, env)
 
     def _run_perfect_nest(self, nest: PerfectNest, depth: int, env: dict[IterVar, int]) -> None:
-        """Run the outer loops from ``depth`` inward, and emit the box inside them."""
         if depth < len(nest.outer):
             loop = nest.outer[depth]
             for value in range(self._extent(loop, env)):
@@ -146,7 +145,6 @@ class Emission:
             self._calls.emit_box(leaf, box, env)
 
     def _emit_clear(self, node: ZeroBuffer) -> None:
-        """Set a whole buffer to zero, including unused elements."""
         buffer, addresses = node.buffer, self.state.addresses
         assert buffer.scope is not None
         elements = buffer.sets * block_count(buffer, addresses.elements[buffer])

@@ -63,7 +63,6 @@ class PerfectNests:
         """By ``id`` of the outermost loop."""
 
     def at(self, node: For) -> PerfectNest | None:
-        """Return the perfect nest with this outermost loop, or None."""
         if id(node) not in self._found:
             self._found[id(node)] = self._analyse(node)
         return self._found[id(node)]

@@ -33,7 +33,6 @@ class Spans:
         of accumulators."""
 
     def loaded(self, one: Emitted) -> Span | None:
-        """Return the span that a LOAD of inp or wgt fills, or None for another instruction."""
         load = one.instruction
         if not isinstance(load, Load) or load.route is None or load.route.scratchpad not in self.depths:
             return None

@@ -88,9 +88,7 @@ def _fastest(
 ) -> list[Emitted]:
     """Return the fastest program of all choices of pieces and numbers of split steps.
 
-    Args:
-        before: the program without its last epilogue.
-        choices: the epilogue in pieces, and the accumulators of each piece.
+    ``before`` lacks the last epilogue. A choice has the epilogue's pieces and their accumulators.
     """
     spans = Spans(config)
     programs: list[list[Emitted]] = []

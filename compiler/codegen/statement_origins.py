@@ -61,7 +61,6 @@ class Origins:
 
 
 def _operands(node: Node) -> tuple[Kind, Buffer, list[Buffer]]:
-    """Return the action, the written buffer, and the read buffers."""
     if isinstance(node, Copy):
         return ("store" if node.target.buffer.scope is None else "load"), node.target.buffer, []
     if isinstance(node, StoreEpilogue):

@@ -48,7 +48,6 @@ class UnstartedSums:
         self.any = False
 
     def reset(self, elements: Elements, statement: int) -> None:
-        """Note that a statement, by its number, resets accumulators."""
         self._reset_by[elements] = statement
         self.any = True
 

@@ -216,7 +216,6 @@ class _IndirectWaits:
         return own + len(self._carriers) - 1
 
     def _pops(self, unit: Unit, own: int, position: int) -> bool:
-        """Whether the last compute instruction so far pops a token from ``unit``."""
         counts, positions = self._added[unit]
         before = max(self._retired[unit][own - 1] if own else 0, counts[-1] if counts else 0)
         is_added = bool(positions) and positions[-1] == position

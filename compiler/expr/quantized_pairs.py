@@ -36,8 +36,7 @@ class Combination(ABC):
         """Pairs of values with other results in integers than in floating point."""
 
     @abstractmethod
-    def integers(self) -> dict[str, Any]:
-        """Return the arguments of :meth:`integer_values`."""
+    def integers(self) -> dict[str, Any]: ...
 
     @abstractmethod
     def integer_values(self, left: Array, right: Array) -> Array:

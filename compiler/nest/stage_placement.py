@@ -64,8 +64,6 @@ class Lowering:
         return [s for s in self.schedule.stages if self.attachments.get(s) == (stage, leaf)]
 
     def lowered(self, expr: Expr, nest: StageNest) -> Expr:
-        """Rewrite an expression of a stage's body with buffer accesses and loop variables."""
-
         def change(node: Expr) -> Expr | None:
             if isinstance(node, Read) and isinstance(node.tensor, Tensor):
                 element = self._resolve_views(node)

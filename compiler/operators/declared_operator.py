@@ -66,7 +66,6 @@ class Operator:
 
     @property
     def spellings(self) -> dict[str, Parameter | JointParameter]:
-        """The parameters by every name in sweeps and files."""
         found: dict[str, Parameter | JointParameter] = {}
         for one in self.parameters:
             names = (one.name, one.name.lower(), *(name for name in one.aliases if len(name) > 1))

@@ -212,7 +212,6 @@ class Quantized:
 
     @property
     def _result(self) -> tuple[str, int]:
-        """Type and zero point before a residual is added."""
         if self.table is None:
             return self.output_dtype, self.output_zero
         return self.table.dtype, self.table.zero
@@ -242,7 +241,6 @@ class Quantized:
 
     @property
     def _result_bounds(self) -> Bounds:
-        """Bounds before a residual is added or multiplied."""
         if self.table is None:
             return self.bounds
         low, high = self.bounds
@@ -252,8 +250,6 @@ class Quantized:
     def _residual_quantizations(
         self, one: QuantizedResidual
     ) -> tuple[Quantization, Quantization, Quantization, int, int]:
-        """Return the quantizations of the layer's result, the residual and the combination, and the latter's
-        bounds."""
         dtype, zero = self._result
         left = Quantization(scale=one.result_scale, zero=zero, unsigned=dtype == "uint8")
         right = Quantization(scale=one.scale, zero=one.zero, unsigned=one.dtype == "uint8")

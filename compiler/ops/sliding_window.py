@@ -38,7 +38,6 @@ class Sliding:
 
     @property
     def reach(self) -> tuple[int, int]:
-        """Rows and columns from a window's first element to its last."""
         (KH, KW), (DY, DX) = self.kernel, self.dilation
         return (KH - 1) * DY + 1, (KW - 1) * DX + 1
 

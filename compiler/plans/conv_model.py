@@ -176,7 +176,7 @@ class DepthwiseShape(ConvShape):
 
 
 def _prefix_sums(overlaps: IntArray) -> IntArray:
-    """Return two-dimensional prefix sums: [i, j] is the sum of ``overlaps[:i, :j]``."""
+    """Return sums with [i, j] = ``overlaps[:i, :j].sum()``."""
     sums = np.zeros((overlaps.shape[0] + 1, overlaps.shape[1] + 1), dtype=np.int64)
     sums[1:, 1:] = overlaps.cumsum(axis=0).cumsum(axis=1)
     return sums

@@ -89,7 +89,6 @@ def smallest_conv_needs(shape: ConvShape, config: Config) -> dict[str, int]:
 
 
 def _has_single_channel_tiles(shape: ConvShape) -> bool:
-    """Return whether tiles have one block of channels, as for depthwise MACs."""
     return shape.loads_padding and shape.is_diagonal
 
 

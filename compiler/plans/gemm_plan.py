@@ -48,7 +48,7 @@ class GemmPlan:
 
     @property
     def row(self) -> tuple[int, ...]:
-        """The row in a :class:`~accel.compiler.plans.plan_table.PlanTable`. Columns become channels."""
+        """The row in a table of plans. Columns become channels."""
         rows_outer = self.outer == "rows"
         inner = "channels" if rows_outer or self.threads == 1 else "rows"
         return (

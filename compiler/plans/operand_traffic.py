@@ -67,7 +67,7 @@ class OperandTraffic:
 
     @cached_property
     def _plane(self) -> IntArray:
-        """Input elements per block of depth that all tiles of one block of channels load."""
+        """Input elements per block of depth for one block of channels."""
         shape, table, sizes = self.shape, self.table, self.sizes
         rows = map_pairs(lambda part, taps: shape.total_extent(0, part, taps), table.rows, table.kernel_rows)
         tiles_below = np.maximum(shape.rows // table.rows - np.where(sizes.along_rows, table.threads, 1), 0)

@@ -94,7 +94,6 @@ def check_threads_fit(
 
 
 def _shortage(config: Config, needs: Mapping[str, int]) -> str:
-    """Name the scratchpads with fewer than the needed elements, as the end of a message."""
     short = [
         f"{elements * pad.element_bytes(config)} bytes of {name} ({name}_bytes is "
         f"{getattr(config, f'{name}_bytes')})"

@@ -137,7 +137,6 @@ def _most_promising(space: PlanSpace[PlanT], kinds: Sequence[PlanTable]) -> tupl
 def _best_estimated(
     space: PlanSpace[PlanT], kinds: Sequence[PlanTable], per_kind: int, overall: int
 ) -> list[PlanTable]:
-    """Return the plans of each table with the best estimates, each plan once."""
     found = []
     for table in kinds:
         sizes = space.sizes(table)
@@ -169,7 +168,6 @@ class _PredictedPlans(Generic[PlanT]):
         self.predictions: list[Predictions] = []
 
     def add(self, table: PlanTable, predictions: Predictions | None = None) -> None:
-        """Add plans, and predict them if ``predictions`` is None."""
         if not len(table.rows):
             return
         self.rows.update(table.to_rows())

@@ -147,7 +147,7 @@ def enumerate_plans(
 
 
 def _tiles_by_residency(space: PlanSpace[PlanT], tiles: PlanTable) -> Iterator[tuple[int, int, PlanTable]]:
-    """Yield residencies, and the tiles for which scratchpads can hold the resident operands."""
+    """Yield residencies, and the tiles that fit with them."""
     sizes, config = space.sizes(tiles), space.config
     inputs, weights = sizes.step_inputs * sizes.steps, sizes.step_weights * sizes.steps
     fitting: dict[int, PlanTable] = {}

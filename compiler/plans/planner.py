@@ -40,7 +40,6 @@ class TileSide:
 
     @property
     def short_name(self) -> str:
-        """``m`` of ``tile_m``."""
         return self.key.partition("_")[2]
 
     def block_elements(self, config: Config) -> int:
@@ -125,7 +124,6 @@ class Planner(Generic[ShapeT, PlanT]):
         return blocks
 
     def tile_sizes(self, plan: PlanT, config: Config) -> dict[str, int]:
-        """Return a plan's tile sizes in elements, by :attr:`TileSide.key`."""
         return {side.key: getattr(plan, side.attribute) * side.block_elements(config) for side in self.sides}
 
 

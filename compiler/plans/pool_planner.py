@@ -92,7 +92,6 @@ def _has_plans(shape: PoolShape, config: Config, threads: int) -> bool:
 
 
 def _smallest_needs(shape: PoolShape, config: Config) -> dict[str, int]:
-    """Return the elements of each scratchpad for the smallest tiles, without products."""
     smallest = PoolPlan(channels=1, rows=1, columns=1, threads=1, thread_axis="channels")
     needs = _sizes(shape, config, smallest).buffer_elements()
     return {name: int(elements[0]) for name, elements in needs.items()}

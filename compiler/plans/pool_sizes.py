@@ -127,7 +127,6 @@ class PoolSizes:
         return TileSpan(begin, part, end - begin, inputs, comparisons[end] - comparisons[begin])
 
     def total_inputs(self, axis: int, part: IntArray) -> IntArray:
-        """Return the rows or columns of the input that all tiles load."""
         outputs = self.slide.outputs[axis]
 
         def inputs(size: int) -> int:

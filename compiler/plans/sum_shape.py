@@ -120,7 +120,6 @@ class SumShape(ABC):
         return config.bus_bytes / config.lanes if self.epilogue_in_store else 1.0
 
     def residual_variants(self: SumShapeT) -> list[SumShapeT]:
-        """Return the operator with each way to add its residual."""
         has_choice = self.has_residual and self.can_add_by_product and not self.epilogue_in_store
         return [self, replace(self, residual_product=True)] if has_choice else [self]
 
@@ -188,13 +187,12 @@ class SumShape(ABC):
         return _distinct_tiles(self, axis, part, taps)
 
     def total_extent(self, axis: int, part: int, taps: int) -> int:
-        """Return the rows or columns that all tiles of ``part`` outputs load, in steps of ``taps`` taps."""
         return _total_extent(self, axis, part, taps)
 
     def residual_beats(
         self, config: Config, batches: IntArray, channels: IntArray, output: Transfer
     ) -> FloatArray:
-        """Return the beats in which the store unit loads the residual of a tile with this ``output``."""
+        """Return the beats in which the store unit loads a tile's residual."""
         if not self.has_residual:
             return 0.0 * output.beats
         if not self.holds_residual:

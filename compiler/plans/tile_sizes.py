@@ -211,7 +211,6 @@ class TileSizes:
         return has_work
 
     def instructions(self) -> IntArray:
-        """Estimate each plan's instructions."""
         shape = self.shape
         per_step = 2 + np.where(shape.taps > 1, self.table.depth, 1)
         number: IntArray = self.tiles * (self.steps * per_step + shape.passes + 1 + shape.has_residual)
