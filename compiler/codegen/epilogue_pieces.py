@@ -20,11 +20,8 @@ def cut_epilogue(
 ) -> tuple[list[NumberedPiece], list[AccumulatorRange]] | None:
     """Cut the ALU passes and STOREs of a tile.
 
-    Args:
-        unit: pieces are multiples of this number of accumulators, where the STOREs' rows allow it.
-
-    Returns:
-        The numbered pieces, and the accumulators of each number, or None if the epilogue cannot be cut.
+    Pieces are multiples of ``unit`` accumulators, where the STOREs' rows allow it. Return the numbered pieces
+    and each number's accumulators, or None if the epilogue cannot be cut.
     """
     store_pieces = [piece for one in stores for piece in _cut_store(one, stores, unit)]
     ranges = [range_of_store(one) for one in store_pieces]

@@ -17,7 +17,6 @@ class MergedGroups:
 
     Attributes:
         together: original groups in each merged group, fewer in the last one.
-        count: merged groups.
         outputs, inputs: channels of a merged group.
     """
 

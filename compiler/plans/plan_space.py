@@ -58,11 +58,9 @@ class PlanSpace(Generic[PlanT]):
     def fitting(self, table: PlanTable, threads: int | None, min_accumulators: int = 0) -> PlanTable:
         """Return those plans that fit, pay and have a schedule, possibly with duplicates.
 
-        A plan whose loop has fewer iterations than threads gets one thread for each iteration.
-
-        Args:
-            threads: the requested number of threads, all with work, or None for any.
-            min_accumulators: least accumulator elements of the tiles of all threads.
+        A plan whose loop has fewer iterations than threads gets one thread for each iteration. ``threads`` is
+        the requested number, all with work, or None for any. ``min_accumulators`` limits the accumulator
+        elements of all threads from below.
         """
         sizes = self.sizes(table)
         chosen = sizes.has_work_for_threads(threads) & self.has_schedule(sizes) & sizes.buffers_fit()
@@ -111,9 +109,7 @@ def enumerate_plans(
 ) -> PlanTable:
     """Return all plans with given tile sizes that fit and pay.
 
-    Args:
-        threads: the requested number of virtual threads, or None for any.
-        thread_counts: the numbers of threads to try if none is requested.
+    ``threads`` is the requested number of virtual threads, or None for those in ``thread_counts``.
     """
     *of_tiles, batches = (
         tile_sizes[name] for name in ("channels", "rows", "columns", "depth", "kernel_rows", "batches")

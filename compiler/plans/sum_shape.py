@@ -2,7 +2,7 @@
 
 The output has channels and pixels (rows and columns). A sum runs over blocks of input channels, the *depth*,
 and over the taps of a kernel. In a matrix product the rows are pixels, the columns channels, and the kernel
-has one tap. Subclasses describe the input of an output, and the tensors' layout in DRAM.
+has one tap.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ class SumShape(ABC):
         has_weights: False for means, whose products all need the same block.
         is_diagonal: whether each block of output channels sums up one block of input channels, as in a
             depthwise convolution. Then ``depth`` is 1.
-        has_bias, has_residual: whether the epilogue adds a bias, or has a second tensor.
-        holds_residual: whether the second tensor has one element for all pixels of a block of channels.
+        holds_residual: whether the residual has one element for all pixels of a block of channels.
         can_add_by_product: whether the GEMM core can add a residual.
         stored_bytes: bytes of an element of the output, and of the residual.
         residual_product: whether the load unit loads the residual, and the GEMM core adds it by an identity
@@ -139,11 +138,9 @@ class SumShape(ABC):
 
     @abstractmethod
     def loaded_extent(self, axis: int, output: Count, outputs: Count, tap: Count, taps: Count) -> IntArray:
-        """Return the rows or columns that a tile loads, without padding.
+        """Return the rows or columns that a tile's step loads, without padding.
 
-        Args:
-            output, outputs: the tile's first output and their number.
-            tap, taps: the step's first tap and their number.
+        ``output`` and ``tap`` are its first, ``outputs`` and ``taps`` their numbers.
         """
 
     @abstractmethod

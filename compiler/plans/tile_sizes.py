@@ -24,7 +24,6 @@ class TileSizes:
     """Sizes of tiles, steps and buffers for each plan of a table.
 
     Attributes:
-        pixels_outer: whether the outermost loop runs over pixels.
         depth_steps, kernel_steps: parts of the depth, and of the kernel's rows.
         accumulators: those of all threads, without a residual's.
         identity_blocks: blocks of the identity matrix, which stay in ``wgt``.
