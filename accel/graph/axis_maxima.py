@@ -1,5 +1,3 @@
-"""Maxima along axes as max pools, which machines support."""
-
 from collections.abc import Sequence
 from math import prod
 

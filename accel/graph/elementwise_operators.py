@@ -1,5 +1,3 @@
-"""Elementwise operators, Softmax and Mean."""
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -168,7 +166,7 @@ def check_entries(operator: Operator, entries: tuple[int, ...], out: Tensor, *, 
 
 @dataclass(frozen=True, kw_only=True)
 class Table(_Unary):
-    """A function of one int8 or uint8 value, as 256 results of ascending values."""
+    """256 results of ascending int8 or uint8 values."""
 
     values: tuple[int, ...]
 

@@ -1,5 +1,3 @@
-"""Graphs: tensors, constants, and sorted nodes."""
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
@@ -62,11 +60,9 @@ class Graph:
 
     @property
     def result_names(self) -> tuple[str, ...]:
-        """The graph's outputs and those of the tail."""
         return self.outputs if self.tail is None else self.tail.outputs
 
     def check_names(self, *, inputs: Iterable[str] = (), outputs: Iterable[str] = ()) -> None:
-        """Raise a ShapeError for an unknown name."""
         for what, names, known in (("input", inputs, self.inputs), ("output", outputs, self.result_names)):
             for name in names:
                 if name not in known:

@@ -16,7 +16,6 @@ class Builder:
         self.tensors: dict[str, Tensor] = {}
         self.constants: dict[str, Array] = {}
         self.nodes: dict[str, Node] = {}
-        """By their outputs."""
         self.inputs: list[str] = []
         self._names = Names()
 
@@ -32,7 +31,6 @@ class Builder:
         return made
 
     def reserve(self, names: Iterable[str]) -> None:
-        """Exclude names from :meth:`fresh`."""
         self._names.reserve(names)
 
     def fresh(self, name: str) -> str:

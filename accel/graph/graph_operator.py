@@ -66,7 +66,6 @@ def require_dtype(operator: Operator, tensor: Tensor, *dtypes: str) -> None:
 
 
 def require_per_tensor(operator: Operator, *tensors: Tensor) -> None:
-    """Require int8 or uint8 with one scale and one zero point."""
     for one in tensors:
         require_dtype(operator, one, *QUANTIZED)
         one.scale_and_zero  # noqa: B018  (raises)

@@ -1,5 +1,3 @@
-"""Graphs as plain data, without values of constants."""
-
 import reprlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace

@@ -78,7 +78,6 @@ class _Matcher:
             self._rewriting.integers[node.output] = node.inputs[0]
 
     def _merge_names(self) -> None:
-        """Rename integers to which an Identity gives the name of a Quantize's result."""
         nodes, new_names = self._new.nodes, self._rewriting.new_names
         renamed: dict[str, str] = {}
         for node in list(nodes.values()):

@@ -1,5 +1,3 @@
-"""The state of a graph while its QDQ regions are replaced."""
-
 from collections.abc import Callable, Collection, Sequence
 
 from accel.graph.graph import Graph

@@ -90,7 +90,6 @@ def table_emitter(rewriting: QdqRewriting, name: str, after: Collection[Node], o
 
 
 def _find_region(rewriting: QdqRewriting, name: str) -> _Region | None:
-    """Follow operands back to dequantized tensors and constants."""
     region, shape = _Region(), rewriting.old.tensors[name].shape
     pending = [name]
     while pending:

@@ -1,5 +1,3 @@
-"""Conversion between integers and numbers, as in ONNX Runtime."""
-
 import numpy as np
 import numpy.typing as npt
 
