@@ -1,5 +1,3 @@
-"""Rules of functions of one byte: Clip, Requantize, Reinterpret, and Tables of other operators."""
-
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -34,7 +34,6 @@ class ContentNumbers:
         return known[1]
 
     def type_of(self, tensor: Tensor) -> int:
-        """Number a shape, dtype and quantization."""
         known = self._types.get(id(tensor))
         if known is None:
             content = (tensor.shape, tensor.dtype, tensor.quantization)

@@ -1,5 +1,3 @@
-"""Rules that exchange operators that compute each value by itself with moves and Concats."""
-
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -9,7 +9,7 @@ from accel.graph.graph_tensor import random_values
 from accel.rewriting.rule_check import differing_values
 
 _SPREADS = (1.0, 8.0)
-"""Largest absolute values of float32 inputs, one for each set of inputs."""
+"""Largest absolute values of float32 inputs."""
 
 
 def compare_graphs(original: Graph, rewritten: Graph, seed: int = 0) -> None:

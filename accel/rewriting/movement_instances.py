@@ -1,7 +1,4 @@
-"""Generators of instances for rules of operators that move values.
-
-Some graphs fail the condition of their rule on purpose, so that a check crosses its boundary.
-"""
+"""Some graphs fail the condition of their rule on purpose, so that a check crosses its boundary."""
 
 from math import prod
 
@@ -16,7 +13,6 @@ from accel.rewriting.instance_builder import InstanceBuilder
 
 
 def _ends(draw: InstanceBuilder, inner: str, last: str) -> Graph:
-    """Sometimes the inner tensor is an output, too."""
     return draw.done(*((inner, last) if draw.chance(0.2) else (last,)))
 
 
@@ -62,7 +58,6 @@ def _transposes(draw: InstanceBuilder, share: float) -> tuple[Transpose, Transpo
 
 
 def _before(shape: Shape, transpose: Transpose) -> Shape:
-    """Return the operand's shape of a Transpose to ``shape``."""
     return tuple(shape[transpose.permutation.index(axis)] for axis in range(len(shape)))
 
 

@@ -1,5 +1,3 @@
-"""Rules of operators that move values."""
-
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -165,7 +163,6 @@ SLICE_OF_CONCAT = Rule(
 )
 
 _Part = tuple[Value, Slice]
-"""An operand of a Concat: a tensor and its Slice."""
 
 
 def _joined_slices(match: Match) -> Term | None:

@@ -53,7 +53,6 @@ class OpPattern:
 
     @property
     def depth(self) -> int:
-        """The number of operators on the longest path."""
         return 1 + max((one.depth for one in self.operands if isinstance(one, OpPattern)), default=0)
 
     def operators(self) -> Iterable[OpPattern]:
@@ -74,7 +73,6 @@ def constant(name: str) -> TensorPattern:
 
 
 def rest(name: str) -> RestPattern:
-    """Match all further operands."""
     return RestPattern(name)
 
 
@@ -88,7 +86,6 @@ def op(
     *operands: TensorPattern | RestPattern | OpPattern,
     name: str = "",
 ) -> OpPattern:
-    """Match the result of an operator."""
     return OpPattern(kind if isinstance(kind, tuple) else (kind,), operands, name)
 
 

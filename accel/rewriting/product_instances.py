@@ -1,5 +1,3 @@
-"""Generators of instances for product rules."""
-
 from dataclasses import replace
 
 import numpy as np

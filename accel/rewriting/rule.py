@@ -51,7 +51,6 @@ class Rule:
 
     @property
     def roots(self) -> tuple[OpPattern, ...]:
-        """The patterns, of which each has a result."""
         return self.pattern if isinstance(self.pattern, tuple) else (self.pattern,)
 
     def terms(self, match: Match) -> tuple[Term, ...] | None:

@@ -195,7 +195,6 @@ class TensorEGraph:
             self._pending.append(f"(union (Ref {one}) (Ref {other}))")
 
     def rebuild(self) -> None:
-        """Apply the changes since the last call, and read the e-classes."""
         self._run(self._pending)
         self._pending = []
         functions = self._egraph.freeze().functions
@@ -307,7 +306,6 @@ class TensorEGraph:
         return found
 
     def _counts(self, pattern: OpPattern) -> list[int]:
-        """Return the operand counts that a pattern's operator has in the e-graph."""
         fixed = len(pattern.operands) - 1
         counts = {
             len(node.operands)

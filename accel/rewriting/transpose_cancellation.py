@@ -152,7 +152,6 @@ def _moved_shape(shape: Sequence[int], region: _Region) -> tuple[int, ...]:
 
 
 def _rewrite(graph: Graph, region: _Region) -> Graph:
-    """Compute members before their Transposes, and remove the Transposes back."""
     editable = EditableGraph(graph)
     places = [(name, _RULES) for name in region.members]
     places += [(name, (TRANSPOSE_PAIR,)) for name in region.sinks]
