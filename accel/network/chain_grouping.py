@@ -43,7 +43,7 @@ class _WrittenTensors:
 def split_into_chains(
     graph: Graph, parts: Sequence[NetworkPart], config: Config
 ) -> list[tuple[NetworkPart, ...]]:
-    """Start a new group before each part that reads a tensor in another packing than it was written."""
+    """Start a new group before each part that repacks an operand."""
     groups: list[list[NetworkPart]] = [[]]
     written = _WrittenTensors(graph, parts, config)
     for part in parts:

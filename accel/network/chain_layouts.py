@@ -9,10 +9,10 @@ from accel.network.strip_layout import PictureSize, StripLayout, merge_layouts, 
 
 @dataclass(frozen=True, kw_only=True)
 class TensorLayouts:
-    """A tensor that lies in strips, or that a layer reads in strips.
+    """The layouts of a tensor in strips.
 
     Attributes:
-        layouts: by buffer name. The plain buffer has the tensor's name.
+        layouts: strip layouts by buffer name. The plain buffer has the tensor's name.
         exchanges: in order, with the names of their buffers. They fill the other buffers and the halos.
     """
 

@@ -139,7 +139,6 @@ class ChainMemory:
         return self._shared[key].offset
 
     def input(self, tensor: ImageTensor, operand: Operand) -> int:
-        """Equal tensors in equal packings share one offset."""
         source = self.root(operand.tensor)
         copies = (operand.copies, operand.axis, operand.groups, operand.tensor_shape)
         if operand.generated:

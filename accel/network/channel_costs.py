@@ -1,5 +1,3 @@
-"""Predicted cycles of the forms that a move between channels can take."""
-
 from accel.base.errors import ScheduleError, ShapeError
 from accel.compiler.mappings.mapping import PLAIN
 from accel.compiler.mappings.mapping_choice import choose_mapping

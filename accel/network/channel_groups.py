@@ -57,11 +57,7 @@ def has_channels(tensor: Tensor) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelMove:
-    """A node that moves channels.
-
-    Attributes:
-        indices: of a Slice or Take, the operand's channel for each channel of the result.
-    """
+    """``indices`` of a Slice or Take are the operand's channel for each channel of the result."""
 
     node: Node
     indices: tuple[int, ...] | None = None
@@ -184,7 +180,6 @@ class ChannelGroups:
         return name
 
     def is_active(self, name: str) -> bool:
-        """Whether a tensor's channel map can differ from the plain one."""
         return self.of(name) in self._active
 
     def moves_into(self, group: str) -> Iterator[ChannelMove]:

@@ -96,7 +96,6 @@ def concatenated(maps: Iterable[ChannelMap]) -> ChannelMap:
 
 
 def common(maps: Sequence[ChannelMap]) -> ChannelMap:
-    """Return the result's map for operands whose maps agree."""
     lanes = (
         lanes[0] if len(set(lanes)) == 1 else max(lanes) if max(lanes) >= 0 else UNUSED
         for lanes in zip(*(one.lanes for one in maps), strict=True)

@@ -38,7 +38,6 @@ class ConcurrentHost:
         return self._pending[name].result()
 
     def wait(self) -> Arrays:
-        """Wait for all regions. Return their results, or raise the first error."""
         found: Arrays = {}
         for future in self._futures:
             found |= future.result()

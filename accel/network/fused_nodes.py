@@ -67,7 +67,6 @@ class FusedNodes:
 
     @property
     def residual(self) -> str:
-        """The other tensor of the combination."""
         assert self.combination is not None
         left, right = self.combination.inputs
         return right if left == self.result else left

@@ -38,8 +38,6 @@ class FusionGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class _Anchor:
-    """A node with those that it can take over."""
-
     main: Node
     pad: Node | None
     clips: tuple[Node, ...]

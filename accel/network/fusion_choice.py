@@ -156,7 +156,6 @@ def _on_host(fused: FusedNodes, unsupported: str) -> list[PlacementOption]:
 def _with_reason(
     option: PlacementOption, chosen: Sequence[PlacementOption], refusals: Sequence[_Refusal]
 ) -> PlacementOption:
-    """Explain why a product did not fuse a sum or product on the host."""
     if option.layer is not None:
         return option
     mains = [other.fused.name for other in chosen if other.layer is not None]

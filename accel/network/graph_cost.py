@@ -67,7 +67,7 @@ class GraphCosts:
         return self._graphs[key]
 
     def node_cycles(self, graph: Graph, *, can_fuse: bool, is_exact: bool) -> int:
-        """Predict a graph's only node, as :meth:`accel.rewriting.search_result.CostModel.node_cycles`."""
+        """Do as :meth:`accel.rewriting.search_result.CostModel.node_cycles`."""
         (node,) = graph.nodes
         fused = FusedNodes(main=node)
         if fused.moves_nothing:
@@ -141,7 +141,6 @@ class GraphCosts:
         )
 
     def _host_cost(self, graph: Graph, parts: Sequence[NetworkPart]) -> Cost:
-        """Return the cost of nodes on the host, of moves, and of switches between programs."""
         aliases = {part.fused.output for part in parts if not part.on_machine and may_alias(graph, part)}
         if self._config.batch > 1:
             aliases -= _between_pictures_and_matrices(graph, parts)

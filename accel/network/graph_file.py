@@ -21,7 +21,6 @@ from accel.image.zip_archive import Archive, damage, is_archive, write_archive
 
 FORMAT = "accel-graph"
 VERSION = 1
-"""Newer versions are refused."""
 
 
 def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:

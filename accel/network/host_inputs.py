@@ -1,5 +1,3 @@
-"""Mappings of layers whose data the host packs."""
-
 from accel.compiler.mappings.mapping import AUTO, PLAIN
 from accel.compiler.mappings.mapping_choice import MappingChoice, choose_mapping
 from accel.core.config import Config

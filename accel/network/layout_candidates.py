@@ -22,7 +22,6 @@ from accel.network.strip_layout import PictureSize, StripLayout, picture_size
 MAX_STRIP_COUNTS = 2
 """Numbers of strips that are tried for a layer, the largest ones."""
 CONVOLUTION, GLOBAL_AVERAGE, MAX_POOL = "conv2d", "global_avg_pool2d", "max_pool2d"
-"""Operators whose pictures can lie in strips."""
 DATA, RESIDUAL, PRODUCT_WEIGHTS = "data", "residual", "B"
 """Inputs of these operators, and of the product that replaces a global average."""
 

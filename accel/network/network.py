@@ -1,7 +1,4 @@
-"""Networks for users.
-
-Loading a file imports no compiler, :meth:`Network.build` does.
-"""
+"""Loading a file imports no compiler, :meth:`Network.build` does."""
 
 from __future__ import annotations
 

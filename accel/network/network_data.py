@@ -1,5 +1,3 @@
-"""Parts and chains of a compiled network as plain data."""
-
 import reprlib
 from math import prod
 from typing import Any, get_args

@@ -4,7 +4,6 @@ from accel.run.run_headline import Headline, is_computing
 
 
 def network_headline(result: NetworkResult) -> Headline | None:
-    """Return None for an incomplete run, or one without a critical path."""
     path = result.known_path
     if not path or not result.cycles:
         return None

@@ -25,7 +25,6 @@ class BuiltSteps(TypedDict):
 def build_steps(
     graph: Graph, parts: Sequence[NetworkPart], config: Config, *, keep: bool = False
 ) -> BuiltSteps:
-    """Group the parts of the machine into chains, and compile them."""
     groups, needed, partition = _group_parts(graph, parts, config, keep=keep)
     steps: list[Chain | NetworkPart] = []
     choices: list[LayoutChoice] = []

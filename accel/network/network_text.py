@@ -15,7 +15,6 @@ _CHOSEN = " (chosen)"
 
 
 def network_text(program: NetworkProgram, stage: str) -> str:
-    """Show a network's graph, fused nodes, placement or memory."""
     lines = {"graph": _graph, "fused": _fused, "placed": _placed, "memory": _memory}[stage](program)
     return "".join(f"{line}\n" for line in lines)
 

@@ -62,8 +62,6 @@ class Partition:
 
 @dataclass(frozen=True)
 class _Solution:
-    """Stages of all parts, and the moves that layers or the host execute."""
-
     stages: list[int]
     in_place: frozenset[int]
     copied: frozenset[int]
@@ -130,8 +128,7 @@ class PartitionProblem:
     def solve(self) -> tuple[_Solution, int, bool]:
         """Return the solution with the fewest programs, then with the fewest copies.
 
-        Returns:
-            The solution, the lower bound of programs, and whether the solution is proven to be the best.
+        Also return the lower bound of programs, and whether the solution is proven to be the best.
         """
         self._left = MAX_EVALUATIONS
         root = self._evaluate(frozenset(), frozenset(), None)

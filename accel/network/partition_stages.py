@@ -39,8 +39,8 @@ def earliest_stages(
             machine.
 
     Returns:
-        The stages, or None if a part would be after ``last_stage``, also because two parts of a bundle need
-        the host between them.
+        None if a part would be after ``last_stage``, also because two parts of a bundle need the host between
+        them.
     """
     stages = [0] * len(kinds)
     of_bundles = [0] * (max(bundles, default=-1) + 1)

@@ -73,8 +73,6 @@ def without_repeats(entries: Sequence[Entry], config: Config) -> list[Located]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Taker:
-    """A STORE with the DRAM elements of its residuals."""
-
     store: Store
     offset: int | None
     addresses: _Integers

@@ -50,7 +50,6 @@ def saved_network(
     overrides: Mapping[str, str] | None = None,
     seed: int | None = None,
 ) -> SavedRun:
-    """Convert a result of ``run(record=True)``."""
     if not result.runs:
         raise AccelError(
             "no run of the machine was recorded; a saved run needs run(record=True) and layers on the machine"

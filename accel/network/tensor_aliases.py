@@ -2,8 +2,7 @@
 
 Layers write the operands of a Concat next to each other. A Slice is read in place. For example, channels
 0..31 of 64 are the first two blocks of 16, which layers can read as a tensor of 32 channels. Where a tensor
-cannot lie inside another one, the layers that write its values store them again
-(:mod:`accel.network.stored_copies`).
+cannot lie inside another one, its producers store its values again (:mod:`accel.network.stored_copies`).
 """
 
 from collections.abc import Collection, Sequence
@@ -189,7 +188,6 @@ class Aliases:
     unread: set[str] = field(default_factory=set)
 
     def location(self, name: str) -> tuple[str, int]:
-        """Return the outermost tensor and the bytes before."""
         offset = 0
         while name in self.inside:
             name, bytes_before = self.inside[name]

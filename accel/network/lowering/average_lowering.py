@@ -1,5 +1,3 @@
-"""Averages: over whole pictures as ``global_avg_pool2d`` or ``gemm``, over windows as ``conv2d``."""
-
 from dataclasses import replace
 from math import prod
 

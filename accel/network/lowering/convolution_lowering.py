@@ -1,5 +1,3 @@
-"""Convolutions, with fused padding, bounds and additions, as ``conv2d``."""
-
 from accel.graph.graph import Graph
 from accel.graph.product_operators import Conv
 from accel.network.fused_nodes import FusedNodes

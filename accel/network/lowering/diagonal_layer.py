@@ -50,7 +50,6 @@ def diagonal_layer(
 
 
 def copied(data: Tensor, table: QuantizedTable | None = None) -> Quantized:
-    """Return the epilogue of a layer that copies a tensor, perhaps through a table."""
     zero = 0 if data.quantization is None else int(data.scale_and_zero[1])
     return Quantized(
         scale=1.0,
@@ -72,11 +71,6 @@ def with_residual(
     *,
     approximate: bool,
 ) -> LoweredLayer:
-    """Return a diagonal layer whose epilogue combines its result with another tensor.
-
-    Args:
-        factors: weights and biases.
-    """
     exact, differences = require_exact_residual(
         replace(quantized, residual=residual), approximate=approximate
     )

@@ -1,5 +1,3 @@
-"""Matrix products, with fused bounds and additions, as ``gemm``."""
-
 from math import prod
 
 from accel.graph.graph import Graph
