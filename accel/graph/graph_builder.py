@@ -21,7 +21,7 @@ class Builder:
 
     @classmethod
     def like(cls, graph: Graph) -> "Builder":
-        """Return a builder with a graph's inputs and constants. All the graph's names are reserved."""
+        """Copy a graph's inputs and constants, and reserve all its names."""
         made = cls()
         made.reserve([*graph.tensors, *(node.name for node in graph.nodes)])
         for name in graph.inputs:

@@ -40,7 +40,6 @@ def evaluate_operator(node: Node, operands: Sequence[Tensor], arrays: Sequence[A
 
 
 def check_inputs(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the inputs in the graph's order."""
     graph.check_names(inputs=inputs)
     found = {}
     for name in graph.inputs:

@@ -171,7 +171,6 @@ class _Matcher:
         return product_and_bias_emitter(rewriting, node, out)
 
     def _same_integers(self, source: Tensor, output: str, out: Tensor) -> str:
-        """Return unchanged integers, if required under the Quantize's name."""
         if output != out.name:
             return source.name
         return self._rewriting.emitter(Identity(), [source.name], out, out.name)(output)
