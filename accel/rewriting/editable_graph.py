@@ -291,7 +291,6 @@ class EditableGraph:
         return tuple(self._emit(one, root, made) for one in operands)
 
     def _emit(self, term: Term, root: str, made: _Made) -> str:
-        """Add a term's nodes before a root, and return the tensor with the term's value."""
         if isinstance(term, Value):
             return made.renamed.get(term.key, term.key)
         if id(term) in made.names:

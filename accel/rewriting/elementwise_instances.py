@@ -102,8 +102,6 @@ def _movable(draw: InstanceBuilder, kind: type[Operator]) -> str:
 
 
 def functions_of(moves: tuple[type[Operator], ...]) -> _Generator:
-    """The move may have other readers, or be missing."""
-
     def draw_instance(rng: np.random.Generator) -> Graph:
         draw = InstanceBuilder(rng)
         kind = draw.choice(moves)
@@ -145,7 +143,6 @@ def _scaled_moves(rng: np.random.Generator, *, first: bool) -> Graph:
 
 
 def moves_with_scalars(rng: np.random.Generator) -> Graph:
-    """The constant has any rank, and usually one value."""
     return _scaled_moves(rng, first=False)
 
 
@@ -162,7 +159,6 @@ def functions_of_concats(rng: np.random.Generator) -> Graph:
 
 
 def concats_of_functions(rng: np.random.Generator) -> Graph:
-    """Sometimes attributes or scales differ."""
     draw = InstanceBuilder(rng)
     shape, axis = draw.shape(3), draw.integer(0, 2)
     x = draw.any_input(shape)
@@ -214,7 +210,6 @@ def maxima_of_functions(rng: np.random.Generator) -> Graph:
 
 
 def clip_pairs(rng: np.random.Generator) -> Graph:
-    """Bounds may cross, be absent or be 0."""
     draw = InstanceBuilder(rng)
     x = draw.any_input(draw.shape(2, most=8))
     dtype = draw.tensors[x].dtype
@@ -226,7 +221,6 @@ def clip_pairs(rng: np.random.Generator) -> Graph:
 
 
 def clips(rng: np.random.Generator) -> Graph:
-    """Bounds often include all values, or all but one."""
     draw = InstanceBuilder(rng)
     x = draw.any_input((16, 16))
     dtype = draw.tensors[x].dtype
@@ -296,7 +290,6 @@ def reinterprets(rng: np.random.Generator) -> Graph:
 
 
 def function_pairs(rng: np.random.Generator) -> Graph:
-    """Float32 values may lie between the two functions."""
     draw = InstanceBuilder(rng)
     inner = draw.function(draw.byte_input((16, 16)))
     return _ends(draw, inner, draw.function(inner))
@@ -331,7 +324,6 @@ def _gated(rng: np.random.Generator, *, first: bool) -> Graph:
 
 
 def gated_bytes(rng: np.random.Generator) -> Graph:
-    """The other operand is the tensor of the function, or another one."""
     return _gated(rng, first=False)
 
 
@@ -359,7 +351,6 @@ def _powers(draw: InstanceBuilder, shape: Shape, least: int) -> Array:
 
 
 def factor_pairs(rng: np.random.Generator) -> Graph:
-    """Factors are powers of two, some less than 1, or any numbers."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(2)
     found = _extreme_input(draw, shape)
@@ -373,7 +364,6 @@ def factor_pairs(rng: np.random.Generator) -> Graph:
 
 
 def neutral_constants(rng: np.random.Generator) -> Graph:
-    """Draw constants of 1, 0 or -0, of one value or more, or of a higher rank."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(2)
     value, operator = draw.choice(
@@ -397,7 +387,6 @@ def neutral_constants(rng: np.random.Generator) -> Graph:
 
 
 def quotients(rng: np.random.Generator) -> Graph:
-    """Divisors are powers of two, some very large or small, or any numbers."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(2)
     x = _extreme_input(draw, shape)
@@ -408,7 +397,6 @@ def quotients(rng: np.random.Generator) -> Graph:
 
 
 def summand_pairs(rng: np.random.Generator) -> Graph:
-    """Sums of int32 may overflow, and sums of float32 round."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(2)
     is_integer = draw.chance(0.8)

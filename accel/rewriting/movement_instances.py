@@ -40,7 +40,6 @@ def reshape_pairs(rng: np.random.Generator) -> Graph:
 
 
 def reshapes(rng: np.random.Generator) -> Graph:
-    """The Reshape often keeps the shape."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(2, most=3)
     x = draw.any_input(shape)
@@ -195,7 +194,6 @@ def slice_pairs(rng: np.random.Generator) -> Graph:
 
 
 def slices(rng: np.random.Generator) -> Graph:
-    """The Slice often takes everything, forwards or backwards."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(2, most=3)
     whole = Slice(starts=(0, 0), sizes=shape, steps=(1, -1 if shape[1] == 1 else 1))
@@ -205,7 +203,6 @@ def slices(rng: np.random.Generator) -> Graph:
 
 
 def slices_of_concats(rng: np.random.Generator) -> Graph:
-    """The Slice may cross the border between two operands."""
     draw = InstanceBuilder(rng)
     shape, axis = draw.shape(3), draw.integer(0, 2)
     x = draw.any_input(_varied(draw, shape, axis))
@@ -215,7 +212,6 @@ def slices_of_concats(rng: np.random.Generator) -> Graph:
 
 
 def concats_of_slices(rng: np.random.Generator) -> Graph:
-    """Slices are often neighbours in one tensor."""
     draw = InstanceBuilder(rng)
     axis, shape = draw.integer(0, 1), (draw.integer(2, 3), draw.integer(4, 8))[:: draw.choice((1, -1))]
     x = draw.any_input(shape)
@@ -257,7 +253,6 @@ def take_pairs(rng: np.random.Generator) -> Graph:
 
 
 def takes(rng: np.random.Generator) -> Graph:
-    """The Take often takes everything, in order or not."""
     draw = InstanceBuilder(rng)
     shape, axis = draw.shape(2, most=4), draw.integer(0, 1)
     order = tuple(range(shape[axis])) if draw.chance(0.6) else draw.permutation(shape[axis])
@@ -288,7 +283,6 @@ def _shuffled(draw: InstanceBuilder) -> tuple[str, Shape, tuple[int, ...], Shape
 
 
 def shuffles(rng: np.random.Generator) -> Graph:
-    """Draw three Reshapes and Transposes, which usually shuffle channels or pixels."""
     draw = InstanceBuilder(rng)
     x, parts, order, last = _shuffled(draw)
     first = draw.node(Reshape(sizes=parts), x)
@@ -296,7 +290,6 @@ def shuffles(rng: np.random.Generator) -> Graph:
 
 
 def long_shuffles(rng: np.random.Generator) -> Graph:
-    """Draw four Reshapes and Transposes, which usually do the same."""
     draw = InstanceBuilder(rng)
     x, parts, order, last = _shuffled(draw)
     moved = draw.node(Reshape(sizes=parts), x)
@@ -315,7 +308,6 @@ def long_shuffles(rng: np.random.Generator) -> Graph:
 
 
 def products_of_rows(rng: np.random.Generator) -> Graph:
-    """The Reshapes around a product sometimes join or separate other axes."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(draw.integer(2, 4), most=4)
     x, depth = draw.byte_input(shape), shape[-1]

@@ -57,7 +57,6 @@ def _product(
 
 
 def padded_convolutions(rng: np.random.Generator) -> Graph:
-    """Some pad channels, or with another number than zero."""
     draw = InstanceBuilder(rng)
     channels = draw.integer(1, 4)
     x = _picture(draw, channels)
@@ -78,7 +77,6 @@ def _second_quantization(draw: InstanceBuilder, first: Quantization, dtype: str)
 
 
 def convolutions_of_one_tensor(rng: np.random.Generator) -> Graph:
-    """Kernels have sizes of 1 to 3. Quantizations often differ."""
     draw = InstanceBuilder(rng)
     channels = draw.integer(1, 4)
     x = _picture(draw, channels)
@@ -160,7 +158,6 @@ def block_diagonal_convolutions(rng: np.random.Generator) -> Graph:
 
 
 def point_convolutions(rng: np.random.Generator) -> Graph:
-    """Some 1x1 convolutions have strides or padding."""
     draw = InstanceBuilder(rng)
     rank, inputs, outputs = draw.integer(1, 2), draw.integer(1, 4), draw.integer(1, 4)
     x = _picture(draw, inputs, rank)
@@ -218,7 +215,6 @@ def global_averages(rng: np.random.Generator) -> Graph:
 
 
 def convolutions_of_ones(rng: np.random.Generator) -> Graph:
-    """The scale is that of a mean, or twice as large."""
     draw = InstanceBuilder(rng)
     channels, size = draw.integer(1, 4), draw.integer(1, 3)
     x = draw.byte_input((1, channels, size, size))
@@ -234,7 +230,6 @@ def convolutions_of_ones(rng: np.random.Generator) -> Graph:
 
 
 def products_with_added_constants(rng: np.random.Generator) -> Graph:
-    """The constant has one value for each channel, or more."""
     draw = InstanceBuilder(rng)
     columns = draw.integer(1, 4)
     values = rng.normal(size=columns).astype(np.float32)
@@ -299,7 +294,6 @@ def sums_of_products(rng: np.random.Generator) -> Graph:
 
 
 def products_of_concats(rng: np.random.Generator) -> Graph:
-    """Some Concats join other axes than the channels."""
     draw = InstanceBuilder(rng)
     windows = None if draw.chance(0.5) else _windows(draw)
     one, other = _operands(draw, is_matrix=windows is None)

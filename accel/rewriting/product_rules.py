@@ -207,7 +207,6 @@ def _merge_convolutions(match: Match) -> tuple[Term, Term] | None:
 
 
 def _are_integers(match: Match) -> bool:
-    """Whether all roots have one integer dtype, and at most one scale each."""
     return (
         is_per_tensor(*match.roots)
         and len({root.dtype for root in match.roots}) == 1

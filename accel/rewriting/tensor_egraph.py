@@ -132,7 +132,6 @@ class TensorEGraph:
         return self._operators[number][0]
 
     def result(self, number: int) -> Tensor:
-        """Return the type of an operator's result, with a meaningless name."""
         return self._operators[number][1]
 
     # --- changes ---------------------------------------------------------------------------------
