@@ -109,7 +109,6 @@ class _ChainBuilder:
         )
 
     def _producers(self) -> list[int | None]:
-        """Return the last earlier layer whose result each layer reads."""
         writers: dict[str, list[int]] = {}
         for at, part in enumerate(self._layers):
             for name in (part.fused.output, *self._memory.copies_of(part)):

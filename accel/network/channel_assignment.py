@@ -335,7 +335,7 @@ class _Rewriting:
         self._plain.add(node.output)
 
     def _moved_channels(self, move: ChannelMove, count: int) -> tuple[list[int], int]:
-        """Return ``indices`` and ``value`` of :meth:`_product` for a Slice, Take or Pad."""
+        """Return ``indices`` and ``value`` of :meth:`_product`."""
         operator = move.node.operator
         if not isinstance(operator, Pad):
             return list(move.indices or ()), 0

@@ -209,7 +209,6 @@ class ChannelGroups:
         return active
 
     def _read_on_machine(self) -> Iterator[str]:
-        """Yield groups that a node of the machine reads, perhaps after moves."""
         groups: set[str] = set()
         for node in reversed(self._graph.nodes):
             is_move = node.output in self.moves and self.of(node.output) in groups

@@ -106,7 +106,7 @@ def _resized(graph: Graph, node: Node) -> tuple[Tensor, Foreign] | None:
 
 
 def _is_exact(graph: Graph, node: Node) -> bool:
-    """Whether integers give float32's results, or the machine lacks the operator for another reason."""
+    """Return True also if the machine lacks the operator for another reason."""
     if isinstance(node.operator, Quantize):
         found = _resized(graph, node)
         assert found is not None

@@ -85,7 +85,7 @@ class FusedNodes:
 
 
 def bounds(clips: Iterable[Node], dtype: str) -> Bounds:
-    """Return the least and the greatest integer that a sequence of Clips can return."""
+    """Return the least and the greatest result of a sequence of Clips."""
     limits = np.iinfo(dtype)
     least, most = int(limits.min), int(limits.max)
     for node in clips:

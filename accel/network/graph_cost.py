@@ -224,7 +224,6 @@ class _GroupContents:
         self._sources: dict[str, tuple[bool, bool]] = {}
 
     def of(self, nodes: Sequence[Node]) -> tuple[int, ...]:
-        """Return a key that is equal for groups with equal costs."""
         graph, numbers = self._graph, self._numbers
         found: list[int] = []
         known: dict[str, int] = {}
@@ -246,7 +245,6 @@ class _GroupContents:
         return self._numbers.number((self._numbers.type_of(tensor), *self._source(name)))
 
     def _source(self, name: str) -> tuple[bool, bool]:
-        """Return whether the host packs a tensor, and whether its channels are its last axis."""
         if name not in self._sources:
             graph = self._graph
             self._sources[name] = is_packed_by_host(graph, name), is_matrix(graph, graph.tensors[name])

@@ -31,7 +31,7 @@ class LayerCandidate:
     """A mapping of a layer. All fields are defaults on the host.
 
     Attributes:
-        strips: number of strips of the result, or 1 for plain pictures.
+        strips: of the result, or 1 for plain pictures.
         layer: the operator in strips, or None for the layer's own program without strips.
         cycles: predicted for the layer in isolation.
     """

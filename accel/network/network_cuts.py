@@ -6,11 +6,9 @@ from accel.network.network_program import NetworkProgram
 
 @dataclass(frozen=True, kw_only=True)
 class Cut:
-    """Host nodes of one kind between layers of the machine.
+    """Host nodes of one kind after one layer of the machine and before another.
 
-    Attributes:
-        nodes: how many of them lie after one layer of the machine and before another.
-        reason: why the machine does not execute most of them.
+    ``reason`` says why the machine does not execute most of them.
     """
 
     operator: str

@@ -162,7 +162,6 @@ def _parse(archive: Archive) -> NetworkProgram:
 
 
 def _check(network: NetworkProgram) -> None:
-    """Raise a ProgramError for missing or repeated nodes, or for tensors of no program."""
     graph = network.graph
     outputs = [node.output for part in network.parts for node in part.fused.nodes]
     if sorted(outputs) != sorted(node.output for node in graph.nodes):

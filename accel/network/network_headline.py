@@ -15,7 +15,6 @@ def network_headline(result: NetworkResult) -> Headline | None:
 
 
 def _step(result: NetworkResult, most: Share) -> str:
-    """Return the layer that takes the most cycles beyond its products, and what to try."""
     worst = max((one for one in result.layers if one.cycles), key=_unused_cycles)
     products = round(worst.macs / result.config.macs_per_cycle)
     where = f"{worst.name} loses the most, {worst.cycles:,} cycles where its products need {products:,}"

@@ -1,6 +1,6 @@
 """A part of a compiled network.
 
-It imports no compiler, so that compiled networks can be read without.
+It imports no compiler, so that compiled networks can be read without one.
 """
 
 from __future__ import annotations

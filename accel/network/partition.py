@@ -27,7 +27,7 @@ class PartitionSummary:
     Attributes:
         bound: programs that any partition needs: the longest alternation of machine and host over all paths
             of the graph, if layers could execute every move.
-        is_exact: whether the search has proven that no partition of these parts has fewer programs.
+        is_exact: whether no partition of these parts has fewer programs.
     """
 
     bound: int
@@ -202,7 +202,7 @@ class PartitionProblem:
         copied: frozenset[int],
         best: _Solution | None,
     ) -> _Solution | None:
-        """Decide about the first undecided part, the more promising branch first, and continue the search."""
+        """Decide about the first undecided part, the more promising branch first."""
         if best is not None and self._left <= 0:
             return best
         if not undecided:

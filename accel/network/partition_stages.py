@@ -35,8 +35,7 @@ def earliest_stages(
 
     Args:
         kinds: of each part, in an order of execution.
-        bundles: the number of each part's bundle, or -1. The parts of a bundle are in one stage of the
-            machine.
+        bundles: each part's bundle, or -1. The parts of a bundle are in one stage of the machine.
 
     Returns:
         None if a part would be after ``last_stage``, also because two parts of a bundle need the host between

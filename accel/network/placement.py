@@ -108,10 +108,7 @@ def place(
 ) -> tuple[tuple[NetworkPart, ...], tuple[FusionChoice, ...]]:
     """Choose an alternative of each group, and compile its layers. Parts are in an order of execution.
 
-    Args:
-        approximate: allow sums and products that differ from float32 for some values.
-        measure: plans to simulate for each layer, or None to predict.
-        records: schedules that layers use where they are faster.
+    ``records`` are those of ``tuned`` of :meth:`~accel.network.network.Network.build`.
     """
     if not machine.config.post:
         raise GraphError(

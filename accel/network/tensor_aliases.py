@@ -294,7 +294,6 @@ def _add_move(
 def _add_concat(
     aliases: Aliases, planner: MovePlanner, part: NetworkPart, needed: Collection[str], element: int
 ) -> None:
-    """Place the operands, or copies of them, next to each other."""
     out, nbytes = part.fused.output, 0
     places: dict[str, tuple[str, int]] = {}
     copies: dict[str, StoredCopy] = {}
@@ -329,7 +328,6 @@ def _is_complete(aliases: Aliases, written: Collection[str], name: str) -> bool:
 
 
 def _is_whole(aliases: Aliases, name: str, element: int) -> bool:
-    """Whether a tensor is all of its buffer, in whole elements."""
     root, before = aliases.location(name)
     own, whole = aliases.orders.get(name), aliases.orders.get(root)
     return (

@@ -26,7 +26,6 @@ def product_layer(
     *,
     approximate: bool,
 ) -> LoweredLayer:
-    """Complete a product by bias, residual and epilogue."""
     tensors, result = graph.operands(fused.main), graph.tensors[fused.main.output]
     assert isinstance(fused.main.operator, Product)
     if result.dtype == "int32":
@@ -85,7 +84,9 @@ def _weight_bytes(graph: Graph, weights: Tensor) -> dict[str, Any]:
 
 
 def count_int8_summands(graph: Graph, weights: Tensor) -> int:
-    """Return the int8 values that each weight takes. uint8 weights with zero point 128 take one."""
+    """Return the number of int8 values that sum up to each weight. uint8 weights with zero point 128 need
+    one.
+    """
     if weights.name not in graph.constants:
         raise NotOnMachine("its weights are not a constant")
     if weights.dtype not in QUANTIZED:

@@ -22,7 +22,6 @@ def quantized_epilogue(
     fused: FusedNodes,
     residual: QuantizedResidual | None = None,
 ) -> Quantized:
-    """Return the epilogue that requantizes sums by float32 scales, one or per channel."""
     flat = np.atleast_1d(scales)
     table = None if fused.lookup is None else lookup_table(graph, fused.lookup)
     return Quantized(
