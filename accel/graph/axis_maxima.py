@@ -1,3 +1,5 @@
+"""Maxima along axes as max pools, which machines support."""
+
 from collections.abc import Sequence
 from math import prod
 

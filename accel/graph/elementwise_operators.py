@@ -1,3 +1,5 @@
+"""Elementwise operators, Softmax and Mean."""
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -1,3 +1,5 @@
+"""Functions of one float32 variable."""
+
 import math
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,3 +1,5 @@
+"""Graphs: tensors, constants, and sorted nodes."""
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
@@ -16,6 +18,8 @@ MAX_BYTES = 1 << 33
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
+    """An operator between named tensors."""
+
     name: str
     operator: Operator
     inputs: tuple[str, ...]
@@ -169,6 +173,7 @@ def sort_nodes(nodes: Iterable[Node], given: Iterable[str]) -> list[Node]:
 
 
 def check_graph(graph: Graph) -> None:
+    """Raise a GraphError for tensors that do not fit their operators."""
     total = sum(tensor.nbytes for tensor in graph.tensors.values())
     if total > MAX_BYTES:
         raise GraphError(f"the graph's tensors take {total} bytes together; they may take {MAX_BYTES}")

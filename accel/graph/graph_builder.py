@@ -1,3 +1,5 @@
+"""A builder of graphs."""
+
 from collections.abc import Iterable, Sequence
 
 from accel.base.errors import GraphError
@@ -12,6 +14,8 @@ from accel.graph.pooling_operators import MaxPool
 
 
 class Builder:
+    """A graph under construction."""
+
     def __init__(self) -> None:
         self.tensors: dict[str, Tensor] = {}
         self.constants: dict[str, Array] = {}

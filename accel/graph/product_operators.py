@@ -1,3 +1,5 @@
+"""Convolutions and matrix products."""
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product

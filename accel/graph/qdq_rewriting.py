@@ -1,3 +1,5 @@
+"""The state of a graph while its QDQ regions are replaced."""
+
 from collections.abc import Callable, Collection, Sequence
 
 from accel.graph.graph import Graph

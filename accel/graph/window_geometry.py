@@ -1,3 +1,5 @@
+"""Windows that slide over the last axes of a tensor."""
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product

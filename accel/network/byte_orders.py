@@ -1,3 +1,5 @@
+"""The order of a tensor's values in DRAM."""
+
 from dataclasses import dataclass, replace
 from functools import lru_cache
 

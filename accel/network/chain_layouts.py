@@ -1,3 +1,5 @@
+"""The strip layouts and row exchanges of a chain's tensors."""
+
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -41,6 +43,7 @@ class TensorLayouts:
 
 
 def layouts_read(part: NetworkPart, name: str) -> list[StripLayout]:
+    """Return the strip layouts in which a layer reads a tensor."""
     if part.layouts is None or part.layer is None:
         return []
     return [
@@ -53,6 +56,7 @@ def layouts_read(part: NetworkPart, name: str) -> list[StripLayout]:
 def tensor_layouts(
     layers: Sequence[NetworkPart], needed: Collection[str], parts: Sequence[NetworkPart], config: Config
 ) -> dict[str, TensorLayouts]:
+    """Return the layouts of tensors in strips."""
     found: dict[str, TensorLayouts] = {}
     for part in layers:
         name = part.fused.output

@@ -21,6 +21,8 @@ from accel.network.tensor_aliases import find_aliases
 
 
 class ChainMemory:
+    """Allocates a chain's DRAM."""
+
     def __init__(self, graph: Graph, parts: Sequence[NetworkPart], needed: set[str], config: Config) -> None:
         layers = [part for part in parts if part.on_machine]
         self.allocator = DramAllocator(config)

@@ -1,3 +1,5 @@
+"""Predicted cycles of the forms of a move between channels."""
+
 from accel.base.errors import ScheduleError, ShapeError
 from accel.compiler.mappings.mapping import PLAIN
 from accel.compiler.mappings.mapping_choice import choose_mapping

@@ -87,6 +87,7 @@ class ChannelMap:
 
 
 def concatenated(maps: Iterable[ChannelMap]) -> ChannelMap:
+    """Return the map of a Concat."""
     lanes: list[int] = []
     before = 0
     for one in maps:
@@ -96,6 +97,7 @@ def concatenated(maps: Iterable[ChannelMap]) -> ChannelMap:
 
 
 def common(maps: Sequence[ChannelMap]) -> ChannelMap:
+    """Return the result's map for operands whose maps agree."""
     lanes = (
         lanes[0] if len(set(lanes)) == 1 else max(lanes) if max(lanes) >= 0 else UNUSED
         for lanes in zip(*(one.lanes for one in maps), strict=True)

@@ -1,3 +1,5 @@
+"""The channel maps of groups."""
+
 from collections.abc import Sequence
 
 from accel.core.config import Config

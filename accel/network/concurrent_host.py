@@ -1,3 +1,5 @@
+"""Work of the host in parallel with the machine."""
+
 from collections.abc import Mapping
 from concurrent.futures import Executor, Future
 

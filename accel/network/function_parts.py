@@ -90,6 +90,7 @@ def divide_functions(graph: Graph, config: Config) -> tuple[Graph, tuple[FusionC
 
 
 def with_reasons(parts: Sequence[NetworkPart], choices: Sequence[FusionChoice]) -> tuple[NetworkPart, ...]:
+    """Explain why functions stay whole on the host."""
     layers = {
         choice.name: len(choice.alternatives[-1].stages)
         for choice in choices

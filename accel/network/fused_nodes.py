@@ -1,3 +1,5 @@
+"""Fused nodes."""
+
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -59,6 +59,7 @@ class _Anchor:
 
 
 def fusion_groups(graph: Graph) -> tuple[FusionGroup, ...]:
+    """Divide a graph into groups that are fused independently."""
     consumers = graph.consumers()
     anchors = [_anchor(graph, node, consumers) for node in graph.nodes if _is_anchor(graph, node)]
     by_combination: dict[str, list[_Anchor]] = {}
@@ -79,6 +80,7 @@ def fusion_groups(graph: Graph) -> tuple[FusionGroup, ...]:
 
 
 def unfused_groups(graph: Graph) -> tuple[FusionGroup, ...]:
+    """Put each node into its own group."""
     return tuple(map(_single, graph.nodes))
 
 

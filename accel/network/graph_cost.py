@@ -40,6 +40,8 @@ class _Placed:
 
 
 class GraphCosts:
+    """Caches predictions by content, for one machine."""
+
     def __init__(
         self,
         config: Config,

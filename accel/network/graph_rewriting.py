@@ -1,3 +1,5 @@
+"""Searches for a better graph, by predicted cost."""
+
 from __future__ import annotations
 
 import math

@@ -1,3 +1,5 @@
+"""Mappings of layers whose data the host packs."""
+
 from accel.compiler.mappings.mapping import AUTO, PLAIN
 from accel.compiler.mappings.mapping_choice import MappingChoice, choose_mapping
 from accel.core.config import Config
@@ -10,6 +12,7 @@ _DATA = "data"
 
 
 def choose_layer_mapping(graph: Graph, layer: LoweredLayer, config: Config) -> MappingChoice:
+    """Choose a layer's mapping, and rank its plans."""
     mapping = AUTO if host_packs_data(graph, layer) else PLAIN
     return choose_mapping(layer.workload(), config, mapping=mapping, keep_results=True)
 

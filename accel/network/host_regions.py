@@ -189,6 +189,7 @@ def _reads(step: Chain | NetworkPart) -> Iterator[str]:
 
 
 def check_foreign(graph: Graph) -> None:
+    """Raise a GraphError for nodes for which ONNX Runtime is missing."""
     foreign = [
         f"{node.name!r} ({node.operator.kind})" for node in graph.nodes if isinstance(node.operator, Foreign)
     ]

@@ -1,3 +1,5 @@
+"""The mappings that a chain's layers can have."""
+
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -224,6 +226,7 @@ class CandidateFinder:
 
 
 def operand_of(part: NetworkPart, name: str) -> Operand:
+    """Return a layer's operand by name."""
     assert part.layer is not None
     return next(one for one in part.layer.operands if one.name == name)
 

@@ -1,3 +1,5 @@
+"""Offsets for tensors with limited live ranges."""
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

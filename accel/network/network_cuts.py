@@ -1,3 +1,5 @@
+"""Host nodes that cut a network into several programs."""
+
 from collections import Counter
 from dataclasses import dataclass
 

@@ -1,9 +1,12 @@
+"""One sentence about a network's run."""
+
 from accel.network.network_result import LayerResult, NetworkResult
 from accel.run.critical_path import Share, shares
 from accel.run.run_headline import Headline, is_computing
 
 
 def network_headline(result: NetworkResult) -> Headline | None:
+    """Return None for an incomplete run, or without a critical path."""
     path = result.known_path
     if not path or not result.cycles:
         return None

@@ -60,6 +60,7 @@ class NetworkPart:
 
 
 def multiplies_float32(graph: Graph, parts: Sequence[NetworkPart]) -> bool:
+    """Whether the host multiplies float32 numbers."""
     return any(
         tensor.dtype == "float32"
         for part in parts

@@ -1,3 +1,5 @@
+"""An HTML page about a network's run."""
+
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -78,6 +80,7 @@ class NetworkReport:
 
 
 def analyzed_programs(program: NetworkProgram, result: NetworkResult) -> tuple[AnalyzedRun, ...]:
+    """Return the analyzed runs, or none without events."""
     return tuple(
         analyze_run(
             run,

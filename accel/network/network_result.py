@@ -1,3 +1,5 @@
+"""The tensors and figures of a network's run."""
+
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -83,6 +85,7 @@ class LayerResult(Layer):
 
 
 def host_layer_result(graph: Graph, part: NetworkPart) -> LayerResult:
+    """Return the figures of a host part."""
     return LayerResult(
         name=part.fused.name,
         operator=part.fused.operators(),

@@ -162,6 +162,7 @@ def _place_group(
 
 
 def check_strict(graph: Graph, parts: Sequence[NetworkPart]) -> None:
+    """Raise a GraphError for multiplications on the host."""
     reasons = [
         f"{part.fused.name!r} ({part.fused.main.operator.kind}): {part.reason}"
         for part in parts

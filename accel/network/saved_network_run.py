@@ -1,3 +1,5 @@
+"""Saved runs of networks, in the format of a program's run."""
+
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -50,6 +52,7 @@ def saved_network(
     overrides: Mapping[str, str] | None = None,
     seed: int | None = None,
 ) -> SavedRun:
+    """Convert a result of ``run(record=True)``."""
     if not result.runs:
         raise AccelError(
             "no run of the machine was recorded; a saved run needs run(record=True) and layers on the machine"

@@ -114,6 +114,7 @@ class PictureSize:
 def merge_layouts(
     written: StripLayout, read: Sequence[StripLayout], *, plain: StripLayout | None
 ) -> tuple[StripLayout, list[StripLayout]]:
+    """Find few layouts that contain all that layers read."""
     first, others = written, list[StripLayout]()
     for one in read:
         joined = first | one

@@ -25,6 +25,7 @@ _Numbers = npt.NDArray[np.int32]
 
 
 def may_alias(graph: Graph, part: NetworkPart) -> bool:
+    """Whether a part moves integers."""
     is_integer = graph.tensors[part.fused.output].dtype in QUANTIZED
     return is_integer and isinstance(part.fused.main.operator, MOVES)
 

@@ -1,3 +1,5 @@
+"""Rules of functions of one byte."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

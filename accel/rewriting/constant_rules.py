@@ -1,3 +1,5 @@
+"""Rules of constants, common subexpressions and Identities."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -17,6 +17,8 @@ from accel.graph.graph_tensor import Array, Tensor
 
 
 class ContentNumbers:
+    """Numbers for all graphs of a search."""
+
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
         self._operators: dict[int, tuple[Operator, int]] = {}

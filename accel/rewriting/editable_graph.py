@@ -1,3 +1,5 @@
+"""A graph that rules change."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator

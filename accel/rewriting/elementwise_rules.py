@@ -1,3 +1,5 @@
+"""Rules that exchange elementwise operators with moves and Concats."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -40,6 +40,8 @@ _MOST_SOLUTIONS = 200
 
 
 class Extractor:
+    """Extracts graphs from an e-graph."""
+
     def __init__(self, graph: Graph, egraph: TensorEGraph, costs: CostModel) -> None:
         """Raise an AccelError if highspy is not installed."""
         self._highs = _import_highspy()

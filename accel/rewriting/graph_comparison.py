@@ -1,3 +1,5 @@
+"""The comparison of a rewritten graph with the original."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""A builder of small random graphs."""
+
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar

@@ -20,6 +20,7 @@ def _ends(draw: InstanceBuilder, inner: str, last: str) -> Graph:
 
 
 def transpose_pairs(rng: np.random.Generator) -> Graph:
+    """Draw two Transposes in sequence."""
     draw = InstanceBuilder(rng)
     rank = draw.integer(2, 4)
     first = draw.move(draw.any_input(draw.shape(rank)), Transpose)
@@ -34,12 +35,14 @@ def transposes_with_ones(rng: np.random.Generator) -> Graph:
 
 
 def reshape_pairs(rng: np.random.Generator) -> Graph:
+    """Draw two Reshapes in sequence."""
     draw = InstanceBuilder(rng)
     first = draw.move(draw.any_input(draw.shape(3)), Reshape)
     return _ends(draw, first, draw.move(first, Reshape))
 
 
 def reshapes(rng: np.random.Generator) -> Graph:
+    """The Reshape often keeps the shape."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(2, most=3)
     x = draw.any_input(shape)
@@ -94,6 +97,7 @@ def transposes_with_constants(rng: np.random.Generator) -> Graph:
 
 
 def transposes_with_first_constants(rng: np.random.Generator) -> Graph:
+    """The constant is the first operand."""
     return _with_constant(rng, first=True)
 
 
@@ -130,6 +134,7 @@ def concat_of_transposes(rng: np.random.Generator) -> Graph:
 
 
 def transposed_concat(rng: np.random.Generator) -> Graph:
+    """Draw the Transpose of a Concat."""
     draw = InstanceBuilder(rng)
     shape, axis = draw.shape(3), draw.integer(0, 2)
     x = draw.any_input(shape)
@@ -150,12 +155,14 @@ def _pad(draw: InstanceBuilder, x: str) -> str:
 
 
 def padded_transposes(rng: np.random.Generator) -> Graph:
+    """The Pad has any mode."""
     draw = InstanceBuilder(rng)
     moved = draw.move(draw.any_input(draw.shape(3)), Transpose)
     return _ends(draw, moved, _pad(draw, moved))
 
 
 def transposed_pads(rng: np.random.Generator) -> Graph:
+    """The Pad has any mode."""
     draw = InstanceBuilder(rng)
     padded = _pad(draw, draw.any_input(draw.shape(3)))
     return _ends(draw, padded, draw.move(padded, Transpose))
@@ -179,6 +186,7 @@ def channel_tables_of_transposes(rng: np.random.Generator) -> Graph:
 
 
 def transposed_channel_tables(rng: np.random.Generator) -> Graph:
+    """A table for all channels may have a missing axis."""
     draw = InstanceBuilder(rng)
     found = _channel_table(draw, draw.byte_input(draw.shape(3)))
     return _ends(draw, found, draw.move(found, Transpose))
@@ -188,12 +196,14 @@ def transposed_channel_tables(rng: np.random.Generator) -> Graph:
 
 
 def slice_pairs(rng: np.random.Generator) -> Graph:
+    """Steps have either sign."""
     draw = InstanceBuilder(rng)
     first = draw.move(draw.any_input(draw.shape(3, most=8)), Slice)
     return _ends(draw, first, draw.move(first, Slice))
 
 
 def slices(rng: np.random.Generator) -> Graph:
+    """The Slice often takes everything, forwards or backwards."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(2, most=3)
     whole = Slice(starts=(0, 0), sizes=shape, steps=(1, -1 if shape[1] == 1 else 1))
@@ -203,6 +213,7 @@ def slices(rng: np.random.Generator) -> Graph:
 
 
 def slices_of_concats(rng: np.random.Generator) -> Graph:
+    """The Slice may cross the border between two operands."""
     draw = InstanceBuilder(rng)
     shape, axis = draw.shape(3), draw.integer(0, 2)
     x = draw.any_input(_varied(draw, shape, axis))
@@ -212,6 +223,7 @@ def slices_of_concats(rng: np.random.Generator) -> Graph:
 
 
 def concats_of_slices(rng: np.random.Generator) -> Graph:
+    """Slices are often neighbours in one tensor."""
     draw = InstanceBuilder(rng)
     axis, shape = draw.integer(0, 1), (draw.integer(2, 3), draw.integer(4, 8))[:: draw.choice((1, -1))]
     x = draw.any_input(shape)
@@ -231,6 +243,7 @@ def concats_of_slices(rng: np.random.Generator) -> Graph:
 
 
 def concats_of_concats(rng: np.random.Generator) -> Graph:
+    """The axes may differ."""
     draw = InstanceBuilder(rng)
     shape, axis = draw.shape(2), draw.integer(0, 1)
     x = draw.any_input(shape)
@@ -247,12 +260,14 @@ def concats_of_concats(rng: np.random.Generator) -> Graph:
 
 
 def take_pairs(rng: np.random.Generator) -> Graph:
+    """The axes are often equal."""
     draw = InstanceBuilder(rng)
     first = draw.move(draw.any_input(draw.shape(2)), Take)
     return _ends(draw, first, draw.move(first, Take))
 
 
 def takes(rng: np.random.Generator) -> Graph:
+    """The Take often takes everything, in order or not."""
     draw = InstanceBuilder(rng)
     shape, axis = draw.shape(2, most=4), draw.integer(0, 1)
     order = tuple(range(shape[axis])) if draw.chance(0.6) else draw.permutation(shape[axis])
@@ -283,6 +298,7 @@ def _shuffled(draw: InstanceBuilder) -> tuple[str, Shape, tuple[int, ...], Shape
 
 
 def shuffles(rng: np.random.Generator) -> Graph:
+    """Three moves usually shuffle channels or pixels."""
     draw = InstanceBuilder(rng)
     x, parts, order, last = _shuffled(draw)
     first = draw.node(Reshape(sizes=parts), x)
@@ -290,6 +306,7 @@ def shuffles(rng: np.random.Generator) -> Graph:
 
 
 def long_shuffles(rng: np.random.Generator) -> Graph:
+    """Four moves usually shuffle channels or pixels."""
     draw = InstanceBuilder(rng)
     x, parts, order, last = _shuffled(draw)
     moved = draw.node(Reshape(sizes=parts), x)
@@ -308,6 +325,7 @@ def long_shuffles(rng: np.random.Generator) -> Graph:
 
 
 def products_of_rows(rng: np.random.Generator) -> Graph:
+    """The Reshapes sometimes join or separate other axes."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(draw.integer(2, 4), most=4)
     x, depth = draw.byte_input(shape), shape[-1]

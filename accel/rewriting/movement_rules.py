@@ -1,3 +1,5 @@
+"""Rules of operators that move values."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

@@ -69,10 +69,12 @@ def tensor(name: str) -> TensorPattern:
 
 
 def constant(name: str) -> TensorPattern:
+    """Match a constant."""
     return TensorPattern(name, is_constant=True)
 
 
 def rest(name: str) -> RestPattern:
+    """Match all further operands."""
     return RestPattern(name)
 
 
@@ -86,6 +88,7 @@ def op(
     *operands: TensorPattern | RestPattern | OpPattern,
     name: str = "",
 ) -> OpPattern:
+    """Match the result of an operator."""
     return OpPattern(kind if isinstance(kind, tuple) else (kind,), operands, name)
 
 
@@ -128,6 +131,8 @@ def is_per_tensor(*values: Value) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class NewConstant:
+    """A constant of a replacement."""
+
     values: Array
     quantization: Quantization | None = None
 

@@ -1,3 +1,5 @@
+"""Generators of instances for product rules."""
+
 from dataclasses import replace
 
 import numpy as np
@@ -57,6 +59,7 @@ def _product(
 
 
 def padded_convolutions(rng: np.random.Generator) -> Graph:
+    """Some pad channels, or with another number than zero."""
     draw = InstanceBuilder(rng)
     channels = draw.integer(1, 4)
     x = _picture(draw, channels)
@@ -77,6 +80,7 @@ def _second_quantization(draw: InstanceBuilder, first: Quantization, dtype: str)
 
 
 def convolutions_of_one_tensor(rng: np.random.Generator) -> Graph:
+    """Kernels have sizes of 1 to 3. Quantizations often differ."""
     draw = InstanceBuilder(rng)
     channels = draw.integer(1, 4)
     x = _picture(draw, channels)
@@ -103,6 +107,7 @@ def convolutions_of_one_tensor(rng: np.random.Generator) -> Graph:
 
 
 def products_of_one_matrix(rng: np.random.Generator) -> Graph:
+    """Draw two products of one matrix with constants."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input(draw.shape(draw.integer(2, 3)))
     dtype = draw.choice((*QUANTIZED, "int32"))
@@ -133,6 +138,7 @@ def products_with_the_same_weights(rng: np.random.Generator) -> Graph:
 
 
 def grouped_convolutions(rng: np.random.Generator) -> Graph:
+    """Draw 1 to 6 groups."""
     draw = InstanceBuilder(rng)
     groups, inputs, outputs = draw.choice((1, 2, 3, 4, 6)), draw.integer(1, 3), draw.integer(1, 3)
     x = _picture(draw, groups * inputs)
@@ -158,6 +164,7 @@ def block_diagonal_convolutions(rng: np.random.Generator) -> Graph:
 
 
 def point_convolutions(rng: np.random.Generator) -> Graph:
+    """Some have strides or padding."""
     draw = InstanceBuilder(rng)
     rank, inputs, outputs = draw.integer(1, 2), draw.integer(1, 4), draw.integer(1, 4)
     x = _picture(draw, inputs, rank)
@@ -172,6 +179,7 @@ def point_convolutions(rng: np.random.Generator) -> Graph:
 
 
 def products_with_constant_weights(rng: np.random.Generator) -> Graph:
+    """Draw a product with a constant matrix."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input(draw.shape(draw.integer(2, 4)))
     dtype = draw.choice((*QUANTIZED, "int32"))
@@ -208,6 +216,7 @@ def padded_average_pools(rng: np.random.Generator) -> Graph:
 
 
 def global_averages(rng: np.random.Generator) -> Graph:
+    """Draw a global average."""
     draw = InstanceBuilder(rng)
     x = draw.byte_input((draw.integer(1, 2), *draw.shape(draw.integer(2, 3), 7)))
     dtype = draw.tensors[x].dtype
@@ -215,6 +224,7 @@ def global_averages(rng: np.random.Generator) -> Graph:
 
 
 def convolutions_of_ones(rng: np.random.Generator) -> Graph:
+    """The scale is that of a mean, or twice as large."""
     draw = InstanceBuilder(rng)
     channels, size = draw.integer(1, 4), draw.integer(1, 3)
     x = draw.byte_input((1, channels, size, size))
@@ -230,6 +240,7 @@ def convolutions_of_ones(rng: np.random.Generator) -> Graph:
 
 
 def products_with_added_constants(rng: np.random.Generator) -> Graph:
+    """The constant has one value for each channel, or more."""
     draw = InstanceBuilder(rng)
     columns = draw.integer(1, 4)
     values = rng.normal(size=columns).astype(np.float32)
@@ -286,6 +297,7 @@ def _int32_product(draw: InstanceBuilder, x: str, outputs: int, windows: Windows
 
 
 def sums_of_products(rng: np.random.Generator) -> Graph:
+    """Add two int32 products."""
     draw = InstanceBuilder(rng)
     windows, outputs = (None if draw.chance(0.5) else _windows(draw)), draw.integer(1, 4)
     pair = _operands(draw, is_matrix=windows is None)
@@ -294,6 +306,7 @@ def sums_of_products(rng: np.random.Generator) -> Graph:
 
 
 def products_of_concats(rng: np.random.Generator) -> Graph:
+    """Some Concats join other axes than the channels."""
     draw = InstanceBuilder(rng)
     windows = None if draw.chance(0.5) else _windows(draw)
     one, other = _operands(draw, is_matrix=windows is None)

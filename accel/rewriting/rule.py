@@ -1,3 +1,5 @@
+"""Rules of graph rewriting."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

@@ -1,3 +1,5 @@
+"""A user's rules in a Python file."""
+
 from __future__ import annotations
 
 import os

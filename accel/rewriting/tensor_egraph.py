@@ -72,6 +72,8 @@ class _Query:
 
 @dataclass(frozen=True)
 class EMatch:
+    """References and operator numbers of a match."""
+
     classes: tuple[int, ...]
     operators: tuple[int, ...]
 

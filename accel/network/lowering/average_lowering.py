@@ -1,3 +1,5 @@
+"""Averages as ``global_avg_pool2d``, ``gemm`` or ``conv2d``."""
+
 from dataclasses import replace
 from math import prod
 
@@ -23,6 +25,7 @@ _INEXACT = "float32 may round some of its means differently"
 
 
 def lower_global_average(graph: Graph, fused: FusedNodes, _: bool) -> LoweredLayer:
+    """Lower an average with one window."""
     (data,), result = graph.operands(fused.main), graph.tensors[fused.main.output]
     if result.dtype not in QUANTIZED:
         raise NotOnMachine(f"its result is {result.dtype}; the machine's means are int8 or uint8")

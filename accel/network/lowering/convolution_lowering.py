@@ -1,3 +1,5 @@
+"""Convolutions as ``conv2d``."""
+
 from accel.graph.graph import Graph
 from accel.graph.product_operators import Conv
 from accel.network.fused_nodes import FusedNodes
@@ -14,6 +16,7 @@ from accel.network.lowering.window_parameters import (
 
 
 def lower_convolution(graph: Graph, fused: FusedNodes, approximate: bool) -> LoweredLayer:
+    """Lower a Conv."""
     conv = fused.main.operator
     assert isinstance(conv, Conv)
     data, weights, *_ = graph.operands(fused.main)

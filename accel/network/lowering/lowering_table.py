@@ -1,3 +1,5 @@
+"""Which function lowers which operator."""
+
 from collections.abc import Callable, Mapping
 
 from accel.base.errors import ShapeError

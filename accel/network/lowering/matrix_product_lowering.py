@@ -1,3 +1,5 @@
+"""Matrix products as ``gemm``."""
+
 from math import prod
 
 from accel.graph.graph import Graph

@@ -1,3 +1,5 @@
+"""The common parts of convolutions and matrix products."""
+
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +28,7 @@ def product_layer(
     *,
     approximate: bool,
 ) -> LoweredLayer:
+    """Complete a product by bias, residual and epilogue."""
     tensors, result = graph.operands(fused.main), graph.tensors[fused.main.output]
     assert isinstance(fused.main.operator, Product)
     if result.dtype == "int32":
