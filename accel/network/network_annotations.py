@@ -10,7 +10,7 @@ from accel.network.network_result import LayerResult, NetworkResult
 
 
 def annotated_model(path: Path, program: NetworkProgram, result: NetworkResult) -> bytes:
-    """Note where nodes run, why, and in how many cycles."""
+    """Return a model whose nodes say where they run, why, and in how many cycles."""
     programs = {
         part.fused.output: number
         for number, chain in enumerate(program.chains, start=1)

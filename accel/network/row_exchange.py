@@ -348,7 +348,7 @@ class _ExchangeProgram:
 def row_exchanges(
     config: Config, size: PictureSize, written: StripLayout, others: Sequence[StripLayout]
 ) -> list[RowExchange]:
-    """Fill the written layout's halo, and the other layouts."""
+    """Return the exchanges that fill the written layout's halo, and the other layouts."""
     found = []
     if written.halo_above or written.halo_below:
         found.append(RowExchange(config=config, size=size, source=written, target=written, is_in_place=True))

@@ -138,7 +138,7 @@ def products_with_the_same_weights(rng: np.random.Generator) -> Graph:
 
 
 def grouped_convolutions(rng: np.random.Generator) -> Graph:
-    """Draw 1 to 6 groups."""
+    """Draw a convolution in 1 to 6 groups."""
     draw = InstanceBuilder(rng)
     groups, inputs, outputs = draw.choice((1, 2, 3, 4, 6)), draw.integer(1, 3), draw.integer(1, 3)
     x = _picture(draw, groups * inputs)
@@ -297,7 +297,7 @@ def _int32_product(draw: InstanceBuilder, x: str, outputs: int, windows: Windows
 
 
 def sums_of_products(rng: np.random.Generator) -> Graph:
-    """Add two int32 products."""
+    """Draw the sum of two int32 products."""
     draw = InstanceBuilder(rng)
     windows, outputs = (None if draw.chance(0.5) else _windows(draw)), draw.integer(1, 4)
     pair = _operands(draw, is_matrix=windows is None)

@@ -24,7 +24,7 @@ def quantized_epilogue(
     fused: FusedNodes,
     residual: QuantizedResidual | None = None,
 ) -> Quantized:
-    """Requantize sums by float32 scales, one or per channel."""
+    """Return the epilogue that requantizes sums by float32 scales, one or per channel."""
     flat = np.atleast_1d(scales)
     table = None if fused.lookup is None else lookup_table(graph, fused.lookup)
     return Quantized(
