@@ -20,7 +20,7 @@ class EventKind(IntEnum):
     START = 3
     """An instruction starts. Value: 0."""
     BURST_GRANT = 4
-    """The bus grants a burst. Value: beats of the burst."""
+    """The bus grants a burst. Value: its beats."""
     BURST_LAST = 5
     """The last beat of a burst is on the bus. Value: beats of the burst."""
     RETIRE = 6
@@ -30,13 +30,13 @@ class EventKind(IntEnum):
 
 
 class Event(NamedTuple):
-    """One event. The order is cycle, unit, kind."""
+    """One event. Events sort by cycle, unit, kind."""
 
     cycle: int
     unit: Unit
     kind: EventKind
     instruction: int
-    """Index of the instruction in the program; for a burst of the fetch unit the first instruction in it."""
+    """Index in the program; for a burst of the fetch unit, that of its first instruction."""
     value: int
 
 
@@ -70,8 +70,8 @@ class UnitCycles:
 
 
 MAX_RECORDS = 1 << 22
-"""Most records of a run whose events are listed, because an event takes about 150 bytes in memory and 500 in
-a report. A run with more records reports only cycles and counters."""
+"""Largest run whose events are listed: an event takes about 150 bytes in memory and 500 in a report. Larger
+runs report only cycles and counters."""
 
 
 class Timing(Protocol):
@@ -88,14 +88,14 @@ class Timing(Protocol):
         """Number of dispatches, starts, retirements, and bursts, if recorded."""
 
     def events(self) -> list[Event] | None:
-        """Return sorted events, or None if not recorded, or with more than :data:`MAX_RECORDS` records."""
+        """Return sorted events, or None if not recorded or more than :data:`MAX_RECORDS`."""
 
     def retirements(self) -> list[tuple[int, int]] | None:
         """Return index and cycle of each retirement, or None if not recorded."""
 
 
 def listed_events(timing: Timing) -> list[Event]:
-    """Return the events of a run."""
+    """Return the events of a run, or raise an AccelError."""
     events = timing.events()
     if events is None and timing.record_count is None:
         raise AccelError("the events of the run were not recorded")

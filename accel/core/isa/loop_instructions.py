@@ -1,4 +1,4 @@
-"""The instructions that run micro-ops in two loops."""
+"""The instructions that run micro-ops."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -104,10 +104,9 @@ class Mac(Products):
 
     With ``depthwise`` each channel has its own sum over ``taps`` elements of inp, ``step`` elements apart:
     ``acc[dst][b][o] += sum over t < taps of inp[src + t * step][b][o] * wgt[wgt][o][t]``. SET.ACC sets
-    ``taps`` and ``step``. All of these elements of inp must exist. Columns of the wgt element from
-    ``taps`` on are ignored. For example, with ``taps=3 step=1`` a micro-op multiplies three neighbouring
-    pixels by one row of a 3x3 kernel. Depthwise MACs exist only where ``block_in`` and ``block_out`` are
-    equal.
+    ``taps`` and ``step``. All these elements of inp must exist. Columns of the wgt element from ``taps`` on
+    are ignored. For example, with ``taps=3 step=1`` a micro-op multiplies three neighbouring pixels by one
+    row of a 3x3 kernel. Depthwise MACs exist only where ``block_in`` equals ``block_out``.
     """
 
     OPCODE: ClassVar[Opcode] = Opcode.MAC
@@ -139,10 +138,9 @@ class Alu(Loops):
     """``acc[dst] = op(acc[dst], imm if use_imm else acc[src])`` on int32.
 
     A machine has the operations that its field ``alu_ops`` names. ADD and MUL wrap at 32 bits. SHR is an
-    arithmetic shift. A negative amount shifts left. A right shift by 31 or more leaves the sign, a left
+    arithmetic shift, a negative amount shifts left. A right shift by 31 or more leaves the sign, a left
     shift by 32 or more leaves zero. With ``use_imm`` the micro-op's src is ignored and not checked.
-    ``reset`` is ignored. Micro-ops run strictly in order, and each one reads the results of those before
-    it.
+    ``reset`` is ignored. Micro-ops run strictly in order, and each one reads the results of earlier ones.
     """
 
     OPCODE: ClassVar[Opcode] = Opcode.ALU
@@ -188,5 +186,5 @@ class AluHigh(Alu):
 
 
 def alu_of(code: int) -> type[Alu]:
-    """Return the class of the instruction that has an operation."""
+    """Return the class that has an operation."""
     return Alu if code < FIRST_HIGH_OP else AluHigh

@@ -1,7 +1,5 @@
-"""The operands that instructions access in addition to their own scratchpad.
-
-GEMM, MAC and ALU access operands through micro-ops, STOREs by fields of their own.
-"""
+"""The operands of instructions beyond their own scratchpad: of GEMM, MAC and ALU by micro-ops, of STOREs by
+fields."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -19,8 +17,7 @@ class Operand:
     Attributes:
         name: name of the micro-op field.
         unless: flag that disables reading, if any.
-        tapped: flag with which an index selects ``taps`` elements, ``step`` apart, as SET.ACC sets them, if
-            any.
+        tapped: flag with which an index selects ``taps`` elements, ``step`` apart, as SET.ACC sets them.
     """
 
     name: str
