@@ -1,7 +1,7 @@
-"""The rules of TensorFlow Lite's operators that ONNX Runtime computes in float32.
+"""Rules of TensorFlow Lite's operators that ONNX Runtime computes in float32, between Dequantize and
+Quantize.
 
-Integers are dequantized before, and the result is quantized. TensorFlow Lite's own integer kernels can differ
-by a step.
+TensorFlow Lite's own integer kernels can differ by a step.
 """
 
 from collections.abc import Sequence
@@ -23,8 +23,7 @@ from accel.graph.movement_operators import Identity
 from accel.graph.product_operators import MatMul, Product
 
 Steps = Sequence[tuple[str, list[str], dict[str, Any]]]
-"""ONNX nodes: operator, inputs and attributes. The operands are ``x0``, ``x1`` and so on, constants have
-their names, and the result of node N is ``tN``."""
+"""ONNX nodes: operator, inputs and attributes. Operands are ``x0``, ``x1`` and so on, node N gives ``tN``."""
 
 _UNARY: dict[str, Steps] = {
     "COS": [("Cos", ["x0"], {})],
@@ -63,11 +62,8 @@ def emit_numbers(
 ) -> None:
     """Add ONNX nodes as one operator of float32, between a Dequantize and a Quantize where needed.
 
-    Args:
-        places: the file's indices of the operands.
-        constants: further inputs of the nodes, by name.
-        is_move: whether the nodes read and return the integers of quantized tensors. Integers without a
-            scale are always read as they are.
+    Moves read and return the integers of quantized tensors. Integers without a scale are always read as they
+    are. ``constants`` are further inputs by name.
     """
     emit, fresh = importer.builder.emit, importer.builder.fresh
     names = []
@@ -103,9 +99,6 @@ def emit_dynamic_product(
 
     The host quantizes the data to int8, with a scale and a zero point for each sample. The machine
     multiplies, and the host corrects the sums by the zero points, scales them and adds the bias.
-
-    Args:
-        names: data, weights and perhaps a bias.
     """
     builder = importer.builder
     data, weights = (builder.tensors[name] for name in names[:2])
@@ -186,8 +179,7 @@ def emit_nodes(
 ) -> str:
     """Add ONNX nodes from ``x0``, ``x1`` and so on to ``y`` as one node of the graph.
 
-    Args:
-        quantization: of an int8 or uint8 result, by default scale 1 and zero point 0.
+    Without a quantization, an int8 or uint8 result has scale 1 and zero point 0.
     """
     operator = foreign_operator(title, nodes, constants, [importer.builder.tensors[one] for one in names])
     held = (quantization or Quantization.of(1.0)) if operator.dtype in QUANTIZED else None
@@ -264,7 +256,7 @@ def _floor_division(importer: TfliteImporter, operator: FileOperator) -> None:
 
 @rule(1, "CAST")
 def _cast(importer: TfliteImporter, operator: FileOperator) -> None:
-    """The integers of quantized tensors are converted, not the numbers that they stand for."""
+    """Quantized tensors are converted as integers, not as the numbers that they stand for."""
     wanted = np.dtype(importer.file.tensors[operator.outputs[0]].dtype)
     number = onnx().helper.np_dtype_to_tensor_dtype(wanted)
     emit_numbers(importer, operator, [("Cast", ["x0"], {"to": number})], operator.inputs[:1], is_move=True)
