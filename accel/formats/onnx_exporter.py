@@ -21,6 +21,8 @@ BYTE_OFFSET = 128
 
 
 class Exporter:
+    """An ONNX model under construction."""
+
     def __init__(self, graph: Graph) -> None:
         self._onnx = onnx()
         self._graph = graph
