@@ -17,6 +17,15 @@ NETWORK_STAGES = ("graph", "fused", "placed", "memory")
 EXHAUSTIVE = "exhaustive"
 SAMPLERS = ("nsga2", "tpe", "random", "grid", EXHAUSTIVE)
 """They propose the points of an exploration."""
+WITH_RECORDS = "+records"
+EXPLORERS = (
+    *("random", "exhaustive", "model", "annealing", "evolution"),
+    *(f"annealing{WITH_RECORDS}", f"evolution{WITH_RECORDS}"),
+)
+"""They explore schedules. Those with ``+records`` know trials of other computations."""
+DEFAULT_EXPLORER = "model"
+DEFAULT_TRIALS = 64
+"""Points that ``accel tune`` measures by default."""
 BENCHMARKS = (
     *("resnet18", "mobilenet", "gemm", "resnet18-first", "resnet50", "mobilenet-v2"),
     *("bert-base", "pools", "resnet18-whole"),

@@ -157,7 +157,7 @@ def _resize_by_phases(match: Match) -> Term | None:
     if factor is None:
         return None
     terms = [[_convolved(match, down, across, factor) for across in columns] for down in rows]
-    if len(rows) == len(columns):  # one move, which layers apply as they store
+    if len(rows) == len(columns):  # one move, so that layers store each element once
         joined = make(Concat(axis=1), *(term for line in terms for term in line), like=out)
         return make(DepthToSpace(block=len(rows)), joined)
     return _interleaved([_interleaved(line, 3, match) for line in terms], 2, match)

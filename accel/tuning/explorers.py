@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from accel.base.errors import TuningError, nearest
+from accel.base.run_choices import EXPLORERS, WITH_RECORDS
 from accel.tuning.cost_model import CostModel, Features, Group, check_lightgbm
 from accel.tuning.search_space import ENUMERABLE, Point, SearchSpace
 
-WITH_RECORDS = "+records"
-"""End of the names of explorers that learn from records of other computations."""
 _MAX_PREDICTED = 2000
 """Points that the analytical model predicts where each prediction lowers a schedule."""
 _RANDOM_SHARE = 0.125
@@ -249,16 +248,14 @@ def _rank(trial: Trial) -> float:
     return np.inf if trial.cycles is None else trial.cycles
 
 
-EXPLORERS: dict[str, Callable[[SearchSpace, int, Sequence[Group]], Explorer]] = {
+_EXPLORERS: dict[str, Callable[[SearchSpace, int, Sequence[Group]], Explorer]] = {
     "random": RandomExplorer,
     "exhaustive": ExhaustiveExplorer,
     "model": ModelExplorer,
     "annealing": AnnealingExplorer,
     "evolution": EvolutionExplorer,
-    f"annealing{WITH_RECORDS}": AnnealingExplorer,
-    f"evolution{WITH_RECORDS}": EvolutionExplorer,
 }
-"""Explorers by name. Those with ``+records`` start with a cost model that knows other computations."""
+"""Explorers by name, without ``+records``."""
 
 
 def make_explorer(name: str, space: SearchSpace, seed: int, earlier: Sequence[Group] = ()) -> Explorer:
@@ -272,4 +269,5 @@ def make_explorer(name: str, space: SearchSpace, seed: int, earlier: Sequence[Gr
     """
     if name not in EXPLORERS:
         raise TuningError(f"the explorer is {name!r}; {nearest(name, EXPLORERS)}")
-    return EXPLORERS[name](space, seed, earlier if name.endswith(WITH_RECORDS) else ())
+    make = _EXPLORERS[name.removesuffix(WITH_RECORDS)]
+    return make(space, seed, earlier if name.endswith(WITH_RECORDS) else ())

@@ -9,6 +9,7 @@ from typing import Any
 
 from accel.base.arguments import check_integer
 from accel.base.errors import ScheduleError, TuningError
+from accel.base.run_choices import DEFAULT_EXPLORER, DEFAULT_TRIALS, WITH_RECORDS
 from accel.compiler.mappings.mapping import AUTO
 from accel.compiler.ops.workload import Workload
 from accel.compiler.schedule.schedule import Schedule, Step
@@ -21,12 +22,10 @@ from accel.run.program import Program
 from accel.run.result import TimedResult
 from accel.run.tuning_records import Record, RecordKey, append_records, load_records, record_key
 from accel.tuning.cost_model import Group
-from accel.tuning.explorers import WITH_RECORDS, Trial, make_explorer
+from accel.tuning.explorers import Trial, make_explorer
 from accel.tuning.measurement import DEFAULT_TIMEOUT, Measurer, Outcome, can_rebuild
 from accel.tuning.search_space import Point, SearchSpace, TemplateSpace, make_space
 
-DEFAULT_EXPLORER = "model"
-DEFAULT_TRIALS = 64
 _BATCH = 8
 """Points that an explorer proposes at once: at least this many, and two for each process."""
 _MIN_TRIALS_FOR_PROCESSES = 32
