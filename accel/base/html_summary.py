@@ -17,8 +17,7 @@ class Bar(NamedTuple):
 
 
 def html_summary(title: str, rows: Iterable[tuple[str, str]], bars: Iterable[Bar] = ()) -> str:
-    """Return names and values, and a bar chart below, as HTML without scripts. Shares above 1 are drawn as
-    1."""
+    """Return names and values, and a bar chart below, as HTML. Shares above 1 are drawn as 1."""
     shown = list(rows)
     if len(shown) > _MOST_ROWS:
         left_out = len(shown) - _MOST_ROWS + 1

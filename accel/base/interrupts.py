@@ -20,7 +20,7 @@ def end_at_interrupt() -> None:
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         try:
             signal.signal(signal.SIGINT, lambda *_: os._exit(EXIT_INTERRUPTED))
-        except ValueError:  # not the main thread, which is interrupted
+        except ValueError:  # only the main thread is interrupted
             return
 
 

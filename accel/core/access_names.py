@@ -8,7 +8,6 @@ OPERATIONS = ("gemm", "mac", "depthwise", "depthwise_taps", "alu", "alu_mul")
 """Micro-ops by kind: GEMM, MAC over all columns, depthwise MAC and the sum of their taps, ALU other than MUL,
 and MUL."""
 BUS = ("read_bursts", "write_bursts")
-"""Control registers count the bytes."""
 
 
 def read_names(config: Config) -> dict[str, str]:
@@ -41,4 +40,3 @@ def access_names(config: Config) -> tuple[str, ...]:
 
 
 STORE_READS = {PAR.name: "par_reads", RES.name: "res_reads", TAB.name: "tab_reads"}
-"""Counts of reads of STORE operands, by scratchpad."""

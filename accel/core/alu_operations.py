@@ -6,8 +6,8 @@ are declared here. :func:`register` adds others, for example::
 
     accel.register(accel.Operation(name="absdiff", result=lambda x, y: wrapped(absolute(x - y))))
 
-An installed package declares operations as entry points of the group ``accel.operations``, each with the name
-of its operation. They are loaded when a machine names them.
+An installed package declares operations as entry points of the group ``accel.operations``, under their names.
+They are loaded when a machine names them.
 """
 
 import re
@@ -38,7 +38,6 @@ from accel.core.lane_expressions import (
 LEFT, RIGHT = "x", "y"
 """The operands: the accumulator that is written, and the second accumulator or the immediate."""
 MAX_STAGES = 15
-"""Limit of :attr:`Operation.stages`."""
 ENTRY_POINTS = "accel.operations"
 _BITS = 32
 INT32_MIN, INT32_MAX = -(1 << _BITS - 1), (1 << _BITS - 1) - 1
@@ -59,20 +58,20 @@ class Operation:
     """An operation on two int32 operands, x and y.
 
     Attributes:
-        name: a name in lower case: its mnemonic is ``ALU.NAME``.
+        name: in lower case. The mnemonic is ``ALU.NAME``.
         result: an expression of int32.
         text: the result for the manual, ``name(x, y)`` if empty.
-        symbol: the operator in comments of instructions, or empty for the name as a function.
+        symbol: the operator in comments of instructions, empty for the name as a function.
         is_associative: whether ``f(f(x, a), b)`` equals ``f(x, f(a, b))``, so that the simulator may combine
             operands before it applies them.
         repeated: the immediate whose single application equals applying an immediate several times, or None.
-        stages: register stages of its hardware. A micro-op takes one slot more. For example, two stages cut
-            the logic into three parts of similar delay, and a micro-op takes three cycles.
-        slots_field: the timing field of a machine with the slots of a micro-op, instead of ``stages + 1``.
-            VTA's multiplication has ``mul_slots``.
-        datapath: hand-made hardware, or None for that of the expression. It is called with the Amaranth
-            module and the operands, signed values of 32 bits that are constant in the slots of a micro-op,
-            and returns the low 32 bits of the result in the last slot.
+        stages: register stages of its hardware. With two, a micro-op takes three cycles, and its logic is cut
+            into three parts of similar delay.
+        slots_field: the timing field with the slots of a micro-op, instead of ``stages + 1``. VTA's
+            multiplication has ``mul_slots``.
+        datapath: hand-made hardware, or None for that of the expression. It gets the Amaranth module and the
+            operands, signed values of 32 bits that are constant during a micro-op, and returns the low 32
+            bits of the result in the last slot.
 
     Raises:
         AccelError: the name is malformed, the result may leave int32, or a property does not hold.
@@ -239,11 +238,7 @@ def register(operation: Operation) -> Operation:
 
 
 def check_properties(operation: Operation, *, trials: int = 256, seed: int = 0) -> None:
-    """Check ``is_associative`` and ``repeated`` on random operands.
-
-    Raises:
-        AccelError: one does not hold. The message has the operands.
-    """
+    """Check ``is_associative`` and ``repeated`` on random operands, or raise an AccelError with them."""
     rng = np.random.default_rng(seed)
     limit = 1 << _BITS - 1
     values = rng.integers(-limit, limit, (3, trials, 4)).astype(np.int32)

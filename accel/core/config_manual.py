@@ -65,7 +65,6 @@ _DERIVED: dict[str, tuple[str, Callable[[Config], int]]] = {
     "wgt depth": ("elements", lambda c: c.wgt_depth),
     "acc depth": ("elements", lambda c: c.acc_depth),
 }
-"""Unit and value of derived numbers."""
 
 
 def config_manual() -> str:
@@ -116,7 +115,6 @@ def _range(spec: Spec) -> str:
 
 
 def _amount(value: int, spec: Spec) -> str:
-    """For example ``64 KiB``."""
     if spec.unit == "bytes" and value:
         for shift, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
             if value % (1 << shift) == 0:

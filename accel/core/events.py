@@ -45,13 +45,12 @@ class UnitCycles:
     """Cycles of one unit by state. The four counts add up to the cycles of the run.
 
     Attributes:
-        busy: load and store unit: a beat or pad word moves. Compute unit: a micro-op's slot, a beat or a pad
-            word. Fetch unit: an instruction is dispatched.
+        busy: a beat or pad word moves, a micro-op has a slot, or the fetch unit dispatches an instruction.
         memory_stall: an instruction is in flight, but nothing moves. Fetch unit: the next instruction has not
-            yet arrived.
-        token_stall: nothing is in flight and the next instruction lacks a token; in the compute unit no
-            micro-op is issued. Fetch unit: the next instruction waits for room in a queue or, in serial mode,
-            for the previous instruction.
+            arrived.
+        token_stall: nothing is in flight (compute unit: no micro-op is issued), and the next instruction
+            lacks a token. Fetch unit: the next instruction waits for room in a queue or, in serial mode, for
+            the previous instruction.
         idle: all other cycles.
     """
 
@@ -70,7 +69,7 @@ class UnitCycles:
 
 
 MAX_RECORDS = 1 << 22
-"""Largest run whose events are listed: an event takes about 150 bytes in memory and 500 in a report. Larger
+"""Largest run whose events are listed. An event takes about 150 bytes in memory and 500 in a report. Larger
 runs report only cycles and counters."""
 
 

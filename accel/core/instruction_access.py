@@ -87,7 +87,6 @@ class LoopShape(NamedTuple):
     taps: int = 1
     """Elements that one index of src selects."""
     step: int = 0
-    """Distance between the taps."""
 
 
 def loop_shape(instruction: Loops, config: Config, setting: SetAcc = NOTHING_SET) -> LoopShape:
@@ -130,11 +129,7 @@ def reached(uops: UopArray, shape: LoopShape, operand: int) -> npt.NDArray[np.in
 def _reached(
     column: bytes, depth: int, steps: tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
 ) -> npt.NDArray[np.intp]:
-    """Cached, because the layers of a network repeat loops.
-
-    ``column``: indices of the micro-ops, int64. ``steps``: iterations and distance of the outer loop, the
-    inner loop, and the taps.
-    """
+    """Cached, because the layers of a network repeat loops. ``steps`` are iterations and distances."""
     found = np.zeros(depth + 1, dtype=bool)
     found[np.minimum(np.frombuffer(column, dtype=np.int64), depth)] = True
     for count, factor in steps:
@@ -278,10 +273,7 @@ class AccessSets:
 def element_classes(
     sets: Sequence[Elements], classes: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], list[npt.NDArray[np.int64]]]:
-    """Partition elements into classes, so that every set is a union of classes.
-
-    Args:
-        classes: a partition to refine, as class numbers from 0, int64[elements].
+    """Refine a partition of elements into classes, so that every set is a union of classes.
 
     Returns:
         The class of each element, int64[elements], and the sorted classes of each set.

@@ -113,7 +113,6 @@ def _call_of(node: Lane) -> Callable[..., Any]:
 
 
 def _wide(node: Lane) -> Any:
-    """Return the type of the computation."""
     return np.int64 if any(_dtype(one) is np.int64 for one in (node, *node.operands)) else np.int32
 
 
@@ -218,7 +217,6 @@ def with_constant(node: Lane, name: str, value: int) -> Lane:
 
 
 def _rebuilt(node: Lane, operands: Sequence[Lane]) -> Lane:
-    """Return the operation on other operands, with its new range."""
     if node.kind == "wrapped":
         return wrapped(operands[0], node.parameter)
     if node.kind == "leading_zeros":

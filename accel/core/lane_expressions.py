@@ -149,7 +149,6 @@ class Lane:
 
 
 def _bits_range(a: Lane, b: Lane) -> tuple[int, int]:
-    """Return the range of bitwise results."""
     bits = max(a.width - (a.low < 0), b.width - (b.low < 0))
     return -(1 << bits) if a.low < 0 or b.low < 0 else 0, (1 << bits) - 1
 
@@ -293,7 +292,6 @@ def rounded_shift(value: Lane, amount: Lane | int, half: Rounding = "up") -> Lan
 
 
 CROSS_LANE_KINDS = frozenset({"lane_sum", "lane_maximum", "lane_minimum"})
-"""Operations whose results depend on all lanes of a row."""
 
 
 def nodes_of(node: Lane) -> list[Lane]:

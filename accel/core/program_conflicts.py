@@ -34,7 +34,6 @@ class Accesses(NamedTuple):
     instructions: Numbers
     writes: npt.NDArray[np.bool_]
     which: Numbers
-    """Index into ``sets``."""
 
 
 class Touches:

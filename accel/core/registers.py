@@ -94,7 +94,6 @@ UNIT_COUNTERS = {
 """The counters of each unit, as in :class:`~accel.core.events.UnitCycles`."""
 
 _NO_LIMIT_CYCLES = (1 << 64) - 1
-"""Reset value of ``max_cycles``."""
 _ADDRESS_CONDITION = "a multiple of 16, and the whole program must lie in the DRAM window"
 
 

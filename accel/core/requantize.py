@@ -216,10 +216,9 @@ def requantize(
     low: int,
     high: int,
 ) -> npt.NDArray[np.int32]:
-    """Requantize sums elementwise. The arguments broadcast.
+    """Requantize int32 sums elementwise. The arguments broadcast.
 
     Args:
-        sums: int32.
         bias: int32. The addition wraps.
         multiplier, exponent: of the scale. Each leading zero of the multiplier costs the product a bit.
         low, high: bounds of the result. If ``low > high`` the result is ``high``.
@@ -249,13 +248,10 @@ def add(
     low: int,
     high: int,
 ) -> npt.NDArray[np.int32]:
-    """Add two quantized tensors elementwise.
-
-    The result is ``clamp(rne(((left - zeros[0]) * multipliers[0] + (right - zeros[1]) * multipliers[1] +
-    offset) / 2**shift) + zero, low, high)``.
+    """Add two int8 or uint8 tensors elementwise, as STORE.ADD does.
 
     Args:
-        left, right: int8 or uint8.
+        multipliers, zeros: of left and right.
         shift: 0 to 41.
     """
     return _add(left, right, *multipliers, *zeros, offset, shift, zero, low, high)
@@ -273,13 +269,10 @@ def multiply(
     low: int,
     high: int,
 ) -> npt.NDArray[np.int32]:
-    """Multiply two quantized tensors elementwise.
-
-    The result is ``clamp(rne(((left - zeros[0]) * (right - zeros[1]) * multiplier + offset) / 2**shift) +
-    zero, low, high)``. Each difference wraps at 9 bits.
+    """Multiply two int8 or uint8 tensors elementwise, as STORE.MUL does.
 
     Args:
-        left, right: int8 or uint8.
+        zeros: of left and right.
         shift: 0 to 41.
     """
     return _multiply(left, right, multiplier, *zeros, offset, shift, zero, low, high)

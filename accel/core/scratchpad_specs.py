@@ -154,7 +154,6 @@ TAB = Scratchpad(
     requires="tab_bytes",
     is_table=True,
 )
-"""Each table maps bytes to bytes."""
 
 PAR_INDEX_BITS = 14
 """STORE.REQ and STORE.ADD index PAR by the bits of the four pad fields, which they lack, less the two flags

@@ -17,7 +17,6 @@ from accel.core.config import Config
 from accel.core.isa import Instruction, Loops, Transfer, Unit
 
 WORKERS = (Unit.LOAD, Unit.COMPUTE, Unit.STORE)
-"""They execute dispatched instructions."""
 
 
 class Counter(IntEnum):

@@ -48,8 +48,7 @@ def mask_nodes(path: Path, samples: Sequence[Mapping[str, Array]]) -> list[str]:
 
 
 def make_masks_finite(path: Path) -> dict[str, Array]:
-    """Replace the masks among a model's constants by ``-1e9`` for histograms, and return the old
-    constants."""
+    """Replace masks by ``-1e9``, so that histograms are possible, and return the old constants."""
     package = onnx()
     model = package.load(path)
     found: dict[str, Array] = {}
@@ -64,7 +63,7 @@ def make_masks_finite(path: Path) -> dict[str, Array]:
 
 
 def restore_constants(path: Path, constants: Mapping[str, Array]) -> None:
-    """Write constants into a model, except those that it lacks by now."""
+    """Restore the constants that are still in the model."""
     package = onnx()
     model = package.load(path)
     for one in model.graph.initializer:

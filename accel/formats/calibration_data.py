@@ -133,7 +133,6 @@ def _picture(path: Path, one: FileInput, mean: Sequence[float], std: Sequence[fl
 
 
 def _as_bytes(plain: Any, one: FileInput, is_first: bool) -> Array:
-    """Return the pixels for a model that takes integers."""
     values = np.asarray(plain)
     values = values.reshape(*values.shape[:2], -1)
     return np.ascontiguousarray((values.transpose(2, 0, 1) if is_first else values)[None].astype(one.dtype))

@@ -24,8 +24,7 @@ from accel.graph.pooling_operators import GlobalAveragePool
 from accel.graph.product_operators import Product
 
 FLOAT_SUM_TOLERANCE = 1
-"""Largest difference of a product or a global mean that ONNX Runtime computes in float32, the graph in
-integers, without rounding."""
+"""ONNX Runtime computes some products and global means in float32, and the graph in integers."""
 _QUANTIZING = "QuantizeLinear"
 
 
@@ -36,8 +35,7 @@ def compare_with_original(
 
     ONNX Runtime runs the optimized file. Every tensor that the file quantizes becomes an output, and the
     graph is evaluated from one such tensor to the next on ONNX Runtime's values. So a difference shows only
-    at the first tensor after its cause. For example, a region of DequantizeLinear, Add, Clip and
-    QuantizeLinear is compared at its result.
+    at the first tensor after its cause.
     """
     model = onnx().load(os.fspath(path))
     kinds = {name: node.op_type for node in model.graph.node for name in node.output}

@@ -17,12 +17,11 @@ from accel.graph.graph_tensor import QUANTIZED, Array, random_values
 from accel.graph.pooling_operators import AveragePool
 
 FLOAT_TOLERANCES = {"float16": 2e-3, "float32": 1e-4, "float64": 1e-4}
-"""Largest difference of a float, relative to the largest value of its tensor: sums may have another order.
-For float16 it is two units in the last place."""
+"""Largest difference relative to the largest value of the tensor, since sums may have another order. For
+float16 it is two units in the last place."""
 SOFTMAX_TOLERANCE = 1
 MEAN_TOLERANCE = 1
-"""Of a quantized average pool in float32, for ONNX Runtime's order of additions depends on its memory
-layout."""
+"""ONNX Runtime's order of float32 additions depends on its memory layout."""
 DYNAMIC = "DynamicQuantizeLinear"
 DYNAMIC_TOLERANCE = 1
 """Its operand is float32."""
@@ -98,7 +97,7 @@ def compare(graph: Graph, inputs: Mapping[str, Array]) -> Comparison:
 
 
 def random_inputs(graph: Graph, seed: int = 0) -> dict[str, Array]:
-    """Return random inputs: integers over their full range, floats over the range of their Quantize."""
+    """Return random inputs: integers over their full range, floats over that of their Quantize."""
     rng = np.random.default_rng(seed)
     consumers = graph.consumers()
     found: dict[str, Array] = {}
@@ -127,10 +126,7 @@ def _fused(graph: Graph, node: Node) -> bool:
 def compare_tensor(
     graph: Graph, node: Node, operands: list[Array], theirs: Array, *, tolerance: int = 0
 ) -> TensorDifference:
-    """Compare the result of one node with ONNX Runtime's.
-
-    ``tolerance`` for integers adds to that of the node's operator.
-    """
+    """Compare the result of one node with ONNX Runtime's. ``tolerance`` adds to that of integers."""
     out = graph.tensors[node.output]
     ours = evaluate_node(graph, node, operands)
     if theirs.shape != ours.shape or theirs.dtype != ours.dtype:

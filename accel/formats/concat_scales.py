@@ -29,7 +29,6 @@ def share_concat_scales(model: Any) -> int:
 
 class _Concats(QuantizedModel):
     def groups(self) -> list[list[Parameters]]:
-        """Return the parameters that become equal."""
         group_of: dict[Parameters, list[Parameters]] = {}
         for concat in self.of_kind("Concat"):
             for operand, result in self._pairs(concat):
@@ -41,7 +40,6 @@ class _Concats(QuantizedModel):
         return [group for group in found.values() if len({self.range_of(one) for one in group}) > 1]
 
     def _pairs(self, concat: Any) -> Iterator[tuple[Parameters, Parameters]]:
-        """Yield the parameters of an operand and the result that can be equal."""
         readers = self.readers.get(concat.output[0], [])
         results = {self.parameters(one) for one in readers}
         result = results.pop() if len(results) == 1 else None
@@ -71,7 +69,6 @@ class _Concats(QuantizedModel):
         return all(one.op_type == "Concat" for name in numbers for one in self.readers.get(name, []))
 
     def unify(self, group: list[Parameters]) -> None:
-        """Give all parameters their common range."""
         ranges = [self.range_of(one) for one in group]
         low, high = min(one[0] for one in ranges), max(one[1] for one in ranges)
         zeros = self.values(group[0][1])

@@ -28,7 +28,7 @@ class EditableModel:
         )
 
     def of_kind(self, *kinds: str) -> list[Any]:
-        """Return the nodes with some of ONNX's own operators."""
+        """Return the nodes of ONNX's own operators."""
         return [one for one in self.nodes if one.op_type in kinds and one.domain in ("", "ai.onnx")]
 
     def producer(self, name: str, *kinds: str) -> Any | None:
@@ -48,7 +48,7 @@ class EditableModel:
         return np.asarray(onnx().numpy_helper.to_array(one), np.float64)
 
     def constants(self, names: Iterable[str]) -> list[Array] | None:
-        """Return float32 constants, or None if a tensor is none."""
+        """Return None unless all are float32 constants."""
         found = [self.constant(name) for name in names]
         known = [one for one in found if one is not None]
         return known if len(known) == len(found) else None
@@ -64,11 +64,10 @@ class EditableModel:
         return self._names.fresh(name)
 
     def node(self, kind: str, inputs: Sequence[str], output: str, name: str, **values: Any) -> Any:
-        """Return a new node for :meth:`replace`."""
         return onnx().helper.make_node(kind, list(inputs), [output], name=self.fresh(name), **values)
 
     def replace(self, old: Sequence[Any], new: Sequence[Any]) -> None:
-        """Put nodes in the place of the last of some others."""
+        """Put nodes in the place of the last old one."""
         removed = {id(node) for node in old}
         last = max(at for at, node in enumerate(self.nodes) if id(node) in removed)
         self.nodes = [
@@ -78,8 +77,7 @@ class EditableModel:
         ]
 
     def bypass(self, node: Any, source: str) -> None:
-        """Remove a node with one output. The producer of ``source``, which nothing else may read, computes
-        it."""
+        """Remove a node with one output, which the producer of ``source`` computes instead."""
         (output,) = node.output
         self.replace([node], [])
         for one in self.nodes:
@@ -96,7 +94,6 @@ class EditableModel:
         }
 
     def content(self) -> bytes:
-        """Return the file after :meth:`finish`."""
         content: bytes = self._model.SerializeToString()
         return content
 

@@ -22,12 +22,11 @@ _ELEMENTWISE = frozenset(
     }
 )
 _KEEPS_VALUES = frozenset({"Flatten", "Identity", "MaxPool", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
-"""They do not change values."""
 _CONSTANT = ""
 
 
 def join_elementwise_regions(model: Any) -> int:
-    """Replace the pairs inside of regions of a QDQ model by Clips, in place, and return their number."""
+    """Replace the inner pairs of a QDQ model by Clips, in place, and return their number."""
     work = _Regions(model)
     work.quantize_ends()
     count = work.replace_inner_pairs()
@@ -37,8 +36,6 @@ def join_elementwise_regions(model: Any) -> int:
 
 
 class _Regions(QuantizedModel):
-    """A quantized model, and the tensor on which each tensor depends."""
-
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         self._roots: dict[str, str | None] = {}
@@ -46,7 +43,7 @@ class _Regions(QuantizedModel):
     # --- ends of regions -------------------------------------------------------------------------
 
     def quantize_ends(self) -> None:
-        """Quantize each region before the MaxPools and moves that follow it, with equal results."""
+        """Quantize before the MaxPools and moves that follow a region."""
         for quantize in self.of_kind("QuantizeLinear"):
             path: list[Any] = []
             name = quantize.input[0]
@@ -92,7 +89,6 @@ class _Regions(QuantizedModel):
         return count
 
     def _is_inside(self, quantize: Any, pairs: list[Any]) -> bool:
-        """Whether all readers of a pair belong to its region."""
         root = self._root(quantize.input[0])
         if not root or self.kind(quantize.input[0]) not in _ELEMENTWISE:
             return False
@@ -107,7 +103,7 @@ class _Regions(QuantizedModel):
         )
 
     def _continues(self, node: Any, root: str) -> bool:
-        """Whether a node belongs to a region of which all ends are quantized."""
+        """Whether a node belongs to a region whose ends are all quantized."""
         if node.op_type not in _ELEMENTWISE or self._root(node.output[0]) != root:
             return False
         readers = self.readers.get(node.output[0], [])

@@ -26,10 +26,7 @@ _EPSILON = 1e-5
 
 
 def rewrite_float(model: Any) -> int:
-    """Rewrite a float ONNX model in place, and return the number of rewritten operators.
-
-    Its constants are folded, its opset is 13 or later.
-    """
+    """Rewrite a float model of opset 13 or later in place, and return the number of rewritten operators."""
     work = EditableModel(model)
     count = _bounds(work) + _varying_biases(work) + _into_transposed_convolutions(work)
     count += _batch_norms(work, work.shapes())
@@ -62,7 +59,6 @@ def _bounds(work: EditableModel) -> int:
 
 
 def _into_transposed_convolutions(work: EditableModel) -> int:
-    """Fold factors and addends per channel into preceding ConvTransposes."""
     count = 0
     for conv in work.of_kind("ConvTranspose"):
         weights, group = work.constant(conv.input[1]), attributes(conv).get("group", 1)
@@ -86,7 +82,7 @@ def _into_transposed_convolutions(work: EditableModel) -> int:
 
 
 def _affine_of(work: EditableModel, node: Any, source: str, weights: Array) -> tuple[Array, Array] | None:
-    """Return a node's factor and addend of each channel, if it has them."""
+    """Return a factor and an addend per channel, if a node applies them."""
     channels = weights.shape[1]
     if node.op_type == "BatchNormalization" and node.input[0] == source:
         return _normalization(work, node)
@@ -104,7 +100,6 @@ def _is_per_channel(values: Array, channels: int, rank: int) -> bool:
 
 
 def _normalization(work: EditableModel, node: Any) -> tuple[Array, Array] | None:
-    """Return the constant factor and addend of a BatchNormalization, if any."""
     values = attributes(node)
     parameters = work.constants(node.input[1:5])
     if parameters is None or values.get("training_mode", 0) or any(node.output[1:]):
@@ -128,7 +123,6 @@ def _set_weights(work: EditableModel, folded: list[Any], weights: Array, shift: 
 
 
 def _batch_norms(work: EditableModel, shapes: dict[str, Sizes]) -> int:
-    """Replace BatchNormalizations of three axes or more by depthwise convolutions."""
     count = 0
     for node in work.of_kind("BatchNormalization"):
         rank, affine = len(shapes.get(node.input[0], ())), _normalization(work, node)
@@ -219,7 +213,6 @@ def _make_gemm(work: EditableModel, matmul: Any, add: Any, bias: str, shapes: di
 
 
 def _factors(work: EditableModel) -> int:
-    """Multiply weights and biases by a number that follows a product."""
     count = 0
     for node in work.of_kind("Mul", "Div"):
         for data, number in (tuple(node.input), tuple(reversed(node.input))):

@@ -15,11 +15,7 @@ _Fold = Callable[[FileNode, Arrays], Sequence[Array]]
 
 
 def fold(node: FileNode, arrays: Arrays) -> Sequence[Array] | None:
-    """Compute a node on constants, None for omitted ones.
-
-    Returns:
-        The outputs, or None if the operator is not in :data:`FOLDED`.
-    """
+    """Compute a node on constants, or return None if its operator is not in :data:`FOLDED`."""
     found = FOLDED.get(node.kind)
     if found is None or node.domain:
         return None
@@ -79,7 +75,7 @@ def axis_of(axis: Any, rank: int) -> int:
 
 
 def reshaped(sizes: Sequence[int], wanted: Any, *, zero_is_zero: bool = False) -> tuple[int, ...]:
-    """Return the shape of a Reshape with 0 and -1 resolved."""
+    """Resolve 0 and -1 in the shape of a Reshape."""
     shape = integers(wanted)
     if not zero_is_zero:
         for place, size in enumerate(shape):
@@ -101,7 +97,7 @@ def reshaped(sizes: Sequence[int], wanted: Any, *, zero_is_zero: bool = False) -
 
 
 def squeezed(sizes: Sequence[int], axes: Any = None) -> tuple[int, ...]:
-    """Return the shape without these axes of size 1, by default without all."""
+    """Return the shape without some or all axes of size 1."""
     gone = {place for place, size in enumerate(sizes) if size == 1}
     if axes is not None:
         chosen = {axis_of(axis, len(sizes)) for axis in integers(axes)}
@@ -272,4 +268,3 @@ FOLDED: Mapping[str, _Fold] = {
     ],
     "Where": _elementwise(np.where),
 }
-"""Operators of ONNX that the import computes on constants."""

@@ -33,8 +33,7 @@ class Exporter:
         """Whether the sizes of inputs stay open."""
 
     def model(self, outputs: Sequence[str] | None = None) -> bytes:
-        """Write all nodes, and return the serialized model, by default with all computed tensors as
-        outputs."""
+        """Return the serialized model, by default with all computed tensors as outputs."""
         helper = self._onnx.helper
         for node in self._graph.nodes:
             WRITERS[type(node.operator)](self, node)
@@ -67,14 +66,12 @@ class Exporter:
         return self._graph.tensors[name]
 
     def values(self, name: str) -> Array | None:
-        """Return a constant's values, or None."""
         return self._constants.get(name)
 
     def fresh(self, name: str) -> str:
         return self._names.fresh(name)
 
     def constant(self, values: Any, dtype: str, name: str = "constant") -> str:
-        """Add an initializer, and return its name."""
         found = self.fresh(name)
         self._constants[found] = np.asarray(values, dtype=dtype)
         return found
@@ -88,7 +85,7 @@ class Exporter:
         domain: str = "",
         **attributes: Any,
     ) -> str:
-        """Add a node, and return its output's name, by default a fresh one."""
+        """Add a node, and return its output's name."""
         made = output or self.fresh(f"{kind}/output")
         self._nodes.append(
             self._onnx.helper.make_node(
@@ -119,7 +116,7 @@ class Exporter:
             self._nodes.append(copy)
 
     def pair(self, tensor: Tensor, shift: int = 0, dtype: str | None = None) -> list[str]:
-        """Add a tensor's scales and zero points, increased by ``shift``, and return the two names."""
+        """Add a tensor's scales and shifted zero points, and return their names."""
         quantization = tensor.required_quantization
         zeros = np.array(quantization.zero) + shift
         scales = np.array(quantization.scale, dtype=np.float32)
@@ -155,7 +152,6 @@ class Exporter:
         self.write("QuantizeLinear", [middle(numbers), *self.pair(out)], node.output)
 
     def type(self, dtype: str) -> int:
-        """Return ONNX's number of a dtype."""
         return int(self._onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 

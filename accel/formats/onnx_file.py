@@ -18,7 +18,7 @@ from accel.graph.graph_tensor import DTYPES, MAX_TENSOR_BYTES, Array
 OLDEST_OPSET = 10
 """The first supported opset."""
 CONVERTED_OPSET = 7
-"""ONNX's version converter brings models from this opset on to :data:`OLDEST_OPSET`."""
+"""ONNX's version converter brings these models to :data:`OLDEST_OPSET`."""
 MICROSOFT = "com.microsoft"
 """The domain of ONNX Runtime's own operators, for example QLinearAdd."""
 
@@ -191,7 +191,6 @@ def _domain(name: str) -> str:
 
 
 def _converted(package: Any, model: Any, version: int) -> Any:
-    """Convert a model to :data:`OLDEST_OPSET`."""
     from onnx import version_converter  # noqa: PLC0415
 
     try:
@@ -204,7 +203,6 @@ def _converted(package: Any, model: Any, version: int) -> Any:
 
 
 def _inlined(package: Any, model: Any) -> Any:
-    """Replace calls of the model's own functions by their bodies."""
     try:
         from onnx import inliner  # noqa: PLC0415
 
@@ -242,8 +240,6 @@ def _input(package: Any, value: Any) -> FileInput:
 
 
 class _Reader:
-    """Reads arrays and attributes, and limits their total memory."""
-
     def __init__(self, package: Any, folder: Path | None) -> None:
         self._package = package
         self._folder = folder
@@ -350,7 +346,7 @@ class _Reader:
             raise GraphError(f"{what} cannot be read: {error}") from None
 
     def _typed(self, proto: Any, shape: tuple[int, ...], dtype: Any, what: str) -> Array:
-        """Read the field of the type instead of raw bytes."""
+        """Read values from the field of their type."""
         field = self._package.helper.tensor_dtype_to_field(proto.data_type)
         count = len(getattr(proto, field))
         if count != math.prod(shape):
@@ -362,7 +358,6 @@ class _Reader:
         return found
 
     def _external(self, proto: Any, size: int, what: str) -> bytes:
-        """Read a tensor's bytes from a file in the model's folder."""
         entries = {_text(one.key): _text(one.value) for one in proto.external_data}
         location = entries.get("location", "")
         if self._folder is None:

@@ -22,7 +22,7 @@ _DOMAINS = {"", MICROSOFT, "ai.onnx.ml"}
 
 
 def obstacle(node: FileNode) -> str:
-    """Return why ONNX Runtime cannot run a node without a rule, or empty if it may."""
+    """Return why ONNX Runtime cannot run a node, or empty."""
     if any(value is None for value in node.attributes.values()):
         return "has an attribute of a kind that is not read"
     if node.domain not in _DOMAINS or not (node.domain or has_schema(node)):
@@ -31,10 +31,7 @@ def obstacle(node: FileNode) -> str:
 
 
 def import_foreign(importer: Importer, node: FileNode) -> None:
-    """Import a node as one foreign operator for each used output.
-
-    ONNX Runtime runs it once on zeros, which gives shapes and dtypes.
-    """
+    """Import a node as one foreign operator for each used output, with the shape of a run on zeros."""
     varying = [name for name in node.reads if importer.array(name) is None]
     _check_constants(importer, node)
     operands = [importer.operand(name) for name in varying]
@@ -71,7 +68,7 @@ def import_foreign(importer: Importer, node: FileNode) -> None:
 
 
 def _check_constants(importer: Importer, node: FileNode) -> None:
-    """Refuse empty operands such as scales of QLinearConcat, because ONNX Runtime reads beyond their end."""
+    """Refuse empty constants, because ONNX Runtime reads beyond their end."""
     for name in node.reads if node.domain == MICROSOFT else ():
         array = importer.array(name)
         if array is not None and not array.size:
@@ -175,7 +172,7 @@ def _model(
     *,
     is_open: bool = False,
 ) -> str:
-    """Return the model of one output of a node. Constant inputs are initializers, others perhaps open."""
+    """Return the model of one output, with constant inputs as initializers."""
     names = {name: f"x{n}" for n, name in enumerate(varying)}
     constants: dict[str, Array] = {}
     for name in node.reads:
@@ -206,7 +203,7 @@ def single_result_model(importer: Importer, node: FileNode, operand: Tensor) -> 
 
 
 def node_proto(node: FileNode, names: Mapping[str, str]) -> Any:
-    """Return a node in ONNX's form with renamed tensors. Tensors that a subgraph reads keep their names."""
+    """Rename a node's tensors, except for those that a subgraph reads."""
     attributes = {
         key: to_initializer(value, key) if isinstance(value, np.ndarray) else value
         for key, value in node.attributes.items()
@@ -245,9 +242,10 @@ def encoded(
 def foreign_operator(
     title: str, nodes: list[Any], constants: Mapping[str, Array], operands: Sequence[Tensor]
 ) -> Foreign:
-    """Return ONNX nodes of opset ``OPSET`` as one operator. ONNX Runtime runs them once on zeros.
+    """Return ONNX nodes from ``x0``, ``x1`` and so on to ``y`` as one operator, with the constants that they
+    use.
 
-    The nodes lead from the operands ``x0``, ``x1`` and so on to ``y``. Unused constants are left out.
+    ONNX Runtime runs them once on zeros.
     """
     used = {name for node in nodes for name in node.input}
     model = encoded(
@@ -268,7 +266,6 @@ def _foreign(exporter: Exporter, node: Node) -> None:
 
 
 def _newest(content: bytes) -> Any:
-    """Convert a model to the exporter's opset."""
     package = onnx()
     model = package.load_from_string(content)
     (version,) = [one.version for one in model.opset_import if not one.domain]

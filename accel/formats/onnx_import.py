@@ -62,9 +62,9 @@ def import_file(file: File, *, batch: int | None = None, shapes: Shapes | None =
 
 
 def _is_opaque(node: FileNode) -> bool:
-    """Whether ONNX Runtime has an integer form only of a node's graph operator.
+    """Whether ONNX Runtime treats a node otherwise than its graph operator.
 
-    For example, Flatten is a Reshape in the graph. ONNX Runtime moves a Quantize through Reshape alone.
+    For example, Flatten is a Reshape in the graph, but ONNX Runtime moves a Quantize only through Reshape.
     """
     return node.kind in _OPAQUE or (node.kind == "MaxPool" and node.opset < 12)
 

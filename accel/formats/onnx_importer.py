@@ -25,13 +25,13 @@ _MOVES |= {"Squeeze", "Transpose", "Unsqueeze"}
 
 
 class Importer:
-    """A graph under construction, for the rules of operators."""
+    """A graph under construction."""
 
     def __init__(self, file: File) -> None:
         self.file = file
         self.builder = Builder()
         self.arrays: dict[str, Array] = dict(file.constants)
-        """Constants of any dtype. Those that an operator uses are also tensors of the builder."""
+        """Constants of any dtype, which operators turn into tensors of the builder."""
         self.aliases: dict[str, str] = {}
         """Names of the same tensor, for example the output of an Identity."""
         names = {*file.constants, *file.outputs, *(one.name for one in file.inputs)}
@@ -75,13 +75,13 @@ class Importer:
                 raise error from None
 
     def _has_constant_scales(self, node: FileNode) -> bool:
-        """Whether all scales and zero points of a quantized operator are constants."""
+        """Whether all scales and zero points are constants."""
         factor = 3 if node.kind in {"QLinearConv", "QLinearMatMul", "QGemm"} else 0
         others = [name for at, name in enumerate(node.inputs) if name and at not in {0, factor}]
         return all(self.array(name) is not None for name in others)
 
     def _has_foreign_dtype(self, node: FileNode) -> bool:
-        """Whether a node computes with a dtype that no rule takes. Moves only pass values on."""
+        """Whether a node computes with a dtype that no rule takes."""
         if node.domain or node.kind in _MOVES:
             return False
         names = (self.aliases.get(name, name) for name in node.inputs)
@@ -91,7 +91,7 @@ class Importer:
         )
 
     def _fold(self, node: FileNode) -> bool:
-        """Compute a node of constants, and return whether it is done."""
+        """Compute a node of constants, if possible."""
         known = [None if not name else self.array(name) for name in node.inputs]
         if any(array is None for name, array in zip(node.inputs, known, strict=True) if name):
             return False
@@ -100,11 +100,9 @@ class Importer:
         return results is not None
 
     def used(self) -> set[str]:
-        """Return the tensors that a node reads or the model returns."""
         return self._used
 
     def graph(self, outputs: Sequence[str] | None = None) -> Graph:
-        """Return the imported graph, perhaps with other outputs."""
         if not self.file.outputs:
             raise GraphError("the model has no outputs; there is nothing to compute")
         names = []
@@ -120,7 +118,6 @@ class Importer:
     # --- operands ----------------------------------------------------------------------------------
 
     def array(self, name: str) -> Array | None:
-        """Return a constant's values, or None."""
         name = self.aliases.get(name, name)
         return self.arrays.get(name)
 
@@ -162,13 +159,12 @@ class Importer:
         return name
 
     def tensor(self, name: str) -> Tensor:
-        """Return the graph's tensor for one of the file."""
         return self.builder.tensors[self.operand(name)]
 
     def quantization(
         self, node: FileNode, scale: int, zero: int | None, dtype: str, axis: int | None = None
     ) -> Quantization:
-        """Return the quantization of a node's scale and zero-point inputs. An omitted zero point is 0."""
+        """Return the quantization of two inputs. An omitted zero point is 0."""
         scales = self.needed(node, scale, "the scale")
         zeros = None if zero is None else self.constant(node, zero, "the zero point")
         return self.pair(scales, zeros, dtype, axis)
@@ -186,16 +182,13 @@ class Importer:
     def quantized(
         self, node: FileNode, place: int, scale: int, zero: int | None, axis: int | None = None
     ) -> str:
-        """Return the name of an operand that a node reads with a scale and a zero point."""
+        """Return the name of an operand with this quantization."""
         name = self.operand(node.inputs[place])
         dtype = self.builder.tensors[name].dtype
         return self.builder.require_quantization(name, self.quantization(node, scale, zero, dtype, axis))
 
     def result(self, node: FileNode, scale: int, zero: int | None, default: str) -> dict[str, Any]:
-        """Return the result's dtype and quantization for :meth:`emit`.
-
-        The dtype is that of the zero point, or ``default`` without one.
-        """
+        """Return dtype and quantization for :meth:`emit`. Without a zero point, the dtype is ``default``."""
         zeros = None if zero is None else self.constant(node, zero, "the zero point")
         dtype = default if zeros is None else zeros.dtype.name
         return {"dtype": dtype, "quantization": self.quantization(node, scale, zero, dtype)}
@@ -212,11 +205,11 @@ class Importer:
         dtype: str | None = None,
         quantization: Quantization | None = None,
     ) -> str:
-        """Add an operator to the graph, or its values if all operands are constants, and return the name.
+        """Add an operator, or its values if all operands are constants, and return the result's name.
 
         Args:
-            inputs: names of the graph's tensors, from :meth:`operand`.
-            output: the result's name, by default the node's first output.
+            inputs: names from :meth:`operand`.
+            output: by default the node's first output.
         """
         name = node.outputs[0] if output is None else output
         label = node.name if output is None else f"{node.name}/{output}"
@@ -228,7 +221,6 @@ class Importer:
         return made
 
     def between(self, node: FileNode, what: str) -> str:
-        """Return a fresh name for an intermediate tensor."""
         return self.builder.fresh(f"{node.outputs[0]}/{what}")
 
     def is_dequantized(self, name: str) -> bool:
@@ -239,7 +231,7 @@ class Importer:
         return node is not None and isinstance(node.operator, Dequantize)
 
     def alias(self, node: FileNode, name: str) -> None:
-        """Make the first output another name of a tensor, or a copy if it is a model output."""
+        """Rename a tensor, or copy it if the name is a model output's."""
         output = node.outputs[0]
         if output in self.outputs:
             self.emit(node, Identity(), [name])

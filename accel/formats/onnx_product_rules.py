@@ -23,7 +23,6 @@ from accel.graph.product_operators import Conv, ConvTranspose, MatMul, Product
 
 
 def _sizes_and_kernel(importer: Importer, node: FileNode, data: str, weights: str) -> tuple[Shape, Shape]:
-    """Return the spatial sizes of data and weights, and check ``kernel_shape``."""
     sizes, kernel = (importer.builder.tensors[one].shape[2:] for one in (data, weights))
     declared = tuple(node.attributes.get("kernel_shape") or kernel)
     if declared != kernel or not kernel:
@@ -89,7 +88,7 @@ def _matmul_integer(importer: Importer, node: FileNode) -> None:
 def _integer_product(
     importer: Importer, node: FileNode, axis: int, operator_of: Callable[[str, str], Product]
 ) -> None:
-    """Import a product whose result is its int32 sums. ``axis``: of the weights' zero points."""
+    """Import int32 sums. Zero points lie along ``axis`` of the weights."""
     is_varying = not _zero_is_constant(importer, node, 2)
     has_totals = importer.array(node.inputs[1]) is not None
     can_correct = not is_varying or (has_totals and importer.tensor(node.inputs[2]).size == 1)
@@ -105,14 +104,14 @@ def _integer_product(
 
 
 def _zero_is_constant(importer: Importer, node: FileNode, place: int) -> bool:
-    """It is not after DynamicQuantizeLinear."""
+    """The zero point of DynamicQuantizeLinear varies."""
     return (
         place >= len(node.inputs) or not node.inputs[place] or importer.array(node.inputs[place]) is not None
     )
 
 
 def _data(importer: Importer, node: FileNode) -> str:
-    """Return the left factor with its zero point, or with 0 if that is only known at run time."""
+    """Return the left factor. A varying zero point counts as 0."""
     if _zero_is_constant(importer, node, 2):
         return _shifted(importer, node, 0, 2)
     return importer.builder.require_quantization(importer.operand(node.inputs[0]), Quantization.of(1.0))

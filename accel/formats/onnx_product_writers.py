@@ -62,8 +62,7 @@ def _conv(exporter: Exporter, node: Node) -> None:
 
 @writer(ConvTranspose)
 def _conv_transpose(exporter: Exporter, node: Node) -> None:
-    """For integers, write a convolution of data with zeros between, since ONNX has no integer
-    ConvTranspose."""
+    """Spread integer data for a convolution, since ONNX has no integer ConvTranspose."""
     operator, out = node.operator, exporter.tensor(node.output)
     assert isinstance(operator, ConvTranspose)
     _require_scales(node, operator)
@@ -219,7 +218,6 @@ def _matmul(exporter: Exporter, node: Node) -> None:
 
 
 def _matrix_by_matrix(exporter: Exporter, node: Node, left: Sequence[str], ends: Sequence[str]) -> None:
-    """Write a batched product with a bias or alpha as one QGemm for each matrix."""
     operator, out = node.operator, exporter.tensor(node.output)
     assert isinstance(operator, MatMul)
     data, weights = (exporter.tensor(name) for name in node.inputs[:2])

@@ -77,7 +77,6 @@ def _nearest_indices(
 
 
 def _separate(taken: Array, shape: Sequence[int]) -> tuple[Shape, ...]:
-    """Return the index along each axis of row-major numbers."""
     found = []
     for axis in range(taken.ndim):
         line = np.moveaxis(taken, axis, -1).reshape(-1, taken.shape[axis])[0]

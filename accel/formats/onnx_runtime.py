@@ -34,7 +34,7 @@ _OFFSET = 128
 def run_onnx_runtime(
     content: bytes, inputs: Mapping[str, Array], outputs: list[str] | None = None
 ) -> dict[str, Array]:
-    """Run a model once on the CPU, without graph optimizations, by default for all outputs."""
+    """Run a model once on the CPU, without graph optimizations."""
     return open_onnx_runtime(content)(inputs, outputs)
 
 
@@ -85,11 +85,10 @@ def run_optimized(
 ) -> tuple[dict[str, Array], dict[str, str]]:
     """Run a model once with all graph optimizations, for int8 as for uint8.
 
-    With ``session.qdqisint8allowed``, regions of DequantizeLinear, operator and QuantizeLinear become integer
-    operators.
+    ``session.qdqisint8allowed`` makes integer operators of DequantizeLinear, operator and QuantizeLinear.
 
     Returns:
-        The outputs by name, and for each tensor the kind of operator that computes it in the optimized model.
+        The outputs by name, and for each tensor the operator that computes it in the optimized model.
     """
     import onnx  # noqa: PLC0415
 
@@ -143,7 +142,6 @@ def saturates() -> bool:
 
 
 def _unsigned(content: bytes) -> bytes:
-    """Convert int8 factors of uint8 to uint8."""
     import onnx  # noqa: PLC0415
 
     model = onnx.load_from_string(content)
@@ -156,7 +154,6 @@ def _unsigned(content: bytes) -> bytes:
 
 
 def _types(onnx: Any, model: Any) -> dict[str, int]:
-    """Return the element types that shape inference knows."""
     graph = onnx.shape_inference.infer_shapes(model).graph
     values = (*graph.input, *graph.value_info, *graph.output)
     return {one.name: one.type.tensor_type.elem_type for one in values} | {
@@ -171,7 +168,7 @@ class _Raised:
         self._made: set[str] = set()
 
     def before(self, node: Any) -> Iterator[Any]:
-        """Yield nodes to insert, and make them a node's inputs."""
+        """Yield nodes that convert a node's inputs."""
         if node.op_type not in _FACTORS:
             return
         left, right = _FACTORS[node.op_type]
@@ -192,7 +189,7 @@ class _Raised:
         return None if kind is None else self._helper.tensor_dtype_to_np_dtype(kind)
 
     def _raise(self, name: str) -> Iterator[Any]:
-        """Yield nodes that add 128 and convert to uint8. An omitted zero point counts as 0."""
+        """Yield nodes that add 128. An omitted zero point counts as 0."""
         make, array = self._helper.make_node, self._helper.make_tensor
         uint8, int32 = (self._helper.np_dtype_to_tensor_dtype(np.dtype(one)) for one in ("uint8", "int32"))
         last = f"{name} as uint8"

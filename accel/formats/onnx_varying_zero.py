@@ -23,7 +23,7 @@ from accel.graph.product_operators import Conv, MatMul, Product
 def import_varying_zero(
     importer: Importer, node: FileNode, operator: Product, data: str, weights: str
 ) -> None:
-    """Import a product, and the correction of its sums. The weights and their zero point are constant."""
+    """Import a product of constant weights, and the correction of its sums."""
     sums = importer.emit(node, operator, [data, weights], importer.between(node, "sums"), dtype="int32")
     nodes, constants = zero_point_correction(importer.builder, operator, data, weights, sums, "y")
     zero = importer.operand(node.inputs[2])
@@ -63,11 +63,8 @@ def zero_point_correction(
 
 
 def _window_totals(conv: Conv, weights: Array, sizes: tuple[int, ...]) -> tuple[Array, list[Array]]:
-    """Return the sums of weights inside the picture (1, O, ...), and the index of each window along each
-    axis.
-
-    Windows with the same taps inside share an index.
-    """
+    """Return sums of weights inside the picture (1, O, ...), and their index for each window along each
+    axis."""
     totals = weights.sum(axis=1)
     positions = []
     for axis, taps in enumerate(conv.windows.taps_inside(sizes)):

@@ -44,9 +44,9 @@ def _rounded_up(windows: Windows, sizes: Shape) -> Windows:
 
 
 def transposed_windows_of(node: FileNode, sizes: Shape, kernel: Shape) -> tuple[Windows | None, Shape]:
-    """Return the windows of a ConvTranspose, and the values that it adds at the end of the result.
+    """Return the windows of a ConvTranspose, and the values added at the end of the result.
 
-    An ``output_shape`` may need negative pads, for which there are no windows.
+    An ``output_shape`` may need negative pads, and then there are no windows.
     """
     rank = len(kernel)
     attributes = node.attributes

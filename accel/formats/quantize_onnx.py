@@ -158,7 +158,7 @@ def _quiet(what: str) -> Iterator[None]:
 def _prepared(
     path: str | os.PathLike[str], target: Path, sizes: Mapping[str, Sequence[int | str | None]]
 ) -> bytes:
-    """Write the model with fixed sizes and folded batch normalization, and return the original."""
+    """Fix sizes and fold batch normalization in a file, and return the original."""
     package = onnx()
     try:
         import onnxruntime  # noqa: PLC0415
@@ -241,7 +241,6 @@ def _quantize(
 
 
 def _normalizations(source: Path) -> list[str]:
-    """Return the nodes of decomposed layer normalizations, and name them in the file."""
     model = onnx().load(source)
     found = normalization_nodes(model)
     if found:
@@ -252,9 +251,9 @@ def _normalizations(source: Path) -> list[str]:
 def _errors(
     plain: bytes, graph: Graph, names: Mapping[str, str], samples: Sequence[dict[str, Array]]
 ) -> tuple[OutputError, ...]:
-    """Compare the float model with the graph's QOperator form, both in ONNX Runtime.
+    """Compare the float model with the graph, both in ONNX Runtime.
 
-    ``names`` maps tensors of the float model to those of the graph, which may hold integers.
+    ``names`` maps float tensors to those of the graph, which may hold integers.
     """
     exact, quantized = open_onnx_runtime(plain), open_onnx_runtime(export_onnx(graph, list(names.values())))
     tallies = {name: ErrorTally() for name in names}

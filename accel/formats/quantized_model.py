@@ -28,14 +28,12 @@ class QuantizedModel(EditableModel):
                 self.readers.setdefault(name, []).append(node)
 
     def kind(self, name: str) -> str:
-        """Return the operator that computes a tensor, or empty."""
         return self.producers[name].op_type if name in self.producers else ""
 
     def is_constant(self, name: str) -> bool:
         return name in self._arrays
 
     def is_number(self, name: str) -> bool:
-        """Whether a tensor is a constant with one value."""
         one = self._arrays.get(name)
         return one is not None and all(size == 1 for size in one.dims)
 
@@ -70,10 +68,7 @@ class QuantizedModel(EditableModel):
         return (limits.min - zero) * scale, (limits.max - zero) * scale, scale
 
     def separate(self, quantize: Any) -> None:
-        """Give a quantized tensor parameters of its own if it shares those of its operands.
-
-        Pooling operators and moves that read it with these parameters follow.
-        """
+        """Separate a tensor's parameters from those of its operands, also after pooling and moves."""
         parameters = self.parameters(quantize)
         producer = self.producers.get(quantize.input[0])
         sources = [] if producer is None else [self.activation(name) for name in producer.input]

@@ -15,7 +15,7 @@ from accel.graph.graph_tensor import QUANTIZED, Array, Shape, check_shape
 from accel.graph.movement_operators import Identity, Pad, Reshape, Slice, Transpose
 
 _SUM = "add"
-"""Indices may repeat."""
+"""ScatterND adds where indices repeat."""
 
 
 @rule(2, "REVERSE_V2")
@@ -65,7 +65,6 @@ def _space_to_batch(importer: TfliteImporter, operator: FileOperator) -> None:
 
 @rule(3, "BATCH_TO_SPACE_ND")
 def _batch_to_space(importer: TfliteImporter, operator: FileOperator) -> None:
-    """Interleave pictures, and crop."""
     name, sizes = importer.operand(operator.inputs[0])
     block, crops = _block(importer, operator, sizes)
     if sizes[0] % int(np.prod(block)):

@@ -27,11 +27,10 @@ from accel.rewriting.constant_rules import CONSTANT_FOLDING
 from accel.rewriting.rule_application import simplify
 
 MAX_UNROLLED = 512
-"""Iterations. Longer loops run in ONNX Runtime."""
+"""Longer loops run in ONNX Runtime."""
 MAX_UNROLLED_OPERATORS = 5_000
-"""Operators of all iterations."""
+"""Of all iterations together."""
 _INT64, _BOOL = 7, 9
-"""ONNX's numbers of dtypes."""
 
 
 def called_graphs(operator: FileOperator) -> list[int]:
@@ -73,7 +72,7 @@ def _inlined(importer: TfliteImporter, index: int, arguments: Sequence[int]) -> 
 def _bind(
     child: TfliteImporter, parent: TfliteImporter, arguments: Sequence[int], varying: Sequence[int] = ()
 ) -> dict[int, str]:
-    """Bind inputs, and return the calling graph's tensors that became inputs, by position."""
+    """Return the caller's tensors that became inputs, by position."""
     places = child.file.inputs
     if len(places) != len(arguments):
         raise GraphError(f"it calls a graph of {len(places)} inputs with {len(arguments)}")
@@ -92,9 +91,9 @@ def _own_graph(
     used: Variables,
     varying: Sequence[int] | None = None,
 ) -> _Part:
-    """Import a subgraph as a graph of its own. ``used`` variables become inputs and results.
+    """Import a subgraph as a graph with the ``used`` variables as inputs and results.
 
-    ``varying`` arguments and variables of a loop become inputs even if they are constants.
+    In a loop, ``varying`` arguments and variables become inputs even if they are constants.
     """
     with importer.context.entered(index) as file:
         child = TfliteImporter(file, Scope(), importer.context)
@@ -204,7 +203,7 @@ def _declared(tensor: Tensor) -> Any:
 def _embedded(
     graph: Graph, prefix: str, inputs: Sequence[str]
 ) -> tuple[list[Any], list[Any], dict[str, str]]:
-    """Return a graph as nodes and constants of a larger one, and its tensors' names there."""
+    """Return a graph as nodes, constants and new names for a larger graph."""
     from accel.formats.onnx_export import export_onnx  # noqa: PLC0415  # its writers are slow to import
 
     model = onnx().load_from_string(export_onnx(graph, graph.outputs)).graph
@@ -238,7 +237,7 @@ def _while(importer: TfliteImporter, operator: FileOperator) -> None:
 
 
 def _unroll(importer: TfliteImporter, operator: FileOperator) -> bool:
-    """Import each iteration if the condition is always a constant, or return False."""
+    """Import each iteration, or return False if a condition varies."""
     before = dict(importer.scope.variables)
     caller, values = importer, list(operator.inputs)
     indices = [operator.options["condition"], operator.options["body"]]
@@ -283,7 +282,7 @@ class _Loop:
         return [self.body.graph.tensors[name] for name in self.results]
 
     def inputs(self, part: _Part, values: Sequence[str], outside: Mapping[str, str]) -> list[str]:
-        """Return names for the inputs of condition or body: loop values, or tensors from outside."""
+        """Return the loop values and outer tensors that a part reads."""
         by_place = dict(zip(self.places, values, strict=False))
         found = [
             by_place[at] if at in by_place else outside[name]

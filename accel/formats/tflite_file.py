@@ -17,7 +17,7 @@ from accel.graph.graph import MAX_NODES
 from accel.graph.graph_tensor import DTYPES, MAX_RANK, MAX_TENSOR_BYTES, Array, Shape
 
 MAX_OPERANDS = 1 << 12
-"""Of one operator."""
+"""Limit for one operator."""
 _OFFSET_BYTES = 4
 """Least size of a list's item."""
 _IDENTIFIER = b"TFL3"
@@ -330,7 +330,6 @@ class _Reader:
             raise GraphError(f"sparse tensor {name!r}: {error}") from None
 
     def _sparsity(self, found: Any) -> tuple[list[int], list[int], list[Level]]:
-        """Return traversal order, axes of blocks, and levels of a sparse tensor."""
         counts = (found.TraversalOrderLength(), found.BlockMapLength(), found.DimMetadataLength())
         if max(counts) > 2 * MAX_RANK:
             raise GraphError(f"a sparse tensor has {max(counts)} levels; it may have {2 * MAX_RANK}")

@@ -47,7 +47,6 @@ _BINARY: dict[str, Steps] = {
     "SQUARED_DIFFERENCE": [("Sub", ["x0", "x1"], {}), ("Mul", ["t0", "t0"], {})],
 }
 _RANGE = {"none": 0, "tiny": 1e-30, "steps": 255, "low": -128, "high": 127}
-"""Constants of the quantization of float32 data to int8."""
 _REDUCTIONS = {"SUM": "ReduceSum", "REDUCE_MIN": "ReduceMin", "REDUCE_PROD": "ReduceProd"}
 
 
@@ -62,8 +61,7 @@ def emit_numbers(
 ) -> None:
     """Add ONNX nodes as one operator of float32, between a Dequantize and a Quantize where needed.
 
-    Moves read and return the integers of quantized tensors. Integers without a scale are always read as they
-    are. ``constants`` are further inputs by name.
+    Moves handle the integers of quantized tensors. Integers without a scale are never dequantized.
     """
     emit, fresh = importer.builder.emit, importer.builder.fresh
     names = []
@@ -159,7 +157,6 @@ def _foreign(
     name: str,
     quantization: Quantization | None = None,
 ) -> str:
-    """Add steps as one node of the graph, and return its result."""
     results = [f"t{n}" for n in range(len(steps) - 1)] + ["y"]
     nodes = [
         onnx().helper.make_node(kind, inputs, [output], **attributes)

@@ -43,12 +43,12 @@ def load_tflite(
 
 
 def import_tflite_model(content: bytes, *, batch: int | None = None, shapes: Shapes | None = None) -> Graph:
-    """Import a TensorFlow Lite model in memory."""
+    """Import a serialized model."""
     return import_tflite_file(read_tflite_model(content), batch=batch, shapes=shapes)
 
 
 def import_tflite_file(file: TfliteFile, *, batch: int | None = None, shapes: Shapes | None = None) -> Graph:
-    """Import a parsed TensorFlow Lite model."""
+    """Import a parsed model."""
     _check_operators(file)
     context = ModelContext(file.subgraphs)
     context.assigned = variables_of(context, file, {}).assigned

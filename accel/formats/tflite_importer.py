@@ -41,11 +41,11 @@ _WITHOUT_RESULT = {"ASSIGN_VARIABLE", "CALL_ONCE"}
 _OPTIONAL = {"UNIDIRECTIONAL_SEQUENCE_LSTM"}
 """It omits inputs."""
 _SHAPES = {"SHAPE", "RANK", "PACK", "STRIDED_SLICE", "GATHER", "FILL", "RANGE", "CAST"}
-"""They compute shapes, which a file also has. So their results are needed only for other sizes of inputs."""
+"""These compute shapes, which a file also has. So results are needed only for other sizes of inputs."""
 MAX_DEPTH = 32
-"""Of calls."""
+"""Of nested subgraph calls."""
 MAX_INLINED = 20_000
-"""Operators of all imported subgraphs, with repetitions."""
+"""Operators of imported subgraphs, with repetitions."""
 
 Rules = Mapping[str, tuple[int, Any]]
 """Least number of inputs, and the importing function, by operator."""
@@ -128,7 +128,6 @@ class TfliteImporter:
         """Computed shapes that cannot be imported, with the reason."""
 
     def open_inputs(self, shapes: Sequence[Shape]) -> None:
-        """Make the file's inputs those of the graph."""
         for place, shape in zip(self.file.inputs, shapes, strict=True):
             tensor = self.file.tensors[place]
             self._open(place, shape, tensor.dtype, self.quantization(tensor))
@@ -144,7 +143,7 @@ class TfliteImporter:
         """Give an input of this subgraph the value of a tensor of the calling graph.
 
         Returns:
-            The calling graph's tensor if it became an input of another graph, as all do with ``is_input``.
+            That tensor if it became an input of another graph, as all do with ``is_input``.
         """
         if outer in parent.handles:
             self.handles[place] = parent.handles[outer]
@@ -221,7 +220,6 @@ class TfliteImporter:
         )
 
     def known(self, place: int) -> np.ndarray | None:
-        """Return a constant's values, or None."""
         if place in self._plain or place in self._first:
             return self.builder.constants.get(self.plain(place))
         return self.file.tensors[place].values
@@ -306,7 +304,6 @@ class TfliteImporter:
     def emit(
         self, operator: FileOperator, what: Operator, inputs: Sequence[str], *, first: bool = False
     ) -> None:
-        """Add an operator, and its fused activation."""
         self.emit_output(operator.outputs[0], what, inputs, first=first, operator=operator)
 
     def emit_output(
@@ -318,7 +315,7 @@ class TfliteImporter:
         first: bool = False,
         operator: FileOperator | None = None,
     ) -> None:
-        """Add the operator that computes this tensor of the file, and its fused activation, if any."""
+        """Add the operator that computes this tensor, and its fused activation."""
         tensor = self.file.tensors[place]
         self._check_new(place)
         four = first and len(tensor.shape) == 4
@@ -336,7 +333,7 @@ class TfliteImporter:
     def _bounds(
         self, operator: FileOperator, tensor: FileTensor, quantization: Quantization | None
     ) -> Clip | None:
-        """Return a fused activation, or None if it only repeats the type's bounds."""
+        """Return a fused activation, if it clips."""
         number = int(operator.options.get("activation", 0))
         if number not in _ACTIVATIONS:
             raise GraphError(f"its fused activation is {number}; it must be one of {sorted(_ACTIVATIONS)}")
@@ -349,7 +346,7 @@ class TfliteImporter:
 
 
 def clip_of(low: float | None, high: float | None, tensor: Tensor) -> Clip | None:
-    """Return real bounds as a Clip of integers, or None if they only repeat the type's bounds."""
+    """Return real bounds as a Clip of integers, if they clip."""
     limits = np.iinfo(tensor.dtype)
     found = [
         default if one is None else int(quantize(np.array([one], dtype=np.float32), tensor)[0])

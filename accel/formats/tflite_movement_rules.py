@@ -54,8 +54,8 @@ def _sliced_axes(operator: FileOperator, count: int, rank: int) -> list[tuple[in
     """Return the axes of a slice and of its result, as numpy's ``x[1, ..., None, 2:5]``.
 
     Returns:
-        The index in begins, ends and steps, or None for a whole axis, and the axis of the data, or None for a
-        new axis.
+        The index in begins, ends and steps, or None for a whole axis, and the data's axis, or None for a new
+        one.
     """
     options = operator.options
     specs = [

@@ -69,7 +69,7 @@ def dense_values(
 def _axes(
     shape: Shape, order: Sequence[int], block_map: Sequence[int], levels: Sequence[Level]
 ) -> tuple[list[int], list[int]]:
-    """Return size and stride of each axis in the dense array."""
+    """Return size and stride of each axis."""
     rank = len(shape)
     sizes = list(shape)
     strides = [prod(shape[axis + 1 :]) for axis in range(rank)]
@@ -85,7 +85,7 @@ def _axes(
 
 
 def _check_counts(sizes: Sequence[int], levels: Sequence[Level], stored: int) -> None:
-    """Check before memory is allocated that the file has an element for each node of the tree."""
+    """Check before memory is allocated that the file has an element for each node."""
     nodes = 1
     for at, (size, level) in enumerate(zip(sizes, levels, strict=True)):
         if level.segments is None or level.indices is None:

@@ -57,7 +57,7 @@ def _texts(value: object) -> Sequence[str]:
 
 
 def alu_ops_text(names: Sequence[str]) -> str:
-    """Return names as :func:`checked_alu_ops` reads them, for example ``+absdiff``."""
+    """Invert :func:`checked_alu_ops`, for example to ``+absdiff``."""
     stock, others = names[: len(STOCK_NAMES)], names[len(STOCK_NAMES) :]
     return f"+{','.join(others)}" if tuple(stock) == STOCK_NAMES else ",".join(names)
 

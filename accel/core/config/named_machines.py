@@ -41,7 +41,6 @@ _FIRST_GENERATION: dict[str, dict[str, int]] = {
         "dispatch_stages": 3,
     },
 }
-"""Stock VTA, the classic 8x8x8 GEMM core, a small machine for fuzzing, and one that fits an ECP5-85F."""
 
 _SECOND_GENERATION: dict[str, dict[str, int]] = {
     "tiny": {
@@ -58,17 +57,16 @@ _SECOND_GENERATION: dict[str, dict[str, int]] = {
 depthwise MACs exist, and 16 elements each in par and res. An ECP5-85F has multipliers for two lanes."""
 
 _THIRD_GENERATION: dict[str, int] = {"tab_bytes": 2 << 10, "res_mul": 1, "wgt_zero": 1}
-"""Differences of ``-npu`` from ``-int8``: eight tables, products with residuals, and products of two
-activations."""
+"""Further values of ``-npu``: eight tables, products with residuals, and products of two activations."""
 
 _THIRD_GENERATION_OF: dict[str, dict[str, int]] = {
     "vta": {"post_stages": 9},
     "gemm8x8": {"post_stages": 9},
     "tiny": {"tab_bytes": 1 << 10},
 }
-"""Further values of the suffix ``-npu``. With nine stages before that of the look-up, the store path of
-``vta-npu`` is as long as that of ``vta-int8``, and no path between two registers is longer than with ten.
-``tiny-npu`` has only four tables, so that random programs reuse them."""
+"""With nine stages before that of the look-up, the store path of ``vta-npu`` is as long as that of
+``vta-int8``, and no path between two registers is longer than with ten. ``tiny-npu`` has only four tables, so
+that random programs reuse them."""
 
 
 def _second(name: str) -> dict[str, int]:
@@ -83,4 +81,3 @@ NAMED_VALUES: Mapping[str, Mapping[str, int]] = {
         for name in _FIRST_GENERATION
     },
 }
-"""Each first-generation machine has counterparts of the second and third, ``-int8`` and ``-npu``."""

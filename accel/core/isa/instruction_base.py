@@ -100,6 +100,5 @@ def changed(instruction: InstructionT, values: dict[str, Any]) -> InstructionT:
 
 @cache
 def _initialized_fields(cls: type[Any]) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
-    """Return the names of the fields that the initializer takes, and a function that returns their values."""
     names = tuple(one.name for one in dataclasses.fields(cls) if one.init)
     return names, attrgetter(*names)

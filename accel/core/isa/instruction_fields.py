@@ -16,7 +16,6 @@ from accel.base.errors import ConfigError
 from accel.core.config import Config
 
 WORD_BITS = 64
-"""No field crosses a word."""
 INSTRUCTION_BITS = 128
 
 

@@ -1,5 +1,4 @@
-"""The operands of instructions beyond their own scratchpad: of GEMM, MAC and ALU by micro-ops, of STOREs by
-fields."""
+"""The operands that instructions access by micro-ops (GEMM, MAC, ALU) or by fields (STOREs)."""
 
 from dataclasses import dataclass
 from typing import Protocol
