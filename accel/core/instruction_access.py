@@ -189,7 +189,6 @@ def _last_taps(uops: UopArray, shape: LoopShape, operand: int) -> npt.NDArray[np
 
 
 def _first_beyond(column: npt.NDArray[np.int64], shape: LoopShape, operand: int) -> tuple[int, int]:
-    """Return number and index of the first micro-op beyond the depth."""
     depth = shape.depths[operand]
     out, inner = shape.factors[2 * operand], shape.factors[2 * operand + 1]
     peak = int(column.max())
@@ -239,7 +238,6 @@ class AccessSets:
     def loops(
         self, instruction: Loops, words: npt.NDArray[np.uint32], setting: SetAcc = NOTHING_SET
     ) -> LoopAccess:
-        """Return the accessed scratchpad elements. The instruction runs micro-ops."""
         tapped = any(operand.tapped_by(instruction) for operand in instruction.OPERANDS)
         key = without_tokens(instruction), words.tobytes(), without_tokens(setting) if tapped else None
         found = self._cache.get(key)

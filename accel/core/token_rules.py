@@ -207,7 +207,6 @@ class Stepper:
         return best
 
     def run(self, index: int) -> None:
-        """Execute one of :meth:`heads`."""
         for counter in self.pops[index]:
             self.tokens[counter] -= 1
         for counter in self.pushes[index]:

@@ -75,7 +75,6 @@ class Comparison:
         return sum(one.reordered for one in self.tensors)
 
     def raise_if_bad(self) -> None:
-        """Raise a MismatchError for the first difference."""
         if self.first is not None:
             raise MismatchError(self.first.describe())
 

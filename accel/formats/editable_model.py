@@ -98,7 +98,6 @@ class EditableModel:
         return content
 
     def finish(self) -> None:
-        """Write nodes and used constants into the model."""
         graph = self._model.graph
         copies = [type(node).FromString(node.SerializeToString()) for node in self.nodes]
         del graph.node[:]

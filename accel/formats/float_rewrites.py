@@ -82,7 +82,6 @@ def _into_transposed_convolutions(work: EditableModel) -> int:
 
 
 def _affine_of(work: EditableModel, node: Any, source: str, weights: Array) -> tuple[Array, Array] | None:
-    """Return a factor and an addend per channel, if a node applies them."""
     channels = weights.shape[1]
     if node.op_type == "BatchNormalization" and node.input[0] == source:
         return _normalization(work, node)

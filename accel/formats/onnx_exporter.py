@@ -85,7 +85,6 @@ class Exporter:
         domain: str = "",
         **attributes: Any,
     ) -> str:
-        """Add a node, and return its output's name."""
         made = output or self.fresh(f"{kind}/output")
         self._nodes.append(
             self._onnx.helper.make_node(

@@ -172,7 +172,6 @@ def _model(
     *,
     is_open: bool = False,
 ) -> str:
-    """Return the model of one output, with constant inputs as initializers."""
     names = {name: f"x{n}" for n, name in enumerate(varying)}
     constants: dict[str, Array] = {}
     for name in node.reads:

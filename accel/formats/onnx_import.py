@@ -175,7 +175,6 @@ def _given(one: FileInput, shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def _check_operators(nodes: Iterable[FileNode], known: set[tuple[str, str]]) -> None:
-    """Refuse unsupported operators in one message."""
     reasons = []
     for node in nodes:
         key = (node.domain, node.kind)

@@ -41,7 +41,6 @@ class Importer:
         self._labels = Names()
 
     def take(self, node: FileNode, rules: Any, other: Any) -> None:
-        """Import a node by its rule, or by ``other``."""
         try:
             if (node.domain, node.kind) in rules or not node.domain:
                 check_node(node)
@@ -75,7 +74,6 @@ class Importer:
                 raise error from None
 
     def _has_constant_scales(self, node: FileNode) -> bool:
-        """Whether all scales and zero points are constants."""
         factor = 3 if node.kind in {"QLinearConv", "QLinearMatMul", "QGemm"} else 0
         others = [name for at, name in enumerate(node.inputs) if name and at not in {0, factor}]
         return all(self.array(name) is not None for name in others)
@@ -91,7 +89,6 @@ class Importer:
         )
 
     def _fold(self, node: FileNode) -> bool:
-        """Compute a node of constants, if possible."""
         known = [None if not name else self.array(name) for name in node.inputs]
         if any(array is None for name, array in zip(node.inputs, known, strict=True) if name):
             return False
@@ -143,7 +140,6 @@ class Importer:
         return None if values is None else dequantize(values, source)
 
     def needed(self, node: FileNode, place: int, what: str) -> Array:
-        """Return a constant that must be present."""
         found = self.constant(node, place, what)
         if found is None:
             raise GraphError(f"{what} is missing; {node.kind} needs it as input {place}")
@@ -182,7 +178,6 @@ class Importer:
     def quantized(
         self, node: FileNode, place: int, scale: int, zero: int | None, axis: int | None = None
     ) -> str:
-        """Return the name of an operand with this quantization."""
         name = self.operand(node.inputs[place])
         dtype = self.builder.tensors[name].dtype
         return self.builder.require_quantization(name, self.quantization(node, scale, zero, dtype, axis))

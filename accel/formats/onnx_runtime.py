@@ -168,7 +168,6 @@ class _Raised:
         self._made: set[str] = set()
 
     def before(self, node: Any) -> Iterator[Any]:
-        """Yield nodes that convert a node's inputs."""
         if node.op_type not in _FACTORS:
             return
         left, right = _FACTORS[node.op_type]

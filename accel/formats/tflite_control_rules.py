@@ -282,7 +282,6 @@ class _Loop:
         return [self.body.graph.tensors[name] for name in self.results]
 
     def inputs(self, part: _Part, values: Sequence[str], outside: Mapping[str, str]) -> list[str]:
-        """Return the loop values and outer tensors that a part reads."""
         by_place = dict(zip(self.places, values, strict=False))
         found = [
             by_place[at] if at in by_place else outside[name]
@@ -361,7 +360,6 @@ def _parts_of_loop(importer: TfliteImporter, operator: FileOperator) -> _Loop:
 def _condition_and_body(
     loop: _Loop, prefix: str, outside: Mapping[str, str]
 ) -> tuple[list[Any], dict[str, Array]]:
-    """Return nodes and constants of the first condition and the Loop."""
     helper = onnx().helper
     first = [outside[name] for name in loop.first]
     carried = [f"{prefix}/value {at}" for at in range(len(first))]

@@ -163,7 +163,6 @@ class TfliteImporter:
         return None
 
     def results(self) -> list[str]:
-        """Return the names of the outputs, without handles."""
         return [self.plain(place) for place in self.file.outputs if place not in self.handles]
 
     # --- operators ----------------------------------------------------------------------------------
@@ -182,7 +181,6 @@ class TfliteImporter:
         return operator.kind in _SHAPES and set(made) <= {"int32", "int64"}
 
     def take(self, operator: FileOperator, rules: Rules) -> None:
-        """Import an operator. One of constants becomes a constant."""
         least, rule = rules[operator.kind]
         count = len(self.builder.nodes)
         try:
@@ -210,7 +208,6 @@ class TfliteImporter:
     # --- operands -----------------------------------------------------------------------------------
 
     def quantization(self, tensor: FileTensor, axis: int | None = None) -> Quantization | None:
-        """Return scales and zero points, along the file's axis by default."""
         if not tensor.scale or tensor.dtype not in QUANTIZED:
             return None
         return Quantization.of(
@@ -225,7 +222,6 @@ class TfliteImporter:
         return self.file.tensors[place].values
 
     def constant(self, place: int) -> np.ndarray:
-        """Return a constant's values, or raise a GraphError."""
         values = self.known(place)
         if values is None:
             if place in self._skipped:
@@ -244,7 +240,6 @@ class TfliteImporter:
         self._plain[place] = self.builder.constant(tensor.name, values, self.quantization(tensor))
 
     def rename(self, place: int, name: str) -> None:
-        """Make an operator's result the same as a tensor of the graph."""
         self._check_new(place)
         self._plain[place] = name
 
@@ -315,7 +310,6 @@ class TfliteImporter:
         first: bool = False,
         operator: FileOperator | None = None,
     ) -> None:
-        """Add the operator that computes this tensor, and its fused activation."""
         tensor = self.file.tensors[place]
         self._check_new(place)
         four = first and len(tensor.shape) == 4
@@ -333,7 +327,6 @@ class TfliteImporter:
     def _bounds(
         self, operator: FileOperator, tensor: FileTensor, quantization: Quantization | None
     ) -> Clip | None:
-        """Return a fused activation, if it clips."""
         number = int(operator.options.get("activation", 0))
         if number not in _ACTIVATIONS:
             raise GraphError(f"its fused activation is {number}; it must be one of {sorted(_ACTIVATIONS)}")

@@ -177,7 +177,6 @@ def _depth_and_space(importer: TfliteImporter, operator: FileOperator) -> None:
 
 
 def _batched_gather(axis: int, batch: int, indices: int, rank: int) -> Steps:
-    """Return a Gather whose data and indices share their first ``batch`` axes."""
     if not 0 < batch <= min(axis, indices):
         raise GraphError(
             f"its batch_dims is {batch}; it must be from 0 to its axis, {axis}, and to the {indices} axes of "

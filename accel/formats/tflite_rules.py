@@ -141,7 +141,6 @@ def _sides(importer: TfliteImporter, operator: FileOperator) -> None:
 
 
 def _computes_integers(importer: TfliteImporter, operator: FileOperator) -> bool:
-    """Whether operands are plain integers, such as indices."""
     tensors = [importer.file.tensors[place] for place in (*operator.inputs[:2], operator.outputs[0])]
     return all(one.dtype in {"int32", "int64"} and not one.scale for one in tensors)
 
@@ -267,7 +266,6 @@ def _reshape(importer: TfliteImporter, operator: FileOperator) -> None:
 
 
 def _wanted_sizes(importer: TfliteImporter, operator: FileOperator, shape: Shape) -> Shape:
-    """Return the result's sizes, computed or from the file."""
     declared = importer.file.tensors[operator.outputs[0]].shape
     given = None if len(operator.inputs) < 2 else importer.known(operator.inputs[1])
     if operator.kind == "SQUEEZE":

@@ -69,7 +69,6 @@ def dense_values(
 def _axes(
     shape: Shape, order: Sequence[int], block_map: Sequence[int], levels: Sequence[Level]
 ) -> tuple[list[int], list[int]]:
-    """Return size and stride of each axis."""
     rank = len(shape)
     sizes = list(shape)
     strides = [prod(shape[axis + 1 :]) for axis in range(rank)]

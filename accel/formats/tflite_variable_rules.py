@@ -144,7 +144,6 @@ def _assign(importer: TfliteImporter, operator: FileOperator) -> None:
 
 @rule(0, "CALL_ONCE")
 def _call_once(importer: TfliteImporter, operator: FileOperator) -> None:
-    """Let the subgraph give variables their first values."""
     context = importer.context
     with context.entered(operator.options["graph"]) as file:
         if file.inputs:

@@ -52,7 +52,6 @@ class SharedDram:
         self.program = self._of_bounds(np.array([program_span])) if program_span and self.segments else None
 
     def elements(self, index: int) -> npt.NDArray[np.intp] | None:
-        """Return the touched segments, if any."""
         rows = self._rows.get(index)
         if rows is None or not self.segments:
             return None

@@ -170,7 +170,6 @@ def _add_dram(program: Distinct[Instruction], shared: SharedDram, conflicts: Con
 def _own_ordered(
     program: Distinct[Instruction], config: Config, conflicts: Conflicts, clocks: _Clocks
 ) -> bool:
-    """Whether the store unit surely does not race with itself."""
     own = OwnOrder(config)
     members = clocks.order.members[Unit.STORE]
     for position, (index, stored) in enumerate(zip(members.tolist(), clocks.stored.tolist(), strict=True)):
