@@ -1,8 +1,8 @@
 """The operations of ALU, each declared once.
 
-The simulator, timing, the hardware and its proof, the assembler, the manual, and functions of tensor
-expressions follow from a declaration. A machine has the operations that its field ``alu_ops`` names. VTA's
-are declared here. :func:`register` adds others, for example::
+Simulator, timing, hardware and its proof, assembler, manual, and functions of tensor expressions follow from
+a declaration. A machine has the operations that its field ``alu_ops`` names. VTA's are declared here.
+:func:`register` adds others, for example::
 
     accel.register(accel.Operation(name="absdiff", result=lambda x, y: wrapped(absolute(x - y))))
 

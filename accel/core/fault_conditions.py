@@ -38,8 +38,7 @@ class Condition(NamedTuple):
 def conditions_of(cls: type[Instruction], config: Config) -> list[Condition]:
     """Return the conditions of an instruction class on a machine, in the order of checks.
 
-    Causes that do not depend on the instruction are left out: ``limit``, ``deadlock``, ``stopped``,
-    ``timeout``, and ``no-finish``.
+    Left out are ``limit``, ``deadlock``, ``stopped``, ``timeout``, and ``no-finish``.
     """
     found = [*_neighbour_conditions(cls)]
     if issubclass(cls, Finish):

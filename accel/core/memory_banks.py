@@ -19,8 +19,8 @@ class MemoryBanks:
     Attributes:
         word_bits: bits of one read or write of a bank.
         bank_depth: words of a bank.
-        banks: of a copy. A read accesses all of them, because the bank is selected after the read.
-        copies: memories with equal contents, each with its own read port. A write goes to all of them.
+        banks: of a copy. A read accesses all, because the bank is selected after the read.
+        copies: memories with equal contents, each with its own read port. Writes go to all.
         lane_bits: bits of a word with a common write enable.
     """
 

@@ -1,8 +1,8 @@
 """Find the conflicting instructions of a program.
 
-Two accesses to an element conflict if at least one writes. The elements of each memory are partitioned into
-classes that no instruction distinguishes. Accesses are sorted by class and program order, so that the last
-earlier access of each unit and kind is a running maximum.
+Two accesses to an element conflict if at least one writes. Elements that no instruction distinguishes form a
+class. Accesses are sorted by class and program order, so that the last earlier access of each unit and kind
+is a running maximum.
 """
 
 from collections.abc import Iterator, Sequence

@@ -49,7 +49,7 @@ SATURATED = 1 << (RESULT_BITS + 1)
 """A magnitude above all bounds even after any zero point is added."""
 _SUM_BITS = 32
 _EXPONENT_OF_ONE = 127 + MULTIPLIER_BITS - 1
-"""A :class:`Scale` has this minus the exponent field of the float32."""
+"""A scale's exponent is this number minus the exponent field of the float32."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +64,8 @@ class Scale:
     def of(cls, value: float | np.float32) -> "Scale":
         """Convert a positive float32.
 
-        Scales too small to bring any int32 to 1/2 give zero, and scales from 2**24 on exceed all bounds. Both
-        become the nearest scale that can be represented, with the same results.
+        Scales too small to bring any int32 to 1/2, and scales from 2**24 on, which exceed all bounds, become
+        the nearest representable scale, with the same results.
         """
         single = np.float32(value)
         if not (np.isfinite(single) and single > 0):

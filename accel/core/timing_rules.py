@@ -43,10 +43,10 @@ def dispatch_depth(config: Config) -> int:
 def compute_depth(config: Config) -> int:
     """Cycles from a micro-op's slot to its write into the accumulators.
 
-    An instruction starts in cycle t, with n slots for each micro-op. The last slot of micro-op k is in
-    ``t + n * (k + 1) - 1``. The instruction retires with its last write, in ``t + max(1, n * micro-ops) - 1 +
-    compute_depth``. For example, a GEMM of 64 micro-ops that starts in cycle 100 on ``vta`` retires in cycle
-    100 + 64 - 1 + 8 = 171.
+    If an instruction starts in cycle t, with n slots for each micro-op, the last slot of micro-op k is in
+    ``t + n * (k + 1) - 1``, and the last write retires it in ``t + max(1, n * micro-ops) - 1 +
+    compute_depth``. For example, a GEMM of 64 micro-ops that starts in cycle 100 on ``vta`` retires in 100 +
+    64 - 1 + 8 = 171.
     """
     return _OPERAND_STAGES + config.tree_stages + _ACCUMULATE_STAGES
 

@@ -1,7 +1,7 @@
 """Token counters, and the orders of execution that tokens and queues allow.
 
 Units communicate only through token counters and bounded queues. So deadlocks do not depend on timing, and
-one order of execution decides whether a program deadlocks.
+one order of execution decides.
 """
 
 from collections import deque

@@ -1,8 +1,8 @@
 """Declare instruction fields and compute their bit layout, which is that of VTA's ``hw_spec.h``.
 
-Fields are packed upward from bit 0. A field that would cross a 64-bit boundary starts at the boundary. A
-field with a fixed position must not overlap others. Widths may depend on the configuration. For example, an
-index of inp has 11 bits on ``vta``, which has 2048 inp elements.
+Fields are packed upward from bit 0. A field that would cross a 64-bit boundary starts at it. Fields with
+fixed positions must not overlap others. Widths may depend on the configuration. For example, an index of inp
+has 11 bits on ``vta``, which has 2048 inp elements.
 """
 
 import dataclasses
@@ -24,9 +24,9 @@ class FieldSpec:
     """One declared field.
 
     Attributes:
-        width: bits, or a function from the configuration to the bits.
+        width: bits, or a function from the configuration to bits.
         unit: for example ``elements``, or empty.
-        at: fixed position of the first bit, or None if the field is packed.
+        at: fixed position of the first bit, if any.
         before: the inherited field that this one precedes, if any.
         base: the value of a field whose bits are zero.
         requires: the configuration field that is not 0 on machines that have this field, or empty. On other
