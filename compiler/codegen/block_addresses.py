@@ -26,7 +26,6 @@ class Dimension(NamedTuple):
 
     @property
     def even(self) -> bool:
-        """Whether it starts at a block for any values of its variables."""
         numbers = (self.start.constant, *(factor for _, factor in self.start.terms))
         return not any(number % self.width for number in numbers)
 
@@ -36,7 +35,6 @@ class Place(NamedTuple):
 
     dimensions: list[Dimension]
     extents: Known[tuple[int, ...]]
-    """In blocks, along each dimension."""
     held: Known[tuple[int, ...]]
     """The same of the buffer's current content."""
     strides: tuple[int, ...] | None
@@ -50,7 +48,6 @@ class Place(NamedTuple):
 
     @property
     def variables(self) -> set[IterVar]:
-        """Loop variables that determine the start or the number of blocks."""
         return {var for expr in self.follows_from for var in variables(expr)} | {*self.extents.variables}
 
 
@@ -88,13 +85,13 @@ class Addresses:
         self._places: dict[tuple[int, Element], Place] = {}
         self._known_strides: dict[tuple[object, ...], tuple[int, ...]] = {}
         self._starts: dict[tuple[int, tuple[int, ...]], _Start] = {}
-        """By the id of a place, and steps."""
+        """By ``id`` of a place, and steps."""
         self._row_major: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._keep: list[object] = []
-        """Keeps objects alive whose ids are keys of the caches above."""
+        """Objects whose ids are keys of the caches above."""
 
     def pointer(self, region: Region, box: list[IterVar], env: Env) -> AccessPtr:
-        """Return a pointer to a region's blocks, with strides for the variables of ``box``."""
+        """Return a pointer to a region, with strides for the variables of ``box``."""
         place = self.place(region, self.elements[region.buffer])
         steps = self._strides(place, env)
         base = self._local(region, place, steps, env)
@@ -123,7 +120,6 @@ class Addresses:
         return stride
 
     def pointer_to(self, region: Region, place: Place, env: Env) -> AccessPtr:
-        """Return a pointer to the blocks of a scratchpad region."""
         steps = self._strides(place, env)
         assert region.buffer.scope is not None
         return AccessPtr(region.buffer.scope.name, self._local(region, place, steps, env), steps)
@@ -176,7 +172,6 @@ class Addresses:
         return found
 
     def place(self, region: Region, element: Element) -> Place:
-        """Return a region in blocks of an element's size."""
         key = (id(region), element)
         found = self._places.get(key)
         if found is None:

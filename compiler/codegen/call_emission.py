@@ -73,7 +73,6 @@ class CallEmission:
             cache.clear()
 
     def emit_box(self, leaf: Call | AluCall, box: Box, env: Mapping[IterVar, int]) -> None:
-        """Emit a call for each iteration of a box in which no margin is negative."""
         self.emit_groups(leaf, self.groups(leaf, box), env)
 
     def emit_groups(
@@ -94,7 +93,6 @@ class CallEmission:
             state.emitted.extend(emission.emitted)
 
     def groups(self, leaf: Call | AluCall, box: Box) -> list[CallGroup]:
-        """Return the iterations of a box in which no margin is negative, in few groups."""
         key = (id(leaf), tuple(box.ranges.values()), box.margins)
         if key not in self._groups:
             parts = boxes(box.ranges, box.margins) if box.margins else [box.ranges]
@@ -102,7 +100,6 @@ class CallEmission:
         return self._groups[key]
 
     def grouped(self, leaf: Call | AluCall, parts: list[Ranges]) -> list[CallGroup]:
-        """Return boxes over the same loops in few groups."""
         ranges = parts[0] if parts else {}
         depth = self._state.config.uop_depth
         most = min(depth, max(MIN_SHARED_MICRO_OPS, depth // SHARED_MEMORY_FRACTION))
@@ -115,7 +112,7 @@ class CallEmission:
         return CallGroup(parts, Derived(deciding, lambda env: self._emission(leaf, loops, parts, env)))
 
     def _values(self, leaf: Call | AluCall, inner: Mapping[IterVar, None]) -> list[Known[int]]:
-        """Return the values outside some loops that a call's instructions depend on."""
+        """Return values outside some loops that determine a call's instructions."""
         key = (id(leaf), tuple(inner))
         if key not in self._deciding:
             addresses = self._state.addresses
@@ -193,7 +190,7 @@ class CallEmission:
 
 
 def _join(found: Sequence[Sequence[Emitted]]) -> Sequence[Emitted]:
-    """Join GEMMs or MACs that differ only in their micro-ops, or return all instructions."""
+    """Join GEMMs or MACs that differ only in their micro-ops, if possible."""
     every = [item for part in found for item in part]
     gemms = [item.instruction for item in every if isinstance(item.instruction, Gemm | Mac)]
     templates = {replace(gemm, uop_end=0) for gemm in gemms}
@@ -206,6 +203,5 @@ def _join(found: Sequence[Sequence[Emitted]]) -> Sequence[Emitted]:
 
 
 def _has_taps(region: Region, dims: Sequence[int | None]) -> bool:
-    """Return whether a call reads several blocks of a region in one slot, along its first dimension."""
     assert region.buffer.scope is not None
     return len(dims) > len(region.buffer.scope.element)

@@ -41,7 +41,7 @@ def compile_schedule(
         schedule: with all stages in scratchpads tensorized or copies.
         constants: inputs with known values, which are packed into the program.
         options: the origin of the schedule, which the program keeps.
-        fold: fold reset and bias into one step where possible (:mod:`accel.compiler.nest.fold_bias`).
+        fold: fold reset and bias into one step (:mod:`accel.compiler.nest.fold_bias`).
         without: names of reorder passes to turn off (:mod:`accel.compiler.codegen.reorder_passes`).
         like: the program of a schedule that has a bias and differs only in scales of quantization. Its
             instructions are copied, because the host packs scales next to the bias.
@@ -97,7 +97,6 @@ def reorder_effects(
 
 
 def _checked_constants(schedule: Schedule, constants: object) -> dict[str, npt.NDArray[Any]]:
-    """Return constants by name. Refuse unknown names, other shapes and dtypes."""
     inputs = {tensor.name: tensor for tensor in schedule.inputs}
     found = {}
     for name, value in check_mapping("the constants", constants).items():
@@ -110,7 +109,6 @@ def _checked_constants(schedule: Schedule, constants: object) -> dict[str, npt.N
 def _tensors(
     nest: Nest, dram: DramMap, constants: dict[str, npt.NDArray[Any]]
 ) -> tuple[tuple[ImageTensor, ...], list[tuple[int, bytes]]]:
-    """Return the image's tensors, and the segments of constants."""
     tensors = []
     segments = []
     widened = {node.target: node for node in nest.body if isinstance(node, HostPack)}
@@ -144,7 +142,6 @@ def _with_scales(tensors: Sequence[ImageTensor], nest: Nest) -> tuple[ImageTenso
 
 
 def _units(nest: Nest, dram: DramMap) -> Iterator[tuple[Region, bytes]]:
-    """Yield identity matrices, tables and parameters without a bias, in DRAM."""
     nodes = {node.target: node for node in nest.body if isinstance(node, HostConstant)}
     for (buffer, _), place in dram.tensors.items():
         if buffer in nodes:

@@ -63,7 +63,6 @@ class CopyEmission:
         """By ``id`` of a copy."""
 
     def clear(self) -> None:
-        """Free the cache. It refers to this object, which only the garbage collector would free."""
         self._plans.clear()
 
     def emit(self, node: Copy, env: Mapping[IterVar, int]) -> None:
@@ -81,8 +80,7 @@ class CopyEmission:
             state.emitted.extend(transfer.emitted)
 
     def reserve(self, node: Copy) -> None:
-        """Reserve DRAM for the source of a copy that no iteration executes, since it is an input
-        nevertheless."""
+        """Reserve DRAM for an input that no iteration copies."""
         if node.source.buffer.scope is None:
             self._dram_tensor(node.source.buffer, node.target.buffer, is_store=False)
 
@@ -150,7 +148,6 @@ class CopyEmission:
             self._state.set(node, replace(self._state.setting(SetAcc), unsigned=unsigned))
 
     def _dram_tensor(self, dram: Buffer, local: Buffer, *, is_store: bool) -> tuple[IntEnum, DramTensor]:
-        """Return the memory id of transfers between two buffers, and the tensor in DRAM."""
         memory = transfer_memory(dram, local, store=is_store)
         return memory, self._state.dram.place(dram, self._state.addresses.elements[local], memory)
 
@@ -158,7 +155,6 @@ class CopyEmission:
 def _check_whole_elements(
     node: Copy, dimensions: list[Dimension], padding: Sequence[tuple[int, int]], steps: Sequence[int]
 ) -> None:
-    """Check that a copy has neither padding nor steps along dimensions that elements span."""
     for d, (dimension, zeros, step) in enumerate(zip(dimensions, padding, steps, strict=True)):
         if dimension.width > 1 and (any(zeros) or step > 1):
             raise TensorizeError(

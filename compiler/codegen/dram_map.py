@@ -71,7 +71,6 @@ class DramMap:
     tensors: dict[tuple[Buffer, Element], DramTensor] = field(default_factory=dict)
 
     def add(self, name: str, size: int, *, alignment: int = PAGE_BYTES) -> int:
-        """Return the number of a new part of ``size`` bytes."""
         step = max(alignment, PAGE_BYTES)
         reached = self.parts[-1].stop if self.parts else PAGE_BYTES
         part = Part(offset=-(-reached // step) * step, nbytes=size, name=name)
@@ -84,7 +83,6 @@ class DramMap:
         return len(self.parts) - 1
 
     def offset(self, tensor: DramTensor) -> int:
-        """Return the offset of its first byte from the start of the window, by default."""
         return self.parts[tensor.part].offset
 
     def place(self, buffer: Buffer, element: Element, memory: IntEnum) -> DramTensor:
@@ -132,7 +130,6 @@ def place_buffers(locals_: Sequence[Buffer], elements: dict[Buffer, Element]) ->
 
 
 def _too_many_threads(buffers: Sequence[Buffer], elements: dict[Buffer, Element], name: str) -> str:
-    """Return the error for buffers that do not fit for all threads, with the largest number that fits."""
     threads = max(buffer.sets for buffer in buffers)
     most = threads
     scopes = {b.scope.name: b.scope for b in buffers if b.scope is not None}

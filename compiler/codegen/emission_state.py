@@ -43,7 +43,7 @@ class EmissionState:
         return found
 
     def set(self, node: Node, *settings: Set) -> None:
-        """Emit SETs for a statement, except those that change nothing."""
+        """Emit SETs, except those that change nothing."""
         for one in settings:
             if self.setting(type(one)) != one:
                 self._settings[type(one)] = one
@@ -59,7 +59,6 @@ class EmissionState:
         self.emitted.extend(self.unstarted.settled(begin, end))
 
     def stored(self, dram: Buffer) -> None:
-        """Note that a tensor in DRAM changes."""
         if self.rereads:
             self.contents.forget_source(dram)
 
@@ -81,12 +80,10 @@ class BufferContents:
         return True
 
     def overwrite(self, buffer: Buffer) -> None:
-        """Note that an instruction other than a LOAD writes a buffer."""
         for copy in range(buffer.sets):
             self._contents.pop((buffer, copy), None)
 
     def forget_source(self, dram: Buffer) -> None:
-        """Note that a tensor in DRAM changes, so that buffers no longer hold it."""
         self._contents = {key: value for key, value in self._contents.items() if value[0] is not dram}
 
 

@@ -20,11 +20,8 @@ def cut_epilogue(
 ) -> tuple[list[NumberedPiece], list[AccumulatorRange]] | None:
     """Cut the ALU passes and STOREs of a tile.
 
-    Args:
-        unit: pieces are multiples of this number of accumulators, where the STOREs' rows allow it.
-
-    Returns:
-        The numbered pieces, and the accumulators of each number, or None if the epilogue cannot be cut.
+    Pieces are multiples of ``unit`` accumulators, where the STOREs' rows allow it. Return the numbered pieces
+    and each number's accumulators, or None if the epilogue cannot be cut.
     """
     store_pieces = [piece for one in stores for piece in _cut_store(one, stores, unit)]
     ranges = [range_of_store(one) for one in store_pieces]
@@ -69,7 +66,6 @@ def row_lengths(emitted: Sequence[Emitted]) -> list[int]:
 
 
 def _cut_store(one: Emitted, stores: Sequence[Emitted], unit: int) -> list[Emitted]:
-    """Cut one of a tile's STOREs into pieces of a multiple of ``unit`` accumulators."""
     store = one.instruction
     assert isinstance(store, Store)
     elements = sum(s.instruction.sram_elements for s in stores if isinstance(s.instruction, Store))

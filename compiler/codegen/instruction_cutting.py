@@ -55,14 +55,11 @@ def accumulator_span(one: Emitted, operand: str) -> AccumulatorRange:
 def cut_by_accumulators(
     one: Emitted, ranges: Sequence[AccumulatorRange], *, twice: bool = False
 ) -> list[NumberedPiece]:
-    """Cut a computation so that each piece writes accumulators of one range only.
+    """Cut a computation into pieces in order, each of which writes accumulators of one range only.
 
     Pieces are iterations of the outer loop, of the inner loop, or micro-ops. For example, a GEMM with
     ``iter_out=3`` and ``dst_factor_out=4`` becomes three GEMMs for the ranges 0..4, 4..8 and 8..12. If
-    ``twice``, the instruction may be cut along two dimensions.
-
-    Returns:
-        The pieces in order, or none if the instruction cannot be cut that way.
+    ``twice``, the instruction may be cut along two dimensions. Return no pieces if it cannot be cut that way.
     """
     loops = one.instruction
     assert isinstance(loops, Loops)
@@ -88,7 +85,7 @@ def cut_by_accumulators(
 def _cut_twice(
     one: Emitted, loops: Loops, ranges: Sequence[AccumulatorRange], sizes: Sequence[int]
 ) -> list[NumberedPiece]:
-    """Cut a computation into single iterations of one dimension, and each of these along another."""
+    """Cut into single iterations of one dimension, and each of these along another."""
     if isinstance(loops, Alu) and not loops.use_imm:
         written, read = accumulator_span(one, "dst"), accumulator_span(one, "src")
         if written[0] < read[1] and read[0] < written[1]:
@@ -127,11 +124,8 @@ def cut_load(one: Emitted, elements: int) -> list[Emitted]:
 
     The first piece is whole rows, or the start of the first row if that is longer. For example, 10 elements
     of a LOAD of 4 rows of 3 become pieces of 3 rows and 1 row, and 2 elements become pieces of 2 elements, 1
-    element and 3 rows.
-
-    Returns:
-        The pieces in order: ``[one]`` if it has at most ``elements`` elements, or none if it has padding or
-            ``elements`` is 0.
+    element and 3 rows. Return ``[one]`` if it has at most ``elements`` elements, or no pieces if it has
+    padding or ``elements`` is 0.
     """
     load = one.instruction
     assert isinstance(load, Load)

@@ -142,7 +142,6 @@ class _Boundary:
         return [*self.loads, *best[0], *(best[1] or self.resets)], self.resets_end
 
     def _is_reset(self, ranges: Sequence[AccumulatorRange]) -> bool:
-        """Return whether the next tile resets some accumulators of these ranges."""
         begin, end = enclosing_range(ranges)
         firsts = (int(one.uops[:, COLUMNS["dst"]].min()) for one in self.resets)
         return any(begin <= first < end for first in firsts)

@@ -80,7 +80,6 @@ def _by_source(values: Ints, sources: Numbers, instead: int) -> Ints:
 
 
 def _linked(program: Distinct[Instruction], of: Ints, dram: DramMap) -> bytes:
-    """Encode instructions with addresses from the parts' offsets."""
     places = [part.offset for part in dram.parts]
     return Addresses(program, of, dram.config).moved(encode(program, dram.config), places)
 
@@ -89,10 +88,7 @@ _SPECIAL: tuple[Kind, ...] = ("micro-ops", "tokens", "finish")
 
 
 def _provenance(emission: Emission, placed: PlacedUops, ordered: Numbers, origins: Origins) -> Provenance:
-    """Return the origins of the instructions, including the final FINISH.
-
-    ``ordered`` gives each other instruction's number in ``placed``.
-    """
+    """Return the origins of all instructions and FINISH. ``ordered`` has their numbers in ``placed``."""
     micro_ops, tokens, finish = (len(emission.statements) + n for n in range(len(_SPECIAL)))
     statements = _by_source(placed.items.column(lambda one: one.statement), placed.sources, micro_ops)
     numbers = np.append(_by_source(statements, ordered, tokens), finish)

@@ -66,7 +66,6 @@ class Emission:
         return self.state.statements.statements
 
     def program(self) -> EmittedProgram:
-        """Return the instructions for reorder passes."""
         loads: dict[Buffer, set[int]] = {}
         for number, (node, _) in enumerate(self.statements):
             if isinstance(node, Copy):
@@ -123,7 +122,6 @@ class Emission:
             self._run(node.body, env)
 
     def _run_perfect_nest(self, nest: PerfectNest, depth: int, env: dict[IterVar, int]) -> None:
-        """Run the outer loops of a perfect nest from ``depth`` inward, and emit the box inside them."""
         if depth < len(nest.outer):
             loop = nest.outer[depth]
             for value in range(self._extent(loop, env)):
@@ -147,7 +145,6 @@ class Emission:
             self._calls.emit_box(leaf, box, env)
 
     def _emit_clear(self, node: ZeroBuffer) -> None:
-        """Set a whole buffer to zero, including unused elements."""
         buffer, addresses = node.buffer, self.state.addresses
         assert buffer.scope is not None
         elements = buffer.sets * block_count(buffer, addresses.elements[buffer])

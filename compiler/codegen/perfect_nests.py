@@ -63,7 +63,6 @@ class PerfectNests:
         """By ``id`` of the outermost loop."""
 
     def at(self, node: For) -> PerfectNest | None:
-        """Return the perfect nest with this outermost loop, or None."""
         if id(node) not in self._found:
             self._found[id(node)] = self._analyse(node)
         return self._found[id(node)]
@@ -88,7 +87,6 @@ class PerfectNests:
         return PerfectNest(loops[:outer], inner, _box(loops[outer:], margins))
 
     def _outer_count(self, loops: Sequence[For], margins: Sequence[Linear], leaf: Call | AluCall) -> int:
-        """Return the number of outer loops that cannot be part of a box."""
         regions = operand_regions(leaf)
         places = [self._addresses.place(one, self._addresses.elements[one.buffer]) for one in regions]
         starts = [form for place in places for form in (place.copy, *(d.start for d in place.dimensions))]

@@ -49,5 +49,4 @@ class ReorderPass(ABC):
     reason: ClassVar[str]
 
     @abstractmethod
-    def run(self, program: EmittedProgram) -> EmittedProgram:
-        """Return the program in its new order."""
+    def run(self, program: EmittedProgram) -> EmittedProgram: ...

@@ -33,24 +33,20 @@ class Spans:
         of accumulators."""
 
     def loaded(self, one: Emitted) -> Span | None:
-        """Return the span that a LOAD of inp or wgt fills, or None for another instruction."""
         load = one.instruction
         if not isinstance(load, Load) or load.route is None or load.route.scratchpad not in self.depths:
             return None
         return Span(load.route.scratchpad, load.sram_base, load.sram_base + load.sram_elements)
 
     def load_span(self, one: Emitted) -> Span:
-        """Return the span that a LOAD of inp or wgt fills."""
         span = self.loaded(one)
         assert span is not None
         return span
 
     def read(self, one: Emitted) -> list[Span]:
-        """Return the spans of inp and wgt that a computation reads."""
         return self._spans(one)[1]
 
     def written(self, one: Emitted) -> list[Span]:
-        """Return the spans of accumulators that a computation writes."""
         return self._spans(one)[2]
 
     def _spans(self, one: Emitted) -> tuple[Emitted, list[Span], list[Span]]:

@@ -88,9 +88,7 @@ def _fastest(
 ) -> list[Emitted]:
     """Return the fastest program of all choices of pieces and numbers of split steps.
 
-    Args:
-        before: the program without its last epilogue.
-        choices: the epilogue in pieces, and the accumulators of each piece.
+    ``before`` lacks the last epilogue. A choice has the epilogue's pieces and their accumulators.
     """
     spans = Spans(config)
     programs: list[list[Emitted]] = []
@@ -174,7 +172,6 @@ def _cut_load_by_pieces(one: Emitted, products: Sequence[NumberedPiece], spans: 
 
 
 def _cycles(emitted: Sequence[Emitted], config: Config, spans: Spans) -> float:
-    """Estimate the cycles of instructions on an idle machine."""
     clocks = Clocks(config)
     for one in emitted:
         span = spans.loaded(one)

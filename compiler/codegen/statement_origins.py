@@ -40,7 +40,6 @@ class Origins:
                 self._loaded.setdefault(copy.target.buffer, set()).add(source.name)
 
     def statement(self, node: Node, loops: tuple[str, ...]) -> Statement:
-        """Return the record of a statement inside these loops."""
         kind, target, reads = _operands(node)
         if isinstance(node, Copy):
             local = node.source.buffer if kind == "store" else node.target.buffer
@@ -62,7 +61,6 @@ class Origins:
 
 
 def _operands(node: Node) -> tuple[Kind, Buffer, list[Buffer]]:
-    """Return a statement's action, the buffer that it writes, and the buffers that it reads."""
     if isinstance(node, Copy):
         return ("store" if node.target.buffer.scope is None else "load"), node.target.buffer, []
     if isinstance(node, StoreEpilogue):

@@ -60,7 +60,7 @@ class SumEmission:
         return self._splits[key]
 
     def _sums(self, leaf: Call, ranges: Ranges, env: dict[IterVar, int]) -> tuple[list[IterVar], Elements]:
-        """Return the loops over different sums, and the accumulator of each of their iterations."""
+        """Return the loops over different sums, and each iteration's accumulator."""
         env.update({var: first for var, (first, _) in ranges.items()})
         pointer = self._state.addresses.pointer(leaf.output, list(ranges), env)
         loops = [var for var, stride in zip(ranges, pointer.strides, strict=True) if stride]

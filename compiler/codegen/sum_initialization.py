@@ -48,7 +48,6 @@ class UnstartedSums:
         self.any = False
 
     def reset(self, elements: Elements, statement: int) -> None:
-        """Note that a statement, by its number, resets accumulators."""
         self._reset_by[elements] = statement
         self.any = True
 
@@ -63,7 +62,6 @@ class UnstartedSums:
         return np.asarray(inside & (self._reset_by[np.where(inside, elements, 0)] != _STARTED))
 
     def start(self, elements: Elements) -> None:
-        """Note that accumulators hold their values."""
         self._reset_by[elements] = _STARTED
         self.any = bool((self._reset_by != _STARTED).any())
 

@@ -153,11 +153,11 @@ class _IndirectWaits:
         """By unit, the waits added to compute instructions and carriers: the number of retired instructions,
         and the position of the waiting one. Both ascend."""
         self._carriers: list[int] = []
-        """The instruction before which each carrier stands."""
+        """Carriers stand before these instructions."""
         self._before: list[int] = []
-        """The number of compute instructions before each carrier, without carriers."""
+        """Compute instructions before each carrier, without carriers."""
         self._carried: list[dict[Unit, int]] = []
-        """How many instructions of each unit each carrier waits for."""
+        """Instructions of each unit that each carrier waits for."""
         through: dict[int, int] = {}
         for index, unit in sorted(self._waits_without_counter()):
             position = self._wait_through_compute(index, unit, int(needed[unit][index]))
@@ -216,7 +216,6 @@ class _IndirectWaits:
         return own + len(self._carriers) - 1
 
     def _pops(self, unit: Unit, own: int, position: int) -> bool:
-        """Whether the last compute instruction so far pops a token from ``unit``."""
         counts, positions = self._added[unit]
         before = max(self._retired[unit][own - 1] if own else 0, counts[-1] if counts else 0)
         is_added = bool(positions) and positions[-1] == position

@@ -47,7 +47,6 @@ class Clocks:
         return round(max(cycles, MIN_LOAD_CYCLES) / cycles_per_element + 0.5)
 
     def free_at(self, span: Span) -> float:
-        """Return when all computations that read a span have retired."""
         return float(self._read_until[span.memory][span.begin : span.end].max(initial=0.0))
 
     def advance_load(self, span: Span) -> None:

@@ -46,19 +46,22 @@ class PostOp(ABC):
         """Return the result as arithmetic, which defines the operator."""
 
     def parts(self) -> tuple[Expr, ...]:
+        """Return the operator's own expressions."""
         return tuple(part for part in vars(self).values() if isinstance(part, Expr))
 
     def elements(self) -> list[Read]:
+        """Return the tensor elements that it reads."""
         return [read for part in self.parts() for read in reads(part)]
 
     def rewritten(self, change: Callable[[Expr], Expr]) -> PostOp:
+        """Return the operator with its expressions changed."""
         held = {name: change(part) for name, part in vars(self).items() if isinstance(part, Expr)}
         return replace(self, **held) if held else self
 
 
 @dataclass(frozen=True)
 class Bias(PostOp):
-    """Add an element of an int32 tensor."""
+    """Add an int32 element."""
 
     operand: Expr
 
@@ -68,7 +71,7 @@ class Bias(PostOp):
 
 @dataclass(frozen=True)
 class Residual(PostOp):
-    """Add an element of an int8 tensor, another layer's result."""
+    """Add an int8 element, another layer's result."""
 
     operand: Expr
 
@@ -149,7 +152,7 @@ class Combine(PostOp):
 
 @dataclass(frozen=True)
 class Apply(PostOp):
-    """Apply a declared ALU operation with a constant or an element of a tensor."""
+    """Apply a declared ALU operation with a constant or an element."""
 
     operation: str
     operand: Expr
@@ -160,7 +163,7 @@ class Apply(PostOp):
 
 @dataclass(frozen=True)
 class Take(PostOp):
-    """Replace the value by an element of a tensor."""
+    """Replace the value by an element."""
 
     operand: Expr
 
@@ -296,7 +299,7 @@ class StoreMultiply(StoreCombination):
 
 
 def taken_apart(body: Expr) -> tuple[Read, tuple[PostOp, ...]] | None:
-    """Return the element and the epilogue operators of a value, or None."""
+    """Return a value's element and epilogue operators, or None."""
     found: list[PostOp] = []
     while not isinstance(body, Read):
         if isinstance(body, Finished):

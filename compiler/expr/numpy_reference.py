@@ -161,7 +161,7 @@ def _shares(index: Expr, axis: IterVar) -> bool:
 
 
 def _view(read: Read, fixed: _Fixed, values: dict[Tensor, Array]) -> tuple[Array, list[IterVar]] | None:
-    """The operand as a view with one dimension per variable, in order of ``read``'s indices."""
+    """Return a view with one dimension per variable, in order of ``read``'s indices."""
     assert isinstance(read.tensor, Tensor)
     slices: list[int | slice] = []
     order: list[IterVar] = []

@@ -69,6 +69,7 @@ class Quantization:
         return f"{centered}*{self.scale:.7g}"
 
     def values(self) -> npt.NDArray[np.int64]:
+        """All values of the type, in order."""
         return np.arange(self.low, self.high + 1, dtype=np.int64)
 
 

@@ -221,12 +221,12 @@ class IntegerRequantized(Function):
 
 
 def check_multiplier(number: object) -> int:
-    """Return a multiplier of the store unit. Raise a ShapeError if it is out of range."""
+    """Return a multiplier, or raise a ShapeError."""
     return check_integer("multiplier", number, least=0, most=(1 << ADD_MULTIPLIER_BITS) - 1)
 
 
 def integers_from_data(found: Mapping[str, Any]) -> dict[str, int]:
-    """Return the integers that sums and products share. Raise a ShapeError if one is out of range."""
+    """Return the integers that sums and products share, or raise a ShapeError."""
     return {
         "shift": check_integer("shift", found["shift"], least=0, most=MAX_ADD_SHIFT),
         "offset": check_integer("offset", found["offset"], least=-_OFFSET_RANGE, most=_OFFSET_RANGE - 1),

@@ -33,11 +33,10 @@ class Combination(ABC):
     @property
     @abstractmethod
     def differences(self) -> int:
-        """Pairs of values whose result in integers differs from floating point."""
+        """Pairs of values with other results in integers than in floating point."""
 
     @abstractmethod
-    def integers(self) -> dict[str, Any]:
-        """Return the arguments of :meth:`integer_values`."""
+    def integers(self) -> dict[str, Any]: ...
 
     @abstractmethod
     def integer_values(self, left: Array, right: Array) -> Array:
@@ -94,7 +93,6 @@ class FloatPairFunction(PairFunction):
     """A function of two quantized values in floating point."""
 
     RESULT: ClassVar[str]
-    """Name of the result in texts."""
 
     how: Combination
 

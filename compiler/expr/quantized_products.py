@@ -86,7 +86,6 @@ class QuantizedProduct(Combination):
         return self.multiplication.differences
 
     def integers(self) -> dict[str, Any]:
-        """Return the arguments of :func:`accel.core.requantize.multiply`."""
         found = self.multiplication
         common = self.common_integers(found.shift, found.offset, found.zero)
         return {"multiplier": found.multiplier, **common}

@@ -51,7 +51,6 @@ def random_inputs(outputs: Sequence[Tensor], seed: int) -> dict[str, npt.NDArray
 
 
 def _centers(outputs: Sequence[Tensor]) -> dict[Tensor, int]:
-    """Known zero points of inputs, and 128 for other uint8 inputs."""
     found: dict[Tensor, int] = {}
     for tensor in producers(outputs):
         centered = centered_of(tensor)

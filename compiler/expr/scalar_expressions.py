@@ -175,8 +175,7 @@ class Composed(Expr, ABC):
     def plain(self) -> Expr: ...
 
     @abstractmethod
-    def parts(self) -> tuple[Expr, ...]:
-        """Parts in their order in the arithmetic."""
+    def parts(self) -> tuple[Expr, ...]: ...
 
     @abstractmethod
     def rewritten(self, change: Callable[[Expr], Expr]) -> Expr: ...
@@ -196,8 +195,7 @@ class Function(Expr, ABC):
     def parts(self) -> tuple[Expr, ...]: ...
 
     @abstractmethod
-    def rewritten(self, change: Callable[[Expr], Expr]) -> Expr:
-        """Return the function of changed arguments."""
+    def rewritten(self, change: Callable[[Expr], Expr]) -> Expr: ...
 
     @abstractmethod
     def values(self, *parts: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -49,7 +49,6 @@ def compile_mapped(
 
 
 def _pack(mapping: OperatorMapping, constants: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-    """Convert the source's values to those of the mapping's operator."""
     sources, targets = (
         {one.name: one for one in workload_tensors(workload)}
         for workload in (mapping.source, mapping.workload)

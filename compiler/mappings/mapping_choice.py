@@ -163,7 +163,6 @@ def _cycle_limit(mapping: OperatorMapping, planned: list[_Planned]) -> float:
 
 
 def _best(planned: list[_Planned]) -> _Planned:
-    """Return the fastest mapping that saves enough, or the plain one."""
     saving = [
         (one, plans) for one, plans in planned[1:] if plans[0].prediction.cycles <= _cycle_limit(one, planned)
     ]

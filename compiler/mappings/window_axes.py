@@ -49,7 +49,6 @@ class AxisSplit:
 
     @property
     def is_possible(self) -> bool:
-        """Whether windows of a block have no dilation, and every strip has outputs."""
         axis = self.axis
         return (self.block == 1 or axis.dilation == 1) and (self.strips - 1) * self.length < axis.outputs
 
@@ -76,7 +75,6 @@ class AxisSplit:
 
     @property
     def input_channels(self) -> int:
-        """Input positions that become channels of one step."""
         if self.packed:
             return self.axis.taps if self.block == 1 else self.window_extent
         return self.step_stride if self.block > 1 else 1
@@ -119,5 +117,4 @@ class AxisSplit:
 
     @property
     def host_padding(self) -> int:
-        """Padding that the host adds before the input."""
         return 0 if self.is_plain else self.axis.before

@@ -90,7 +90,6 @@ def _unit_matrix(lowering: Lowering, nest: StageNest, op: PostOp, block: tuple[i
 def _operand_access(
     lowering: Lowering, nest: StageNest, element: Read, axes: tuple[IterVar, IterVar], unit: Region | None
 ) -> Access:
-    """Return the access to the other operand, which the GEMM core reads if there is a ``unit``."""
     stage = nest.stage
     lowered = lowering.lowered(element, nest)
     assert isinstance(lowered, Read)

@@ -39,7 +39,7 @@ from accel.image.packed_layout import Preparation
 
 @dataclass(frozen=True)
 class _Tile:
-    """Positions in a body: the reset of a tile's sums, and its epilogues."""
+    """Positions of the reset of a tile's sums, and of its epilogues."""
 
     sums: Buffer
     reset: int

@@ -332,7 +332,7 @@ class Nest:
     load_orders: tuple[tuple[Buffer, Buffer], ...] = ()
 
     def with_buffers(self, replaced: Mapping[Buffer, Buffer], body: tuple[Node, ...]) -> Nest:
-        """Replace the body and some local buffers."""
+        """Return the nest with another body and some local buffers replaced."""
 
         def new(buffer: Buffer) -> Buffer:
             return replaced.get(buffer, buffer)

@@ -300,5 +300,5 @@ class _State:
 
 
 def _as_operand(block: Array, dtype: str) -> Array:
-    """Convert to the type of an intrinsic's operand. Bytes minus a zero point keep their nine bits."""
+    """Bytes minus a zero point keep their nine bits."""
     return block if block.dtype == np.int16 else block.astype(dtype)

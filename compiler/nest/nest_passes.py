@@ -18,7 +18,7 @@ from accel.compiler.schedule.schedule import Schedule
 from accel.compiler.target.builtin_emitters import overwrites
 
 VERIFY_AFTER_PASSES = False
-"""Verify the nest after every pass. Tests turn it on."""
+"""Tests turn it on."""
 
 
 @dataclass(frozen=True, kw_only=True)

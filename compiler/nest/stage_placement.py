@@ -64,8 +64,6 @@ class Lowering:
         return [s for s in self.schedule.stages if self.attachments.get(s) == (stage, leaf)]
 
     def lowered(self, expr: Expr, nest: StageNest) -> Expr:
-        """Rewrite an expression of a stage's body with buffer accesses and loop variables."""
-
         def change(node: Expr) -> Expr | None:
             if isinstance(node, Read) and isinstance(node.tensor, Tensor):
                 element = self._resolve_views(node)
@@ -249,7 +247,7 @@ class Lowering:
 
 
 _MAX_VALUES = 1 << 12
-"""Maximum number of values to enumerate for the distance between reads."""
+"""Limit of values to enumerate for the distance between reads."""
 
 
 class _ReadRange(NamedTuple):

@@ -91,7 +91,7 @@ def _is_elementwise(read: Read, axes: Sequence[IterVar]) -> bool:
 
 
 def _same_box(lowering: Lowering, nest: StageNest, block: int, read: Read) -> Region:
-    """Return the region that a tile reads. It has one element along axes that are read at 0."""
+    """Return the region that a tile reads, with one element along axes that are read at 0."""
     tensor = read.tensor
     assert isinstance(tensor, Tensor)
     target = inner_region(nest, block)

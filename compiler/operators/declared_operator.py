@@ -53,7 +53,6 @@ class Operator:
 
     @property
     def command(self) -> str:
-        """The subcommand of ``accel compile``."""
         return self.name.replace("_", "-")
 
     def default_of(self, parameter: Parameter) -> Any:
@@ -67,7 +66,6 @@ class Operator:
 
     @property
     def spellings(self) -> dict[str, Parameter | JointParameter]:
-        """The parameters by every name in sweeps and files."""
         found: dict[str, Parameter | JointParameter] = {}
         for one in self.parameters:
             names = (one.name, one.name.lower(), *(name for name in one.aliases if len(name) > 1))
@@ -80,17 +78,15 @@ class Operator:
         return [one for one in self.parameters if one.kind is ParameterKind.RECORD]
 
     def parameters_named(self, name: str) -> set[str]:
-        """Return the parameters that a name stands for, or none if it is unknown."""
+        """Return the parameters that a name stands for, if any."""
         found = self.spellings.get(name)
         return set() if found is None else {found.name} if isinstance(found, Parameter) else set(found.names)
 
     def takes_tuples(self, name: str) -> bool:
-        """Return whether a value can be several numbers."""
         found = self.spellings.get(name)
         return isinstance(found, JointParameter) or (found is not None and found.kind.is_tuple)
 
     def workload(self, values: Mapping[str, Any]) -> Workload:
-        """Make a workload from values under any of the parameters' names."""
         return self.make(**self.arguments(values))
 
     def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,7 +113,6 @@ class Operator:
 
     @staticmethod
     def _make_record(record: Parameter, found: dict[str, Any], given: Mapping[str, str]) -> None:
-        """Replace the given fields of a record by one argument."""
         fields = {one.name: found.pop(one.name) for one in record.fields if one.name in found}
         values = {name: value for name, value in fields.items() if value is not None and value is not False}
         if not values:

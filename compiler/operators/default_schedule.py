@@ -31,8 +31,8 @@ def find_candidates(
 
     Args:
         threads: only plans with this number of virtual threads, or None for any.
-        tile: only plans with these sizes in elements, by :attr:`~accel.compiler.plans.planner.TileSide.key`,
-            for example ``{"tile_m": 64}``. Larger sizes than the tensor's are reduced to it.
+        tile: only plans with these sizes in elements, for example ``{"tile_m": 64}``, clamped to the
+            tensor's.
         quick: see :func:`~accel.compiler.plans.plan_search.search`.
     """
     check_room([workload.output], config)

@@ -12,11 +12,10 @@ class ParameterKind(Enum):
     FLAG = "flag"
     INTEGER = "integer"
     PAIR = "pair"
-    """A number for both directions, or one for each."""
+    """One number, or one per direction."""
     SIDES = "sides"
     """A number for all sides, (vertical, horizontal), or (top, left, bottom, right)."""
     BOUNDS = "bounds"
-    """The lowest and the highest value."""
     NUMBER = "number"
     SCALES = "scales"
     """A positive number, or one for each channel. The command line takes a number or a ``.npy`` file."""
@@ -27,7 +26,6 @@ class ParameterKind(Enum):
     ORDER = "order"
     """The order of additions in float32: left, right or apart."""
     RESIDUAL_OPERATION = "residual operation"
-    """Add or multiply by a residual."""
     RECORD = "record"
     """Several parameters in one argument. Outside of Python, they are separate."""
 
@@ -37,7 +35,6 @@ class ParameterKind(Enum):
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The possible numbers of numbers in a value."""
         counts = {ParameterKind.PAIR: (1, 2), ParameterKind.SIDES: (1, 2, 4), ParameterKind.BOUNDS: (2,)}
         return counts.get(self, (1,))
 

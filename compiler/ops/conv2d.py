@@ -52,11 +52,7 @@ def conv2d(
         dilation: distance of the input elements under adjacent kernel elements.
         groups: number of groups of input and output channels.
         bias: add an int32 tensor ``bias`` of shape (OC,).
-        residual: add an int8 tensor ``residual`` of the shape of ``out``.
-        relu, shift, clip: see :class:`~accel.compiler.ops.epilogue.Epilogue`.
-        quantized: scales and zero points for machines with ``post=1``, instead of ``residual``, ``relu``,
-            ``shift`` and ``clip``, see :class:`~accel.compiler.ops.quantized_layers.Quantized`. It also gives
-            the dtypes of ``data`` and ``out``.
+        residual, relu, shift, clip, quantized: as in :func:`accel.gemm`, for ``data`` and ``out``.
 
     Raises:
         ShapeError: an argument is out of range, the groups do not divide the channels, the kernel is larger

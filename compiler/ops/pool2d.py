@@ -61,17 +61,15 @@ def avg_pool2d(
 ) -> Workload:
     """Return the means over windows, each within 1 of the exact mean, or computed by ``quantized``.
 
-    ``data`` is int8 (N, C, H, W), ``out`` int8 (N, C, OH, OW) with ``OH = (H + top + bottom - (KH - 1) *
-    dilation - 1) // stride + 1``, and OW alike. ``workload.epilogue`` holds the integers of the means, see
-    :class:`~accel.compiler.ops.integer_mean.Mean`. For example, ``avg_pool2d(1, 64, 8, 8, 2)`` has outputs
-    (1, 64, 4, 4).
+    ``data`` is int8 (N, C, H, W), ``out`` int8 (N, C, OH, OW) as in :func:`accel.conv2d`.
+    ``workload.epilogue`` holds the integers of the means, see :class:`~accel.compiler.ops.integer_mean.Mean`.
+    For example, ``avg_pool2d(1, 64, 8, 8, 2)`` has outputs (1, 64, 4, 4).
 
     Args:
-        N: batch size.
-        C, H, W: channels, height and width of an input.
+        N, H, W, padding: as in :func:`accel.conv2d`.
+        C: channels.
         kernel: height and width of a window, or one number for both.
         stride: vertical and horizontal distance of windows, by default the kernel's size.
-        padding: zeros around each input: one number, (vertical, horizontal), or (top, left, bottom, right).
         dilation: distance of a window's elements.
         count_padding: whether zeros count, so that every mean has the same number of values.
         quantized: scale and zero points for machines with ``post=1``, see
@@ -177,7 +175,7 @@ def max_pool2d(
     """Return the maxima over windows, in which padding does not count.
 
     ``data`` is int8 (N, C, H, W), ``out`` int8 (N, C, OH, OW), or both uint8, with OH and OW as in
-    :func:`avg_pool2d`. For example, ``max_pool2d(1, 64, 112, 112, 3, stride=2, padding=1)`` has outputs (1,
+    :func:`accel.conv2d`. For example, ``max_pool2d(1, 64, 112, 112, 3, stride=2, padding=1)`` has outputs (1,
     64, 56, 56). It computes the maxima of each row of a window, then those of the rows.
 
     Args:
@@ -272,7 +270,6 @@ def _window_maximum(element: Callable[[Expr], Expr], slide: Sliding, way: int, a
 
 
 def _elements_inside(slide: Sliding) -> tuple[list[int], list[int]]:
-    """Return the number of input elements in each window, down and across."""
     found = []
     for d in range(2):
         taps = np.arange(slide.kernel[d]) * slide.dilation[d] - slide.padding[d]

@@ -93,6 +93,7 @@ class QuantizedResidual:
 
     @property
     def requires_res_mul(self) -> bool:
+        """Whether only machines with ``res_mul=1`` have it."""
         return self.operation == "multiply" or self.per_channel
 
 
@@ -126,6 +127,7 @@ class QuantizedTable:
 
     @property
     def operator(self) -> LookUp:
+        """The look-up in the epilogue."""
         return LookUp(check_entries(self.entries), self.dtype)
 
 
@@ -210,7 +212,6 @@ class Quantized:
 
     @property
     def _result(self) -> tuple[str, int]:
-        """Type and zero point before a residual is added."""
         if self.table is None:
             return self.output_dtype, self.output_zero
         return self.table.dtype, self.table.zero
@@ -240,7 +241,6 @@ class Quantized:
 
     @property
     def _result_bounds(self) -> Bounds:
-        """Bounds before a residual is added or multiplied."""
         if self.table is None:
             return self.bounds
         low, high = self.bounds
@@ -250,8 +250,6 @@ class Quantized:
     def _residual_quantizations(
         self, one: QuantizedResidual
     ) -> tuple[Quantization, Quantization, Quantization, int, int]:
-        """Return the quantizations of the layer's result, the residual and the combination, and the latter's
-        bounds."""
         dtype, zero = self._result
         left = Quantization(scale=one.result_scale, zero=zero, unsigned=dtype == "uint8")
         right = Quantization(scale=one.scale, zero=one.zero, unsigned=one.dtype == "uint8")
@@ -291,11 +289,9 @@ class Quantized:
         return self.weight_dtype != "int8" or self.weight_zero != 0
 
     def input(self, shape: Sequence[int], name: str) -> tuple[Tensor, Tensor]:
-        """Return an input, and its values minus the zero point."""
         return _centered(shape, name, self.input_dtype, self.input_zero)
 
     def weights(self, shape: Sequence[int], name: str) -> Tensor:
-        """Return weights minus their zero point."""
         return _centered(shape, name, self.weight_dtype, self.weight_zero)[1]
 
     def check_channels(self, channels: int) -> None:

@@ -99,7 +99,6 @@ class _OffsetRange:
 
     @property
     def is_possible(self) -> bool:
-        """Whether the machine has such an offset."""
         return max(self.floor, -MAX_OFFSET) <= min(self.ceiling, MAX_OFFSET)
 
     @property

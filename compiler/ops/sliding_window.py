@@ -38,7 +38,6 @@ class Sliding:
 
     @property
     def reach(self) -> tuple[int, int]:
-        """Rows and columns from a window's first element to its last."""
         (KH, KW), (DY, DX) = self.kernel, self.dilation
         return (KH - 1) * DY + 1, (KW - 1) * DX + 1
 
@@ -121,7 +120,7 @@ def pair(name: str, value: int | tuple[int, ...], least: int = 1) -> tuple[int, 
 
 
 def sides(padding: int | tuple[int, ...]) -> tuple[int, int, int, int]:
-    """Return the padding at the top, left, bottom and right."""
+    """Return the padding as top, left, bottom and right."""
     numbers = _integers(padding, (1, 2, 4), 0)
     if numbers is None:
         raise ShapeError(f"padding is {_text(padding)}; it must be 1, 2 or 4 integers, none negative")

@@ -1,4 +1,4 @@
-"""Candidates as JSON, for the cache on disk."""
+"""Candidates as JSON, for the disk cache."""
 
 import json
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ _PREDICTED = ("cycles", "compute", "load", "store")
 
 
 def candidates_to_json(candidates: Sequence[Candidate[Any]]) -> bytes:
-    """Return a JSON list of lists: each plan's fields, its prediction's, bytes and rating."""
+    """Return a JSON list of lists: the fields of plan and prediction, bytes and rating."""
     if not candidates:
         return b"[]"
     plan_values = attrgetter(*_names(type(candidates[0].plan)))

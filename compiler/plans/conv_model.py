@@ -1,4 +1,4 @@
-"""Features of convolutions, transposed convolutions and means over windows: windows and padding."""
+"""Features of convolutions, transposed convolutions and means over windows."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ class DepthwiseShape(ConvShape):
 
 
 def _prefix_sums(overlaps: IntArray) -> IntArray:
-    """Return two-dimensional prefix sums: [i, j] is the sum of ``overlaps[:i, :j]``."""
+    """Return sums with [i, j] = ``overlaps[:i, :j].sum()``."""
     sums = np.zeros((overlaps.shape[0] + 1, overlaps.shape[1] + 1), dtype=np.int64)
     sums[1:, 1:] = overlaps.cumsum(axis=0).cumsum(axis=1)
     return sums
@@ -195,7 +195,7 @@ def _transposed_overlaps(outputs: int, kernel: int, up: int, before: int, size: 
 
 
 def conv_shape(workload: Workload, config: Config) -> ConvShape:
-    """Return the features of a convolution or a mean over windows on a machine."""
+    """Return the features of a convolution or a mean over windows."""
     sizes = workload.parameters
     merged = merged_groups(workload, config)
     extra_taps = max(0, taps_at_once(workload, config) - 1)

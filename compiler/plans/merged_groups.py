@@ -17,7 +17,6 @@ class MergedGroups:
 
     Attributes:
         together: original groups in each merged group, fewer in the last one.
-        count: merged groups.
         outputs, inputs: channels of a merged group.
     """
 
@@ -32,7 +31,7 @@ class MergedGroups:
 
 
 def merged_groups(workload: Workload, config: Config) -> MergedGroups:
-    """Return the merged groups of a convolution. Each channel of a mean is one group."""
+    """Return merged groups. Each channel of a mean is one group."""
     _, channels, _, _ = workload.output.shape
     count = workload.parameters.get("groups", 1 if workload.is_product else channels)
     outputs, inputs = channels // count, workload.data.tensor.shape[1] // count

@@ -11,13 +11,12 @@ from accel.compiler.plans.tile_sizes import TileSizes
 
 
 class OperandTraffic:
-    """The inputs and weights that each plan of a table loads."""
+    """The inputs and weights that each plan loads."""
 
     def __init__(self, sizes: TileSizes) -> None:
         self.sizes, self.shape, self.table = sizes, sizes.shape, sizes.table
 
     def read_bytes(self) -> FloatArray:
-        """Return the bytes of both operands that each plan loads."""
         inputs, weights = self._elements_without_residency
         inputs = np.where(self.sizes.inputs_resident, self._unique_inputs, inputs)
         weights = np.where(self.sizes.weights_resident, self._unique_weights, weights)
@@ -68,7 +67,7 @@ class OperandTraffic:
 
     @cached_property
     def _plane(self) -> IntArray:
-        """Input elements per block of depth that all tiles of one block of channels load."""
+        """Input elements per block of depth for one block of channels."""
         shape, table, sizes = self.shape, self.table, self.sizes
         rows = map_pairs(lambda part, taps: shape.total_extent(0, part, taps), table.rows, table.kernel_rows)
         tiles_below = np.maximum(shape.rows // table.rows - np.where(sizes.along_rows, table.threads, 1), 0)

@@ -49,7 +49,6 @@ class UnitClocks:
         self.padding_written, self.padding_issued, self.last_data = (np.zeros(self.count) for _ in range(3))
 
     def skip(self, plans: IntArray, cycles: FloatArray) -> None:
-        """Advance all clocks by the cycles of skipped steps."""
         for clock in (self.compute, self.port, self.load, self.write, self.last_data, self.write_queue):
             clock[plans] += cycles
         for clocks in (self.used, self.ready, self.residual_used, self.residual_ready, self.read_queues):
@@ -75,7 +74,6 @@ class UnitClocks:
         np.copyto(compute, end + WRITE_DELAY + 1, where=is_present)
 
     def end(self) -> FloatArray:
-        """Return the cycle in which each plan's program has finished."""
         written = self.write + self.config.write_latency
         return np.asarray(np.maximum(self.compute + self.drain, written) + 1)
 
@@ -110,7 +108,7 @@ class ActiveClocks:
         self._arrival, self._end, self._limit = np.zeros((3, count))  # reused, since allocation takes time
 
     def load_operands(self, loads: OperandLoads, step: int, *, is_residual: bool = False) -> None:
-        """Execute a step's LOADs of operands, or of a residual, as soon as their buffers are free."""
+        """Execute a step's LOADs as soon as their buffers are free."""
         if not loads.is_any[step]:
             return
         at = step, self.active
@@ -168,7 +166,7 @@ class ActiveClocks:
         np.maximum(self.compute, ready, out=self.compute)
 
     def wait_for_first_piece(self, sets: IntArray) -> None:
-        """Let the compute unit wait until the first piece of the previous tile is stored."""
+        """Let the compute unit wait until the previous tile's first piece is stored."""
         self.partly_stored.take(sets, out=self._arrival, mode="clip")
         self._arrival += self.write_latency
         np.maximum(self.compute, self._arrival, out=self.compute)
@@ -184,7 +182,6 @@ class ActiveClocks:
         np.maximum(self.compute, self._arrival, out=self.compute)
 
     def free_buffers(self, buffers: IntArray) -> None:
-        """Record that the compute unit has read all data in buffers."""
         np.add(self.compute, self.until_reloaded, out=self._arrival)
         self.operands[0][buffers] = self._arrival
 

@@ -52,7 +52,6 @@ class Predictions:
         return Prediction(**{name: float(getattr(self, name)[number]) for name in _PREDICTED})
 
     def take(self, chosen: IntArray) -> Predictions:
-        """Return the predictions of some plans, by number."""
         return Predictions(**{part.name: getattr(self, part.name)[chosen] for part in fields(self)})
 
     def with_plans(self, chosen: BoolArray, others: Predictions) -> Predictions:
@@ -77,8 +76,6 @@ def predict(model: StepModel, max_steps: int = MAX_STEPS) -> Predictions:
 
 
 class _Pipeline:
-    """One execution of all plans."""
-
     def __init__(self, model: StepModel, work: PlanWork, max_steps: int) -> None:
         sample = sample_steps(work, max_steps)
         self.order = np.argsort(sample.skipped - work.steps, kind="stable")

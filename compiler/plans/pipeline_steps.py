@@ -106,9 +106,8 @@ class PlanWork:
         threads: virtual threads, which is the number of operand buffers.
         slots: slots of the compute unit.
         load_bytes: operand bytes, or, without operands, the bytes that the compute unit loads first.
-        compute_start, port_start, load_start: cycles in which the units and the read port become free.
-        late_acc_beats: beats of a LOAD of the compute unit that follows the operands of each thread's first
-            step, or 0.
+        compute_start, port_start, load_start: cycles in which units and read port become free.
+        late_acc_beats: as in :class:`~accel.compiler.plans.program_start.ProgramStart`.
     """
 
     steps: IntArray
@@ -130,7 +129,7 @@ class PlanWork:
 
 
 class StepModel(Protocol):
-    """Computes the steps of a table of plans."""
+    """The interface of a table of plans."""
 
     config: Config
     store_pace: float
@@ -141,7 +140,6 @@ class StepModel(Protocol):
     def steps(self, numbers: IntArray, plans: IntArray) -> StepTable:
         """Return the work of steps.
 
-        Args:
-            numbers: step numbers in shape (steps, plans). Numbers beyond a plan's last step do not exist.
-            plans: indices of the plans in the table.
+        ``numbers`` has shape (steps, plans). Numbers beyond a plan's last step do not exist. ``plans`` are
+        indices into the table.
         """

@@ -53,7 +53,7 @@ class Candidate(Generic[PlanT]):
     """A plan and its prediction.
 
     Attributes:
-        read_bytes: operand bytes that the plan loads from DRAM, repeated loads included.
+        read_bytes: operand bytes that the plan loads from DRAM, with repetitions.
         rating: predicted cycles, plus a penalty if the prediction is less reliable. It ranks candidates.
         simulated_cycles: measured cycles, if the plan was simulated.
     """
@@ -72,12 +72,10 @@ def check_threads_fit(
     fits: Callable[[int], bool],
     smallest_needs: Callable[[], Mapping[str, int]],
 ) -> None:
-    """Raise a ScheduleError if no plan has the requested number of virtual threads.
+    """Raise a ScheduleError if no plan has the requested number of virtual threads, or any if it is None.
 
-    Args:
-        threads: the requested number, or None for any.
-        fits: whether a plan with a number of threads exists. If so, plans with fewer threads exist.
-        smallest_needs: elements of each scratchpad that the smallest tiles need.
+    If a plan ``fits`` with some threads, plans with fewer threads exist. ``smallest_needs`` are the elements
+    of each scratchpad that the smallest tiles need.
     """
     if fits(threads or 1):
         return
@@ -94,7 +92,6 @@ def check_threads_fit(
 
 
 def _shortage(config: Config, needs: Mapping[str, int]) -> str:
-    """Name the scratchpads with fewer than the needed elements, as the end of a message."""
     short = [
         f"{elements * pad.element_bytes(config)} bytes of {name} ({name}_bytes is "
         f"{getattr(config, f'{name}_bytes')})"

@@ -64,11 +64,8 @@ def search(
     """Return the most promising plans, best first.
 
     Plans with prefetching are predicted less reliably. The search ranks them separately, so that they do not
-    displace others, but predicts all plans together, because that is faster.
-
-    Args:
-        threads: the requested number of threads, or None for any.
-        quick: whether to predict only a few plans with the best estimates.
+    displace others, but predicts all together, because that is faster. A ``quick`` search predicts only a few
+    plans with the best estimates.
     """
     kinds = {
         prefetch: replace(space, residencies=[pair for pair in space.residencies if pair[1] == prefetch])
@@ -101,7 +98,7 @@ def search(
 
 
 def merge_rankings(rankings: Sequence[list[Candidate[PlanT]]]) -> list[Candidate[PlanT]]:
-    """Merge candidates of several searches for the same operator, best first."""
+    """Merge candidates of one operator, best first."""
     if len(rankings) == 1:
         return rankings[0]
     every = [candidate for ranking in rankings for candidate in ranking]
@@ -140,7 +137,6 @@ def _most_promising(space: PlanSpace[PlanT], kinds: Sequence[PlanTable]) -> tupl
 def _best_estimated(
     space: PlanSpace[PlanT], kinds: Sequence[PlanTable], per_kind: int, overall: int
 ) -> list[PlanTable]:
-    """Return the plans of each table with the best estimates, each plan once."""
     found = []
     for table in kinds:
         sizes = space.sizes(table)
@@ -172,7 +168,6 @@ class _PredictedPlans(Generic[PlanT]):
         self.predictions: list[Predictions] = []
 
     def add(self, table: PlanTable, predictions: Predictions | None = None) -> None:
-        """Add plans, and predict them if ``predictions`` is None."""
         if not len(table.rows):
             return
         self.rows.update(table.to_rows())

@@ -1,4 +1,4 @@
-"""The plans of a sum of products on a machine, those that fit, and their neighbours."""
+"""The plans of a sum of products that exist or fit, and their neighbours."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from accel.core.config import Config
 from accel.core.scratchpad_specs import SCRATCHPADS
 
 THREAD_COUNTS = (1, 2, 3, 4, 6, 8)
-"""Numbers of virtual threads that are tried if none is requested."""
+"""Numbers of virtual threads to try if none is requested."""
 _QUICK_THREAD_COUNTS = (1, 2, 4)
-"""The same for quick searches. None of them is tried with resident operands."""
+"""The same for quick searches, which have no resident operands."""
 _RESIDENT_THREAD_COUNTS = (3, 8)
-"""The same for plans with resident operands, to limit their number. Neighbours are tried later."""
+"""The same with resident operands, to limit plans. Neighbours are tried later."""
 _RESIDENT_ACC_DIVISOR = 4
-"""A plan with resident operands must use at least this part of the accumulators, to limit their number."""
+"""Least part of the accumulators that plans with resident operands use, to limit plans."""
 RESIDENCIES = (
     *((resident, 0) for resident in range(len(RESIDENT))),
     *((resident, 1) for resident in range(1, len(RESIDENT))),
@@ -58,11 +58,9 @@ class PlanSpace(Generic[PlanT]):
     def fitting(self, table: PlanTable, threads: int | None, min_accumulators: int = 0) -> PlanTable:
         """Return those plans that fit, pay and have a schedule, possibly with duplicates.
 
-        A plan whose loop has fewer iterations than threads gets one thread for each iteration.
-
-        Args:
-            threads: the requested number of threads, all with work, or None for any.
-            min_accumulators: least accumulator elements of the tiles of all threads.
+        A plan whose loop has fewer iterations than threads gets one thread for each iteration. ``threads`` is
+        the requested number, all with work, or None for any. ``min_accumulators`` limits the accumulator
+        elements of all threads from below.
         """
         sizes = self.sizes(table)
         chosen = sizes.has_work_for_threads(threads) & self.has_schedule(sizes) & sizes.buffers_fit()
@@ -99,7 +97,7 @@ def residencies_with(fixed_sizes: Mapping[str, int] | None) -> Sequence[tuple[in
 
 
 def default_thread_counts(*, quick: bool) -> Sequence[int]:
-    """Return the numbers of virtual threads that a search tries by default."""
+    """Return the numbers of virtual threads to try by default."""
     return _QUICK_THREAD_COUNTS if quick else THREAD_COUNTS
 
 
@@ -111,9 +109,7 @@ def enumerate_plans(
 ) -> PlanTable:
     """Return all plans with given tile sizes that fit and pay.
 
-    Args:
-        threads: the requested number of virtual threads, or None for any.
-        thread_counts: the numbers of threads to try if none is requested.
+    ``threads`` is the requested number of virtual threads, or None for those in ``thread_counts``.
     """
     *of_tiles, batches = (
         tile_sizes[name] for name in ("channels", "rows", "columns", "depth", "kernel_rows", "batches")
@@ -147,7 +143,7 @@ def enumerate_plans(
 
 
 def _tiles_by_residency(space: PlanSpace[PlanT], tiles: PlanTable) -> Iterator[tuple[int, int, PlanTable]]:
-    """Yield residencies, and the tiles for which scratchpads can hold the resident operands."""
+    """Yield residencies, and the tiles that fit with them."""
     sizes, config = space.sizes(tiles), space.config
     inputs, weights = sizes.step_inputs * sizes.steps, sizes.step_weights * sizes.steps
     fitting: dict[int, PlanTable] = {}

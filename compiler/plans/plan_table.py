@@ -42,7 +42,6 @@ class PlanTable(NamedTuple):
 
     @classmethod
     def grid(cls, *choices: Sequence[int]) -> PlanTable:
-        """Return all combinations of choices for each attribute."""
         return cls(*(axis.reshape(-1) for axis in np.meshgrid(*choices, indexing="ij")))
 
     @classmethod
@@ -54,7 +53,6 @@ class PlanTable(NamedTuple):
         return cls(*(np.concatenate(columns) for columns in zip(*tables, strict=True)))
 
     def take(self, chosen: IntArray | BoolArray) -> PlanTable:
-        """Return some of the plans, by number or by mask."""
         return PlanTable(*(array[chosen] for array in self))
 
     def select(self, chosen: BoolArray) -> PlanTable:

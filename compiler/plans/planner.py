@@ -40,7 +40,6 @@ class TileSide:
 
     @property
     def short_name(self) -> str:
-        """``m`` of ``tile_m``."""
         return self.key.partition("_")[2]
 
     def block_elements(self, config: Config) -> int:
@@ -56,15 +55,16 @@ class Planner(Generic[ShapeT, PlanT]):
         features: extracts the inputs of plans and predictions from a workload and a machine. Equal features
             have equal plans.
         find: returns the candidates, best first, for features, a machine, the number of virtual threads (None
-            for any), given tile sizes, and whether the search is quick.
+            for any), sizes by the plan's attributes, and whether the search is quick. There is none if no
+            plan has these sizes.
         enumerate: returns every fitting plan with spread tile sizes and its prediction, in no particular
             order. There are thousands, and the candidates of ``find`` may be others.
         fits: whether a plan's buffers and micro-ops fit the scratchpads, and its tokens the counters.
         predict: predicts the cycles of a plan that fits.
         outermost: names the dimension of the outermost loop over tiles.
-        threads_along: names the dimension that virtual threads run along.
+        threads_along: names the dimension of virtual threads.
         plan_type: the dataclass of plans, of integers, booleans and strings, or None to write none to the
-            cache on disk. The cache's key covers only the source files of this package.
+            disk cache, whose key covers only the source files of this package.
         identity_products: whether the load unit, not the compute unit, loads data that GEMM moves into the
             accumulators with an identity matrix.
     """
@@ -90,12 +90,10 @@ class Planner(Generic[ShapeT, PlanT]):
         *,
         quick: bool = False,
     ) -> list[Candidate[PlanT]]:
-        """Return the most promising plans, best first.
+        """Return the most promising plans, best first, as :attr:`find`.
 
-        Args:
-            threads: only plans with this number of virtual threads, or None for any.
-            tile: only plans with these sizes in elements, by :attr:`TileSide.key`, clamped to the tensor's.
-            quick: see :func:`~accel.compiler.plans.plan_search.search`.
+        ``tile`` has sizes in elements by :attr:`TileSide.key`, clamped to the tensor's. Raise a ScheduleError
+        if no plan has them.
         """
         threads = None if threads is None else check_threads(threads)
         fixed = self.tile_blocks(tile, workload.name, config)
@@ -126,7 +124,6 @@ class Planner(Generic[ShapeT, PlanT]):
         return blocks
 
     def tile_sizes(self, plan: PlanT, config: Config) -> dict[str, int]:
-        """Return a plan's tile sizes in elements, by :attr:`TileSide.key`."""
         return {side.key: getattr(plan, side.attribute) * side.block_elements(config) for side in self.sides}
 
 
@@ -140,7 +137,7 @@ def _find(
     quick: bool,
 ) -> tuple[Candidate[Any], ...]:
     """Cache candidates in memory and on disk, because networks repeat layers, and users compile again. Quick
-    searches cover many machines, and are not written to the disk."""
+    searches, which cover many machines, are not written to the disk."""
     cache = None if quick else result_cache()
     if cache is None or planner.plan_type is None:
         return tuple(planner.find(shape, config, threads, dict(fixed), quick))

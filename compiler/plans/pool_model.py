@@ -1,4 +1,4 @@
-"""Features of max pooling: its windows in blocks of accumulators, and their comparisons."""
+"""Features of max pooling: windows in blocks of accumulators, and their comparisons."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class PoolShape:
 
 
 def pool_shape(workload: Workload, config: Config) -> PoolShape:
-    """Return the features of max pooling on a machine."""
+    """Return the features of max pooling."""
     sizes = workload.parameters
     return PoolShape(
         batches=-(-sizes["N"] // config.batch),

@@ -67,7 +67,7 @@ def _load(s: Schedule, machine: Machine) -> _Sources:
 
 
 def _copy_by_products(s: Schedule, workload: Workload, machine: Machine) -> _Sources:
-    """Copy elements by products with an identity matrix, in a stage for each phase of rows and columns."""
+    """Copy elements by products, in a stage for each phase of rows and columns."""
     down, right = workload.parameters["stride"]
     data = s.tensor("data")
     across = [s[phase] for phase in s.split_phases(ROWS, 2, down)]

@@ -74,14 +74,12 @@ class PoolSizes:
         return np.where(self.table.threads == 1, ~self.table.along_rows, has_work)
 
     def fits(self) -> BoolArray:
-        """Return which plans' buffers fit the scratchpads."""
         fits = self._stores_contiguously() if self.uses_products else np.full(self.row_tiles.shape, True)
         for name, elements in self.buffer_elements().items():
             fits = fits & (elements <= SCRATCHPADS[name].depth(self.config))
         return fits
 
     def buffer_elements(self) -> dict[str, IntArray]:
-        """Return the elements that plans' buffers need, by scratchpad."""
         table = self.table
         copies = table.channels * table.threads
         if self.uses_products:
@@ -129,7 +127,6 @@ class PoolSizes:
         return TileSpan(begin, part, end - begin, inputs, comparisons[end] - comparisons[begin])
 
     def total_inputs(self, axis: int, part: IntArray) -> IntArray:
-        """Return the rows or columns of the input that all tiles load."""
         outputs = self.slide.outputs[axis]
 
         def inputs(size: int) -> int:
@@ -196,7 +193,7 @@ class PoolSizes:
 
     @property
     def tile_instructions(self) -> int:
-        """Instructions of the compute unit for a tile, if products copy."""
+        """Instructions of the compute unit per tile, if products copy."""
         down, across = self.phases
         first, second = (len(taps.others) for taps in reversed(self.taps))
         first = first + COPY_SLOTS * (not across.is_in_place)

@@ -47,11 +47,9 @@ def requantize_in_store(
 def load_residual(
     s: Schedule, workload: Workload, machine: Machine, stage: Stage, tile: IterVar, *, product: bool
 ) -> None:
-    """Load the residual of each tile, which the store unit does not add.
+    """Load the residual of each tile, which ``stage`` in the accumulators adds.
 
-    Args:
-        stage: the stage in the accumulators that adds the residual.
-        product: ``residual_product`` of :class:`~accel.compiler.plans.conv_plan.ConvPlan`.
+    ``product`` is the plan's ``residual_product``.
     """
     assert workload.residual is not None
     output = s[workload.output]
@@ -65,8 +63,7 @@ def load_residual(
 def split_blocks(stage: Stage, config: Config) -> tuple[tuple[IterVar, IterVar], tuple[IterVar, IterVar]]:
     """Split the first two axes, or the last two of three, by the shape of an accumulator element.
 
-    Returns:
-        The two loops over blocks, and the two loops inside a block.
+    Return the two loops over blocks, and the two loops inside a block.
     """
     y, x = stage.axis[-2:] if len(stage.axis) == 3 else stage.axis[:2]
     batch, outputs = config.batch, config.block_out
@@ -92,11 +89,10 @@ def load_stage(s: Schedule, data: Tensor, scope: Scope) -> Stage:
 
 
 def make_resident(stage: Stage, output: Stage, loop: IterVar | None, *, prefetch: bool) -> None:
-    """Keep the data of a loading stage in its scratchpad.
+    """Keep a loading stage's data in its scratchpad, for one iteration of ``loop`` or the whole program
+    (None).
 
-    Args:
-        loop: the loop of the output for one iteration of which the data stays, or None for the whole program.
-        prefetch: whether a second buffer holds the data of the loop's next iteration.
+    With ``prefetch``, a second buffer holds the data of the loop's next iteration.
     """
     if loop is None:
         stage.keep_root()
@@ -107,8 +103,7 @@ def make_resident(stage: Stage, output: Stage, loop: IterVar | None, *, prefetch
 def bind_threads(stage: Stage, axis: IterVar, count: int) -> tuple[IterVar, IterVar]:
     """Turn ``count`` consecutive iterations of a loop into virtual threads.
 
-    Returns:
-        The remaining outer loop, and the loop over the threads.
+    Return the remaining outer loop, and the loop over the threads.
     """
     outer, thread = stage.split(axis, count, names=(axis.name, f"{axis.name[0]}v"))
     stage.bind(thread, thread_axis("vthread"))

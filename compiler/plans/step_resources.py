@@ -49,7 +49,6 @@ class OperandLoads:
 
     @cached_property
     def is_any(self) -> list[bool]:
-        """Whether any plan has LOADs, for each step."""
         return list(np.any(self.is_present, axis=1).tolist())
 
 
@@ -76,7 +75,6 @@ class TileStores:
 
     @cached_property
     def is_any(self) -> list[bool]:
-        """Whether any plan has a STORE, for each step."""
         return list(np.any(self.is_present, axis=1).tolist())
 
 

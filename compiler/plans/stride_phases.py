@@ -80,7 +80,6 @@ class StridePhases:
         return np.asarray(np.minimum(self._size, longest))
 
     def loaded(self, begin: IntArray, part: IntArray) -> IntArray:
-        """Return the elements that a LOAD brings for a part of the outputs."""
         starts = [
             phase + self._stride * np.maximum(begin + min(taps), 0) for phase, taps in self.taps.items()
         ]

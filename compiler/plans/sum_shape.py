@@ -2,7 +2,7 @@
 
 The output has channels and pixels (rows and columns). A sum runs over blocks of input channels, the *depth*,
 and over the taps of a kernel. In a matrix product the rows are pixels, the columns channels, and the kernel
-has one tap. Subclasses describe the input of an output, and the tensors' layout in DRAM.
+has one tap.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ class SumShape(ABC):
         has_weights: False for means, whose products all need the same block.
         is_diagonal: whether each block of output channels sums up one block of input channels, as in a
             depthwise convolution. Then ``depth`` is 1.
-        has_bias, has_residual: whether the epilogue adds a bias, or has a second tensor.
-        holds_residual: whether the second tensor has one element for all pixels of a block of channels.
+        holds_residual: whether the residual has one element for all pixels of a block of channels.
         can_add_by_product: whether the GEMM core can add a residual.
         stored_bytes: bytes of an element of the output, and of the residual.
         residual_product: whether the load unit loads the residual, and the GEMM core adds it by an identity
@@ -108,7 +107,6 @@ class SumShape(ABC):
 
     @property
     def residual_in_accumulators(self) -> bool:
-        """Whether the compute unit loads the residual into accumulators."""
         return self.has_residual and not self.epilogue_in_store and not self.residual_product
 
     @property
@@ -121,7 +119,6 @@ class SumShape(ABC):
         return config.bus_bytes / config.lanes if self.epilogue_in_store else 1.0
 
     def residual_variants(self: SumShapeT) -> list[SumShapeT]:
-        """Return the operator with each way to add its residual."""
         has_choice = self.has_residual and self.can_add_by_product and not self.epilogue_in_store
         return [self, replace(self, residual_product=True)] if has_choice else [self]
 
@@ -141,11 +138,9 @@ class SumShape(ABC):
 
     @abstractmethod
     def loaded_extent(self, axis: int, output: Count, outputs: Count, tap: Count, taps: Count) -> IntArray:
-        """Return the rows or columns that a tile loads, without padding.
+        """Return the rows or columns that a tile's step loads, without padding.
 
-        Args:
-            output, outputs: the tile's first output and their number.
-            tap, taps: the step's first tap and their number.
+        ``output`` and ``tap`` are its first, ``outputs`` and ``taps`` their numbers.
         """
 
     @abstractmethod
@@ -189,13 +184,12 @@ class SumShape(ABC):
         return _distinct_tiles(self, axis, part, taps)
 
     def total_extent(self, axis: int, part: int, taps: int) -> int:
-        """Return the rows or columns that all tiles of ``part`` outputs load, in steps of ``taps`` taps."""
         return _total_extent(self, axis, part, taps)
 
     def residual_beats(
         self, config: Config, batches: IntArray, channels: IntArray, output: Transfer
     ) -> FloatArray:
-        """Return the beats in which the store unit loads the residual of a tile with this ``output``."""
+        """Return the beats in which the store unit loads a tile's residual."""
         if not self.has_residual:
             return 0.0 * output.beats
         if not self.holds_residual:
@@ -206,8 +200,9 @@ class SumShape(ABC):
     # --- how tensors lie in DRAM -----------------------------------------------------------------------
 
     @abstractmethod
-    def input_transfer(self, config: Config, rows: IntArray, columns: IntArray, depth: IntArray) -> Transfer:
-        """Return the cost of loading a part of the input."""
+    def input_transfer(
+        self, config: Config, rows: IntArray, columns: IntArray, depth: IntArray
+    ) -> Transfer: ...
 
     @abstractmethod
     def weight_transfer(

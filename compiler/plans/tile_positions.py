@@ -34,15 +34,13 @@ class StepPositions:
     Attributes:
         exists: whether there is such a tile and step. The last round of a loop can lack some threads.
         is_first, is_last: whether the step is its tile's first, or last.
-        is_last_round: whether the tile belongs to the last round of tiles.
         position, channel_round: rounds of the tile over pixels, and over channels.
         row, rows, column, columns: first row and column of the output, and the numbers of both.
         first_channel, channels: first block of output channels, and number of blocks.
-        batches, depth: blocks of the batch and of input channels.
+        batches, depth, input_blocks: blocks of the batch, of the sum, and of the step's input channels.
         tap, taps: first row of the kernel, and number of rows.
-        input_blocks: blocks of input channels that the step needs.
         has_one_channel: whether the thread has the same channels in all its tiles.
-        holds_inputs, holds_weights: whether the buffers of the step already hold the operand.
+        holds_inputs, holds_weights: whether the buffers already hold the operand.
         loaded_inputs, loaded_weights: share of a step's operand that is loaded, for this step or a later one.
     """
 

@@ -24,7 +24,6 @@ class TileSizes:
     """Sizes of tiles, steps and buffers for each plan of a table.
 
     Attributes:
-        pixels_outer: whether the outermost loop runs over pixels.
         depth_steps, kernel_steps: parts of the depth, and of the kernel's rows.
         accumulators: those of all threads, without a residual's.
         identity_blocks: blocks of the identity matrix, which stay in ``wgt``.
@@ -71,7 +70,6 @@ class TileSizes:
     # --- which plans fit ---------------------------------------------------------------------------------
 
     def fits(self) -> BoolArray:
-        """Return which plans' buffers and micro-ops fit the scratchpads, and their tokens the counters."""
         return self.buffers_fit() & self.micro_ops_fit()
 
     def micro_ops_fit(self) -> BoolArray:
@@ -88,7 +86,6 @@ class TileSizes:
         return fits
 
     def buffer_elements(self) -> dict[str, IntArray]:
-        """Return the elements that plans' buffers need, by scratchpad."""
         bias_resident, table, elements = self.bias_resident, self.table, {}
         bias: IntArray | int = 0
         if self.shape.epilogue_in_store:
@@ -213,7 +210,6 @@ class TileSizes:
         return has_work
 
     def instructions(self) -> IntArray:
-        """Estimate the number of instructions of each plan."""
         shape = self.shape
         per_step = 2 + np.where(shape.taps > 1, self.table.depth, 1)
         number: IntArray = self.tiles * (self.steps * per_step + shape.passes + 1 + shape.has_residual)

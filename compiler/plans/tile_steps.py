@@ -205,7 +205,7 @@ class TileStepModel:
         steps.overlapped_slots = steps.final_slots * (1 - 1 / steps.store_pieces)
 
     def _operand_loads(self, at: StepPositions) -> tuple[Transfer, FloatArray]:
-        """Return the LOADs of both operands, and the beats of weights among them."""
+        """Return the LOADs of both operands, and the beats of weights."""
         shape, config = self.shape, self.config
         inputs = shape.input_transfer(
             config,
@@ -227,7 +227,7 @@ class TileStepModel:
         return np.asarray(words * at.batches * at.input_blocks * is_loaded * 1.0)
 
     def _executed_taps(self, at: StepPositions) -> IntArray:
-        """Return the pairs of output pixels and taps of a step whose products are executed."""
+        """Return the executed pairs of output pixels and taps of a step."""
         shape = self.shape
         down = _box_sum(shape.tap_counts(0), at.row, at.rows, at.tap, at.taps)
         across = _box_sum(shape.tap_counts(1), at.column, at.columns, 0 * at.column, shape.kernel[1])

@@ -27,7 +27,6 @@ class Transfer(NamedTuple):
     stall_cycles: FloatArray
 
     def where(self, is_present: BoolArray) -> Transfer:
-        """Replace the cost by zero where there is no transfer."""
         return Transfer(*(part * is_present for part in self))
 
     def times(self, count: IntArray) -> Transfer:

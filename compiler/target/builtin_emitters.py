@@ -167,7 +167,7 @@ def _fits_loop(axis: _Axis, config: Config) -> bool:
 def _with_loops(
     template: Loops, config: Config, base: tuple[int, int, int], axes: list[_Axis], loops: list[int]
 ) -> list[Emitted]:
-    """Emit a box with at most two axes as hardware loops, the others as micro-ops."""
+    """Emit at most two axes as hardware loops, the others as micro-ops."""
     outer, inner = ([axes[n] for n in loops] + [_Axis(1, (0, 0, 0))] * 2)[:2]
     values: dict[str, int] = {"iter_out": outer.extent, "iter_in": inner.extent}
     for operand in template.OPERANDS:
@@ -186,7 +186,7 @@ def _most_iterations(config: Config) -> int:
 def _cut(
     template: Loops, config: Config, base: tuple[int, int, int], axes: list[_Axis], number: int
 ) -> list[Emitted]:
-    """Emit a box in pieces of an axis that is too long for a loop."""
+    """Cut an axis that is too long for a loop."""
     axis, limit = axes[number], _most_iterations(config)
     emitted = []
     for begin in range(0, axis.extent, limit):

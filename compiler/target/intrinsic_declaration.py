@@ -121,6 +121,7 @@ class TensorIntrin(Intrinsic):
         return f"{type(self).__name__}({self.name}: {self.op.tensor} of {operands})"
 
     def calls(self, form: str) -> tuple[HardwareCall, ...]:
+        """The hardware calls of a form."""
         calls: tuple[HardwareCall, ...] = getattr(self, form)
         return calls
 

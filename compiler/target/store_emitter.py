@@ -93,7 +93,6 @@ def emit_stores(
 
 
 def _moved(pointer: AccessPtr, position: Sequence[int]) -> AccessPtr:
-    """Move a pointer along the first dimensions."""
     distance = sum(n * stride for n, stride in zip(position, pointer.strides, strict=False))
     return pointer._replace(base=pointer.base + distance)
 
@@ -115,7 +114,6 @@ def _store(kind: StoreReqT, piece: _Piece) -> StoreReqT:
 def _tile_pieces(
     target: Target, to: AccessPtr, acc: AccessPtr, par: AccessPtr, most: int = _LONGEST * _LONGEST
 ) -> Iterator[_Piece]:
-    """Divide a tile into pieces of at most ``most`` elements."""
     boxes = zip(target.extents, to.strides, acc.strides, par.strides, strict=True)
     return _pieces(to.base, acc.base, par.base, [_Dim(*sizes) for sizes in boxes], most)
 

@@ -68,7 +68,6 @@ class StorePath:
     combine: StoreCombination | None = None
 
     def ops(self, bias: Expr, scale: Expr) -> tuple[PostOp, ...]:
-        """Return the operators, with a channel's parameters."""
         first = StoreRequantize(bias, scale, self.zero, self.low, self.high)
         return (first, *(op for op in (self.table, self.combine) if op is not None))
 
