@@ -9,7 +9,6 @@ from accel.core.events import UnitCycles
 from accel.core.fault_causes import Cause
 
 SCHEMA_VERSION = 1
-"""Version of the JSON objects that commands print."""
 
 
 @dataclass(frozen=True, kw_only=True)

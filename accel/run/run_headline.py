@@ -150,6 +150,5 @@ def _is_sparse(result: Result) -> bool:
 
 
 def _with_epilogue(config: Config) -> str:
-    """Name the same machine with ``post=1``, if any."""
     twin = f"{config.name}-int8"
     return f"`{twin}`" if twin in NAMED else "a machine with `post=1`"
