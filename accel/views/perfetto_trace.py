@@ -26,7 +26,6 @@ _THREADS_PER_UNIT = 100
 """Distance of the units' thread numbers. The first thread of each shows waits."""
 _MAX_BANDWIDTH_STEPS = 1000
 _MIN_BANDWIDTH_CYCLES = 32
-"""Minimum of cycles to average bandwidth."""
 
 
 def trace_bytes(run: AnalyzedRun, *, compress: bool = False) -> bytes:

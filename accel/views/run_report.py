@@ -43,7 +43,6 @@ _LISTING = """<p class="hint"><label>unit <select id="unit"><option value="">all
 <label>find <input id="find" type="search" placeholder="GEMM, A[0:64, acc 0.."></label>
 <span id="count" class="faint"></span></p>
 <div id="listing" tabindex="0"><div id="head"></div><div id="rows"></div></div>"""
-"""A script fills it."""
 
 
 def report_html(run: AnalyzedRun) -> str:

@@ -6,7 +6,6 @@ from accel.run.program import as_program
 from accel.views.analyzed_run import AnalyzedRun
 
 VerdictRow = tuple[str, str, bool]
-"""Name, text, and whether it is good."""
 
 
 def verdict_rows(run: AnalyzedRun) -> list[VerdictRow]:
