@@ -20,7 +20,7 @@ from accel.hw.board.serial_protocol import (
 
 ATTEMPTS = 4
 _LONGEST = 10.0
-"""Seconds after which an attempt ends, even if bytes other than a reply still arrive."""
+"""Seconds after which an attempt ends, even if other bytes still arrive."""
 _WORD = 4
 
 
@@ -70,7 +70,7 @@ class Link:
             self._request(Operation.WRITE, address + start, count, data=part, expected=0)
 
     def holds(self, address: int, data: bytes) -> bool:
-        """Return whether memory has this data, by its checksum."""
+        """Compare memory with data, by its checksum."""
         count = len(data) // self.info.word_bytes
         found = self._request(Operation.SUM, address, count, expected=_WORD)
         return int.from_bytes(found, "little") == zlib.crc32(data)

@@ -1,7 +1,7 @@
-"""The protocol on the serial line between host and board, described in docs/how-to/put-it-on-an-fpga.md.
+"""The protocol between host and board, described in docs/how-to/put-it-on-an-fpga.md.
 
 Requests and replies are frames: header, data, checksum. ``END`` stands before and after each frame. Inside,
-``END`` and ``ESCAPE`` are written as ``ESCAPE`` and the byte with bit 5 inverted. So a receiver that has lost
+``END`` and ``ESCAPE`` are written as ``ESCAPE`` and the byte with bit 5 inverted. So a receiver that lost
 track finds the frame after the next ``END``.
 """
 
@@ -15,9 +15,9 @@ ESCAPE = 0x7D
 INVERTED = 0x20
 CRC_START = 0xFFFF
 VERSION = 1
-"""Version of the protocol, which the request ``INFO`` returns."""
+"""Protocol version, returned by ``INFO``."""
 MAX_DATA = 256
-"""Bytes of data in a frame."""
+"""Data bytes of a frame."""
 REPLY = 0x80
 """Bit of the first byte that marks a reply."""
 _REQUEST = struct.Struct("<BBHI")
@@ -31,7 +31,7 @@ class Operation(IntEnum):
     """Requests. Those for memory transfer ``count`` bus words from ``address`` on."""
 
     INFO = 1
-    """Reply: version of the protocol and bytes of a memory word (16 bits each), bytes of memory (32 bits)."""
+    """Reply: protocol version and bytes of a memory word (16 bits each), bytes of memory (32 bits)."""
     READ_REGISTER = 2
     """Reply: the register at ``address``, 32 bits."""
     WRITE_REGISTER = 3
@@ -53,9 +53,9 @@ class Status(IntEnum):
     REFUSED = 1
     """The register answers with an error."""
     DAMAGED = 2
-    """The checksum is wrong, or the frame is too long or too short. Nothing was done."""
+    """Wrong checksum, or the frame is too long or too short. Nothing was done."""
     UNKNOWN = 3
-    """There is no such request, or not with this length or address. Nothing was done."""
+    """No such request, or not with this length or address. Nothing was done."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +122,7 @@ class Decoder:
         self._frame = bytearray()
         self._escaped = False
         self.damaged = 0
-        """Number of damaged frames: wrong checksum or too short."""
+        """Frames with a wrong checksum or too few bytes."""
 
     def take(self, data: bytes) -> list[Reply]:
         replies = []

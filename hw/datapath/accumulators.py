@@ -18,8 +18,8 @@ from accel.hw.datapath.word_layouts import log2, sram_bits
 
 
 class SlotLayout(data.StructLayout):
-    """A part of a beat whose values are requantized together: part ``part`` of the element ``distance``
-    elements after the beat's first one. ``inside``: the beat contains it."""
+    """Part ``part`` of the element ``distance`` elements after a beat's first, whose values are requantized
+    together. ``inside``: the beat contains it."""
 
     def __init__(self, config: Config) -> None:
         lanes = max(1, config.bus_bytes // config.out_element_bytes)
@@ -53,8 +53,8 @@ class MirrorRead(wiring.Signature):
 
 
 class AccumulatorMirror(wiring.Component):
-    """A mirror of the accumulators that is read beat by beat: their low bytes, or all bytes if some ``kinds``
-    of STOREs need them. It follows ``writes``, the write ports of the banks, and serves ``out``."""
+    """A copy of the accumulators that is read beat by beat: their low bytes, or all bytes if some ``kinds``
+    of STOREs need them. It follows ``writes``, the banks' write ports, and serves ``out``."""
 
     def __init__(self, kinds: Sequence[Kind], writes: Sequence[Write], shape: Shape, config: Config) -> None:
         self._kinds = kinds

@@ -18,7 +18,7 @@ _READ, _PRODUCT, _SUM = 2, 2, 1
 
 
 def tap_names(config: Config) -> list[str]:
-    """Return the names, and port names, of the further ``inp`` elements of a depthwise MAC."""
+    """Return the names, also of ports, of a depthwise MAC's further ``inp`` elements."""
     most = min(config.tap_banks, config.block_in)
     return [f"tap_{tap}" for tap in range(1, most)] if config.depthwise else []
 

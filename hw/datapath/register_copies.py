@@ -7,8 +7,8 @@ COPIES = 4
 
 
 def copies(m: Module, value: Value, name: str) -> list[Value]:
-    """Return a value one cycle later from :data:`COPIES` registers, some with inverted polarity, some without
-    reset. All start as 0."""
+    """Return a value one cycle later from :data:`COPIES` registers, some inverted, some without reset. All
+    start as 0."""
     found: list[Value] = []
     for number in range(COPIES):
         opposite, reset_less = number % 2 == 1, number // 2 == 1

@@ -10,7 +10,7 @@ from accel.hw.units.in_flight import RangeLayout
 from accel.hw.units.load_executor import LoadExecutor
 
 _TOTAL_BITS = 8
-"""Width of a transfer's number of beats. Nothing depends on the number."""
+"""Width of a transfer's number of beats, on which nothing depends."""
 
 
 def loads(config: Config, unit: Unit) -> Claims:
@@ -52,8 +52,8 @@ def loads(config: Config, unit: Unit) -> Claims:
 def _as_many_beats(
     claims: Claims, component: LoadExecutor, depth: int
 ) -> tuple[Signal, list[tuple[Value, Signal]]]:
-    """Claim that the numbers of requested and arrived beats are equal. Return the beats that the bus owes,
-    and the transfers whose beats come after others'."""
+    """Claim that as many beats are requested as arrive. Return the beats that the bus owes, and the transfers
+    whose beats come after others'."""
     inside = claims.inside
     read = component.read
     requesting, granted, beat = read.valid, read.granted, read.beat_valid

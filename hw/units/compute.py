@@ -1,5 +1,5 @@
-"""The compute unit. GEMM, MAC and ALU share one pipeline. It also executes LOADs of micro-ops and
-accumulators, SET and FINISH.
+"""The compute unit: one pipeline for GEMM, MAC and ALU, and LOADs of micro-ops and accumulators, SET and
+FINISH.
 
 Pipeline stages of a micro-op in slot s. Registers are named after their cycle.
 
@@ -105,8 +105,7 @@ class Compute(wiring.Component):
     def _start(
         self, m: Module, sequencer: Sequencer, loader: LoadExecutor, flight: Queue, finished: Value
     ) -> None:
-        """Start the head of the queue, and retire in order. FINISH and SET use neither pipeline nor
-        loader."""
+        """Start the queue's head, and retire in order. FINISH and SET use neither pipeline nor loader."""
         config = self._config
         issue, entry, retirement = self.issue, self.issue.entry, self.retirement
         common = view(Instruction, config, entry.word)
@@ -161,7 +160,7 @@ class Compute(wiring.Component):
         ]
 
     def _set(self, m: Module) -> Value:
-        """Return whether the head is a depthwise MAC although no SET.ACC has set its taps."""
+        """Return whether the head is a depthwise MAC without taps from a SET.ACC."""
         issue, flush = self.issue, self.control.flush
         setting = view(SetAcc, self._config, issue.entry.word)
         is_set = setting.opcode == Opcode.SET
@@ -246,7 +245,7 @@ class Compute(wiring.Component):
     ) -> None:
         """Select the ALU's operation and operands for the next cycle.
 
-        Results of two of the three preceding micro-ops are forwarded into the operand registers, and the most
+        Results of two of the three preceding micro-ops are forwarded into the operand registers, the most
         recent one after them.
 
         Args:
@@ -394,7 +393,7 @@ class _Changing:
 
     Attributes:
         latest, latest_dst: whether the micro-op in the operation stage writes, and where. Its result is
-            ``written`` in the next cycle and ``earlier`` in the one after that.
+            ``written`` in the next cycle and ``earlier`` in the one after.
         before, before_dst: the same for the preceding micro-op, whose result is ``written`` now.
     """
 
