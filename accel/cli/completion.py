@@ -39,5 +39,6 @@ def completion(shell: str | None) -> None:
 
 
 def answer(command: click.Command) -> int | None:
+    """Complete the input if the shell requests it, otherwise return None."""
     instruction = os.environ.get(VARIABLE)
     return None if not instruction else shell_complete(command, {}, "accel", VARIABLE, instruction)
