@@ -1,4 +1,4 @@
-"""The first difference between simulator and hardware."""
+"""Differences between simulator and hardware."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

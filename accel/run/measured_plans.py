@@ -1,4 +1,4 @@
-"""Simulate the plans that the model ranks best, and choose the fastest."""
+"""Simulate the best-ranked plans, and choose the fastest."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields, replace

@@ -1,4 +1,4 @@
-"""Programs in the DRAM of a session, linked again only if their tensors have moved."""
+"""Programs in a session's DRAM, linked again if their tensors move."""
 
 import weakref
 from collections import OrderedDict

@@ -1,4 +1,4 @@
-"""The figures of a run: keys and order of the JSON output."""
+"""Figures of a run, in the order of the JSON output."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields

@@ -1,4 +1,4 @@
-"""One sentence about a run: the bottleneck, the lower bound, and the best next step."""
+"""One sentence about a run: bottleneck, lower bound, and next step."""
 
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
