@@ -1,4 +1,4 @@
-"""Records of states, instructions, tokens and bursts of a run."""
+"""States, instructions, tokens and bursts of a run."""
 
 from dataclasses import dataclass
 from enum import IntEnum

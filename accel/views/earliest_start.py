@@ -1,4 +1,4 @@
-"""The earliest start of each instruction, apart from its tokens."""
+"""Earliest start of each instruction, apart from tokens."""
 
 from bisect import bisect_left
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Events of a run by instruction, token counter and burst."""
+"""Events by instruction, token counter and burst."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Comparisons of two runs, with the causes of the difference in cycles."""
+"""Comparisons of two runs, with causes of the difference."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The report of a run as a page, and as data for notebooks and the studio."""
+"""The report of a run as a page or as data."""
 
 from collections import defaultdict
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The end of a run and its token check, in words."""
+"""The end and token check of a run, in words."""
 
 from accel.core.fault_causes import Cause
 from accel.core.token_rules import Waiting, stuck

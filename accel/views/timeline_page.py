@@ -1,4 +1,4 @@
-"""The pipeline chart in a file: SVG, or an HTML page."""
+"""The pipeline chart as SVG or HTML."""
 
 from html import escape
 from string import Template
