@@ -51,7 +51,7 @@ def read_compiled_model(options: Mapping[str, Any]) -> tuple[CompiledModel, byte
 
 
 def write_compiled_model(key: str, known: CompiledModel) -> None:
-    """Write an entry."""
+    """Write an entry to the cache."""
     cache = result_cache()
     if cache is not None:
         cache.write(MODEL_KIND, key, json.dumps(vars(known), separators=(",", ":")).encode())
