@@ -14,7 +14,7 @@ A line is an object with these keys:
 ``features``   numbers by name that a learned cost model is trained with
 =============  =====================================================================
 
-Nothing is executed. An error names a damaged line.
+Nothing in a file is executed. A damaged line is an error that names it.
 """
 
 import hashlib
