@@ -39,7 +39,7 @@ def trace_bytes(run: AnalyzedRun, *, compress: bool = False) -> bytes:
 
 
 def trace_events(run: AnalyzedRun) -> Iterator[Entry]:
-    """Yield the entries."""
+    """Yield the entries of the trace."""
     yield from _tracks(run)
     yield from _slices(run)
     yield from _waits(run)
