@@ -60,8 +60,8 @@ class Preparation:
 class BlockDiagonal:
     """The host's widening of weights of a grouped computation.
 
-    Rows are outputs, columns inputs of a group. Of ``merged`` groups, a row has zeros in the columns of
-    others:
+    Rows are outputs, columns inputs of a group. A row has zeros in the columns of the other ``merged``
+    groups:
 
         [a b]           [a b 0 0]
         [c d]     ->    [0 0 c d]     two merged groups of one row and two columns each
