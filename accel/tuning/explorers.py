@@ -60,7 +60,7 @@ class Explorer(ABC):
 
     @abstractmethod
     def _propose(self, trials: Sequence[Trial], count: int) -> list[Point]:
-        """Return unknown points."""
+        """Return points that are not in :attr:`known`."""
 
     def random_points(self, count: int) -> list[Point]:
         valid = self.space.valid_points
