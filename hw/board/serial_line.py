@@ -91,8 +91,7 @@ _FUNCTIONS = {
 
 
 class SimulatedLine(Line):
-    """The line to :class:`~accel.hw.board.board_top.BoardTop` in Verilator, which simulates while the host
-    waits for a reply.
+    """The line to ``BoardTop`` in Verilator, which simulates while the host waits for a reply.
 
     Args:
         size: bytes of the board's memory.

@@ -53,8 +53,8 @@ class MirrorRead(wiring.Signature):
 
 
 class AccumulatorMirror(wiring.Component):
-    """A copy of the accumulators that is read beat by beat: their low bytes, or all bytes if some ``kinds``
-    of STOREs need them. It follows ``writes``, the banks' write ports, and serves ``out``."""
+    """A copy of the accumulators that ``out`` reads beat by beat: their low bytes, or all bytes if some
+    ``kinds`` of STOREs need them. It follows ``writes``, the banks' write ports."""
 
     def __init__(self, kinds: Sequence[Kind], writes: Sequence[Write], shape: Shape, config: Config) -> None:
         self._kinds = kinds
@@ -138,7 +138,7 @@ class Accumulators(Scratchpad):
     """The accumulators: two elements can be read per cycle, and beats for the kinds of STOREs in ``out``.
 
     ``result_valid`` writes ``result`` to element ``result_index``. Beats and pad words are written one cycle
-    later than in other scratchpads, so that registers fit in front of the many block RAMs.
+    later than in other scratchpads: registers fit in front of the many block RAMs.
     """
 
     def __init__(

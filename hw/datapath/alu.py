@@ -124,9 +124,9 @@ class Alu(wiring.Component):
     def _product(self, m: Module, phase: Value, left: Value, right: Value) -> Value:
         """Return the low 32 bits of a product in the last slot. ``phase`` has one bit per slot.
 
-        Three partial products of the 16-bit halves matter. The low halves of two are added to the upper half
-        of the third, which is multiplied last. Every slot but the last multiplies, every slot but the first
-        accumulates. With a slot to spare, the factors come from registers.
+        The low halves of two partial products of the 16-bit halves are added to the upper half of the third,
+        which is multiplied last. Every slot but the last multiplies, every slot but the first accumulates.
+        With a slot to spare, the factors come from registers.
         """
         half = ACC_BITS // 2
         parts = [(0, 0), (half, 0), (0, half)]
@@ -192,8 +192,7 @@ def operate(m: Module, told: data.View, left: Value, right: Value, results: Mapp
     """Return the selected result's low 32 bits, or 0.
 
     Args:
-        results: results by name that one lane cannot compute alone in one slot: the product, and those of
-            operations that are not VTA's.
+        results: results by name that one lane cannot compute alone in one slot.
     """
     wanted = told.shape().members
     every: dict[str, Value] = {}

@@ -31,13 +31,13 @@ class RowsLayout(data.StructLayout):
 
 
 class BurstWalker(wiring.Component):
-    """Walks through the bursts of transfers. Rows are split at 4 KiB pages and at the longest burst.
+    """Walks through the bursts of transfers, computed one cycle ahead. Rows are split at 4 KiB pages and at
+    the longest burst.
 
     ``start``, in a cycle without a ``valid`` burst, begins a transfer with at least one row. Its first burst
     is ``valid`` in the next cycle, each further one in the cycle after ``accept``. ``last`` marks the last.
-    Each burst is computed one cycle ahead. While none is valid, the first burst of ``rows`` is computed in
-    every cycle, because the start is known late in its cycle. ``free`` is the complement of ``valid``.
-    ``mem_base`` starts a page.
+    While none is valid, the first burst of ``rows`` is computed in every cycle, because the start is known
+    late in its cycle. ``free`` is the complement of ``valid``. ``mem_base`` starts a page.
     """
 
     def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
@@ -88,7 +88,6 @@ class BurstWalker(wiring.Component):
         first_address = Signal(DRAM_ADDRESS_BITS)
         first_stride = Signal(row_bits)
         first_place = Signal(log2(PAGE_BYTES))
-        """Position in its page."""
         first_bytes = Signal(row_bits)
         m.d.comb += [
             first_address.eq(self.mem_base + choose(new.kind, [new.dram_base << s for s in kind_sizes])),

@@ -74,11 +74,7 @@ products, which no solver can multiply."""
 
 
 def lane_value(node: Lane, inputs: Mapping[str, Value], replaced: Replaced | None = None) -> Value:
-    """Return an expression's value in one lane as combinational logic.
-
-    Args:
-        inputs: the operands by name, signed.
-    """
+    """Return an expression's value in one lane as combinational logic of signed ``inputs`` by name."""
     row = {name: [one] for name, one in inputs.items()}
     (value,) = lane_values(None, node, row, replaced=replaced)
     return value
@@ -95,7 +91,7 @@ def lane_values(
     """Return an expression's values in all lanes of a row.
 
     Args:
-        m: the module that gets the registers, or None without stages.
+        m: the module for the registers, or None without stages.
         inputs: each lane's operands by name, signed.
         stages: registers from the operands to the results.
     """

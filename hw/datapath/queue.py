@@ -158,7 +158,7 @@ class Issue(wiring.Signature):
     """Entries that a unit takes from its :class:`ReservedQueue`.
 
     ``valid`` and ``entry`` are the head, from registers. ``start`` begins and pops it. With ``taking``,
-    ``following`` moves to the head, entry or not, so the unit sees its next instruction one cycle ahead.
+    ``following`` moves to the head, entry or not: the unit sees its next instruction one cycle ahead.
     """
 
     def __init__(self, shape: ShapeLike) -> None:

@@ -1,8 +1,8 @@
 """The requantization lanes, and the walk through PAR and RES.
 
 A beat of STORE.REQ, STORE.ADD or STORE.MUL takes one *slot* (a cycle) for each group of bytes that the lanes
-handle at once. For example, two lanes need four slots for a beat of 8 bytes. A slot's values belong to one
-element, so it reads one element each of PAR and RES.
+handle at once. For example, two lanes need four slots for a beat of 8 bytes. A slot belongs to one element,
+and reads one element each of PAR and RES.
 """
 
 from collections.abc import Sequence
@@ -116,7 +116,7 @@ class SlotWalker(wiring.Component):
 
         held = Signal(ParLayout())
         following, next_row = Signal(PAR_INDEX_BITS), Signal(PAR_INDEX_BITS)
-        """The next PAR elements in the row and in the next row, computed ahead because ``step`` is known
+        """The next PAR elements in this row and in the next, computed ahead because ``step`` is known
         late."""
         m.d.comb += self.par_index.eq(held.par)
         done = Signal()
@@ -145,8 +145,8 @@ class SlotWalker(wiring.Component):
         return m
 
     def _takes(self, m: Module, done: Value) -> Value:
-        """Return whether the STORE is finished with its residual: after each element, or after the last beat
-        if it holds one."""
+        """Return whether the STORE has used its residual: after each element, or after the last beat if it
+        holds one."""
         if not self._config.res_mul:
             return done & self.adds
         (product,) = (number for number, kind in enumerate(self._kinds) if kind.memory == Finishing.MUL)

@@ -1,7 +1,7 @@
 """Scratchpads: written by beats or whole elements, read by element or, for STOREs, by beat.
 
-Banks divide the elements by index so that a beat touches each at most once. Elements longer than a beat are
-written in parts with lane enables. A read takes a cycle and returns the data of earlier cycles.
+Banks divide the elements by index so that a beat touches each at most once. A read takes a cycle and returns
+the data of earlier cycles.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ from accel.hw.datapath.word_layouts import bits_for_depth, log2, sram_bits
 
 UNORDERED = {"no_rw_check": 1}
 """Attribute of memories whose elements nobody needs while they are written, because of tokens or forwarding.
-Synthesis then omits the registers that would preserve the old word next to a block RAM."""
+Synthesis then omits the registers that would preserve a block RAM's old word."""
 
 
 @dataclass(frozen=True)
@@ -154,8 +154,8 @@ def bank_of(index: Value, banks: int) -> Value:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """Conversion of DRAM values as set by SET: whether they are unsigned, and the zero point to subtract if
-    lanes are wide enough."""
+    """Conversion of DRAM values: whether they are unsigned, and the zero point to subtract if lanes are wide
+    enough."""
 
     unsigned: Value
     zero: Value | None

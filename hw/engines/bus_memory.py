@@ -24,7 +24,6 @@ class Burst:
     ordinal: int
     earliest: int = 0
     done: int = 0
-    """Transferred beats."""
 
 
 @dataclass

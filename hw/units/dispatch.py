@@ -132,8 +132,8 @@ class Dispatch(wiring.Component):
         return Mux(finished, operand_end(store, store_operands_of(self._config)[0]), box.end)
 
     def _stage(self, m: Module, there: bool, *values: ValueLike) -> tuple[Value, ...]:
-        """Return the values one cycle later if the stage exists. The first marks an instruction, the fourth
-        is its index."""
+        """Return the values one cycle later if the stage exists: first that there is an instruction, fourth
+        its index."""
         given = tuple(Value.cast(value) for value in values)
         if not there:
             return given

@@ -96,8 +96,8 @@ class Store(wiring.Component):
         answered, heard = Signal(), Signal()
         advance = Signal()
         idle = Signal(init=1)
-        """The complement of ``wvalid`` in its own register for grants and requests, because the whole
-        pipeline reads ``wvalid``."""
+        """The complement of ``wvalid`` for grants and requests, because the whole pipeline reads
+        ``wvalid``."""
         goes_on = idle | self.wready
         more = log2(slots_per_beat(config)) if post else 0
         left = Signal(BEATS_BITS + more)

@@ -74,7 +74,7 @@ class Product(NamedTuple):
     acc: npt.NDArray[np.int32]
 
     def run(self) -> None:
-        """Add the products. The caller enters :func:`~accel.base.blas.exact`, which is slow to enter."""
+        """Add the products. The caller enters ``exact``, which is slow to enter."""
         box, acc = self.box, self.acc
         x = _floats(self.inp, box.only_src, box.dtype).reshape(box.inp_matrix)
         y = _floats(self.wgt, box.only_wgt, box.dtype).reshape(box.wgt_matrix)
