@@ -102,9 +102,9 @@ class BurstWalk(wiring.Component):
 class AxiMemory(wiring.Component):
     """An AXI4 subordinate with bytes from address 0 on, little-endian.
 
-    It supports bursts of any type, length and size, one at a time in each direction, with one beat per cycle,
-    and queues up to ``outstanding``. The first beat of a read comes three cycles after its address. Beats
-    beyond the memory are answered with SLVERR and change nothing.
+    It supports all bursts, one at a time in each direction, with one beat per cycle, and queues up to
+    ``outstanding``. The first beat of a read comes three cycles after its address. Beats beyond the memory
+    are answered with SLVERR and change nothing.
 
     ``service`` reads and writes words while no burst needs the same direction. ``size`` is in bytes, a
     multiple of the bus width. Of ``config`` only ``bus_bits`` and ``outstanding`` matter.

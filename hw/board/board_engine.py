@@ -22,11 +22,10 @@ _WRITINGS = 3
 
 
 class Board(Engine):
-    """The machine on a board, with the board's memory from address 0 on.
+    """The machine on a board, with the board's memory from address 0 on. The caller closes ``link``.
 
     It has no events, and its scratchpads and token counters cannot be accessed. Memory pages are sent only if
-    their checksum differs from the board's, and fetched only if a run has changed them. The caller closes
-    ``link``.
+    their checksum differs from the board's, and fetched only if a run has changed them.
     """
 
     observed = False

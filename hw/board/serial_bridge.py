@@ -48,15 +48,11 @@ class _Work:
 
 
 class Bridge(wiring.Component):
-    """Executes requests of ``serial_protocol``, one at a time.
+    """Executes requests of ``serial_protocol``, one at a time. Requests that arrive during another are lost.
 
     ``s_axi_*`` connects to the core's registers, ``service`` to ``AxiMemory``. A reset request sets
-    ``core_reset`` for :data:`RESET_CYCLES` cycles. Requests that arrive during another are lost. A register
-    write with the previous one's tag is answered again but not repeated.
-
-    Args:
-        size: bytes of memory.
-        cycles: clock cycles of a bit on the line.
+    ``core_reset`` for :data:`RESET_CYCLES` cycles. A register write with the previous one's tag is answered
+    again but not repeated. Arguments are those of ``BoardTop``.
     """
 
     def __init__(self, config: Config, size: int, cycles: int) -> None:

@@ -16,7 +16,7 @@ from accel.hw.engines.open_engine import level
 from accel.hw.engines.verilator import PACKAGES, includes, sources
 
 SIMULATED_BIT_CYCLES = 2
-"""Cycles of a bit in simulation: the fewest that the receiver supports."""
+"""The fewest that the receiver supports."""
 _PATIENCE = 400_000
 """Cycles that a simulated reply may take."""
 _TOP = "accel_board"

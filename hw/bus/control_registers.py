@@ -34,13 +34,13 @@ class Control(wiring.Component):
       ``ended``.
     - ``clear``: a pulse while no run is active, also together with ``start``, or while a run is ``draining``,
       which then ends.
-    - ``flush``: set with ``start`` and ``clear``. It has several identical bits because of its fan-out.
+    - ``flush``: set with ``start`` and ``clear``, in several copies because of its fan-out.
     - ``stop``: a pulse at any time.
 
     ``start`` and ``clear`` never come while ``offering``. Settings are constant from ``start`` to ``ended``.
     ``cause`` and ``fault_index`` are valid from ``ended`` on and while ``draining``, counters always.
 
-    Address and data of a write may arrive in any order. At most one write and one read are in progress.
+    Address and data of a write may arrive in any order. One write and one read can be in progress.
     """
 
     def __init__(self, config: Config) -> None:

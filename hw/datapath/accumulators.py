@@ -36,8 +36,8 @@ def part_of(word: Value, part: Value, bits: int) -> Value:
 class MirrorRead(wiring.Signature):
     """Reads of the accumulators for STOREs.
 
-    In the cycle after ``advance``, ``data`` and ``strobe`` are the beat that ``beat`` requested, with
-    elements in their bus lanes, and ``sums`` the accumulators of ``slot``. Without ``advance`` they hold.
+    In the cycle after ``advance``, ``data`` and ``strobe`` are the requested ``beat``, with elements in their
+    bus lanes, and ``sums`` the accumulators of ``slot``. Without ``advance`` they hold.
     """
 
     def __init__(self, kinds: Sequence[Kind], config: Config) -> None:

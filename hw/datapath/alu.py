@@ -124,9 +124,9 @@ class Alu(wiring.Component):
     def _product(self, m: Module, phase: Value, left: Value, right: Value) -> Value:
         """Return the low 32 bits of a product in the last slot. ``phase`` has one bit per slot.
 
-        The low halves of two partial products of the 16-bit halves are added to the upper half of the third,
-        which is multiplied last. Every slot but the last multiplies, every slot but the first accumulates.
-        With a slot to spare, the factors come from registers.
+        Of the 16-bit halves' partial products, the low halves of two are added to the upper half of the
+        third, which is multiplied last. Every slot but the last multiplies, every slot but the first
+        accumulates. With a slot to spare, the factors come from registers.
         """
         half = ACC_BITS // 2
         parts = [(0, 0), (half, 0), (0, half)]
@@ -209,7 +209,7 @@ def _shift(m: Module, left: Value, right: Value) -> Value:
     """Shift right arithmetically by ``right``, or left if it is negative. Amounts beyond the width saturate.
 
     Both directions rotate right by the amount modulo the width. The bits that wrapped around are the left
-    shift's result, the remaining bits the right shift's.
+    shift's result, the others the right shift's.
     """
     bits = (ACC_BITS - 1).bit_length()
     up, low, high = right[-1], right[:bits], right[bits:-1]

@@ -153,8 +153,7 @@ def _longest(config: Config) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class _Burst:
-    """``left`` and ``to_page`` are the beats left in the row and the page if the burst does not end the
-    row."""
+    """Beats left in the row (``left``) and the page (``to_page``) count if the burst does not end the row."""
 
     beats: Value
     ends: Value

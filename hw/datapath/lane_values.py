@@ -69,8 +69,8 @@ def _tree(m: Module | None, kind: str, values: Sequence[Value], at: Sequence[int
 
 
 Replaced = Mapping[str, Callable[..., Value]]
-"""By kind of node, a function of the node, the lane and the operands that replaces its value. Proofs replace
-products, which no solver can multiply."""
+"""By kind of node, a function of node, lane and operands that replaces its value. Proofs replace products,
+which no solver can multiply."""
 
 
 def lane_value(node: Lane, inputs: Mapping[str, Value], replaced: Replaced | None = None) -> Value:

@@ -56,8 +56,8 @@ class SlotWalker(wiring.Component):
     the slot's operands. A plain STORE's beat is one slot. On machines with tables, ``table`` is the STORE's
     field, and ``slot_table`` the slot's.
 
-    ``adds`` shows that the slot's result depends on the residual, and ``multiplies`` that it is a product.
-    With STORE.MUL, ``start`` also loads ``hold``, and ``store_last`` marks a STORE's last beat.
+    ``adds`` shows that the slot's result depends on the residual, ``multiplies`` that it is a product. With
+    STORE.MUL, ``start`` also loads ``hold``, and ``store_last`` marks a STORE's last beat.
     """
 
     def __init__(self, kinds: Sequence[Kind], config: Config) -> None:

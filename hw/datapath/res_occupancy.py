@@ -21,8 +21,8 @@ class ResOccupancy(wiring.Component):
     written. ``start`` starts the current instruction, ``written`` completes the oldest LOAD, ``retire`` the
     oldest STORE. ``begin`` is the next element to load.
 
-    Starts and retirements are known late in a cycle. So comparisons are computed one cycle ahead, for the
-    current and the following instruction, from the previous cycle's counts plus the latest changes.
+    Starts and retirements are known late. So comparisons for the current and the following instruction are
+    computed one cycle ahead, from the previous cycle's counts plus the latest changes.
     """
 
     def __init__(self, config: Config) -> None:

@@ -212,10 +212,10 @@ class Scratchpad(wiring.Component):
         late: delays writes by a cycle, for registers in front of the block RAMs.
         probes: count the writes, in simulation.
 
-    ``beat_valid`` writes the elements of ``beat`` from ``data``. ``word_valid`` writes the whole element
-    ``word_index``. ``read_n`` and the port with a tap's name read one element each. If two of them are in one
-    bank, the later tap's result is undefined. ``unsigned`` and ``zero``, where SET defines them, are constant
-    while beats arrive.
+    ``beat_valid`` writes the elements of ``beat`` from ``data``, ``word_valid`` the whole element
+    ``word_index``. ``read_n`` and a tap's port read one element each. If two of them are in one bank, the
+    later tap's result is undefined. ``unsigned`` and ``zero``, where SET defines them, are constant while
+    beats arrive.
     """
 
     def __init__(

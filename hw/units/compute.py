@@ -344,7 +344,6 @@ class Compute(wiring.Component):
         return good, indices["dst"], indices["src"]
 
     def _count(self, m: Module, probes: AccessProbes, reading: Any) -> None:
-        """Count a micro-op in the cycle in which it reads the accumulators."""
         config, run = self._config, reading.run
         mac, depthwise, overwrite = (
             (getattr(reading, name) if name in reading.shape().members else Const(0, 1))

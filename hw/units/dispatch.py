@@ -35,8 +35,8 @@ class Dispatch(wiring.Component):
     """Multiplies out and checks instructions: one pushed in cycle t reaches its unit's queue in t +
     ``dispatch_stages``.
 
-    Registers follow the products, their sums with the checks of the word, and the final products. ``busy``
-    shows that one holds an instruction, ``oldest`` is the index of the first.
+    Registers follow the products, their sums with the word's checks, and the final products. ``busy`` shows
+    that one holds an instruction, ``oldest`` is the first one's index.
     """
 
     def __init__(self, config: Config) -> None:

@@ -23,8 +23,7 @@ from accel.sim.functional.scratchpads import Scratchpads
 _MAX_GATHERED_VALUES = 1 << 26
 """Operand values gathered at a time."""
 _MAX_PADDING_FACTOR = 4
-"""Groups of micro-ops are padded to equal length if the work grows by at most this factor. Otherwise they are
-computed one by one."""
+"""Groups of micro-ops are padded to equal length if the work grows by at most this factor."""
 
 
 class _View(NamedTuple):
