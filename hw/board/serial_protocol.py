@@ -76,7 +76,7 @@ class Reply:
 
 @dataclass(frozen=True, kw_only=True)
 class Info:
-    """A board's description of itself. Words are as wide as the bus. Memory begins at 0."""
+    """A board's description of itself."""
 
     version: int
     word_bytes: int
@@ -117,7 +117,7 @@ class Decoder:
         self._frame = bytearray()
         self._escaped = False
         self.damaged = 0
-        """Frames with a wrong checksum or length."""
+        """Frames with a wrong checksum or too few bytes."""
 
     def take(self, data: bytes) -> list[Reply]:
         replies = []

@@ -40,7 +40,7 @@ class Control(wiring.Component):
     ``start`` and ``clear`` never come while ``offering``. Settings are constant from ``start`` to ``ended``.
     ``cause`` and ``fault_index`` are valid from ``ended`` on and while ``draining``, counters always.
 
-    Address and data of a write may arrive in any order. One write and one read can be in progress.
+    Address and data of a write may arrive in any order. At most one write and one read are in progress.
     """
 
     def __init__(self, config: Config) -> None:

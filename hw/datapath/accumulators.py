@@ -138,7 +138,7 @@ class Accumulators(Scratchpad):
     """The accumulators: two elements can be read per cycle, and beats for the kinds of STOREs in ``out``.
 
     ``result_valid`` writes ``result`` to element ``result_index``. Beats and pad words are written one cycle
-    later than in other scratchpads: registers fit in front of the many block RAMs.
+    later than in other scratchpads, so that registers fit in front of the many block RAMs.
     """
 
     def __init__(

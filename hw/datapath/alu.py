@@ -183,7 +183,6 @@ def operation_results(
 
 
 def _extended(value: Value) -> Value:
-    """Extend a value to 32 bits."""
     sign = value[-1] if value.shape().signed else Const(0, 1)
     return Cat(value, sign.replicate(max(0, ACC_BITS - len(value))))
 

@@ -35,9 +35,9 @@ class BurstWalker(wiring.Component):
     the longest burst.
 
     ``start``, in a cycle without a ``valid`` burst, begins a transfer with at least one row. Its first burst
-    is ``valid`` in the next cycle, each further one in the cycle after ``accept``. ``last`` marks the last.
-    While none is valid, the first burst of ``rows`` is computed in every cycle, because the start is known
-    late in its cycle. ``free`` is the complement of ``valid``. ``mem_base`` starts a page.
+    is ``valid`` in the next cycle, each further one in the cycle after ``accept``, up to the ``last``. While
+    none is valid (``free``), the first burst of ``rows`` is computed in every cycle, because the start is
+    known late in its cycle. ``mem_base`` starts a page.
     """
 
     def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
@@ -76,10 +76,10 @@ class BurstWalker(wiring.Component):
         ends = Signal()
         """The burst ends its row. Otherwise it is as long as page and bus allow."""
         left = Signal(beats_bits)
-        """Beats of the row after such a burst."""
+        """Beats of the row after the burst, if it does not end the row."""
         to_page = Signal(range(page + 1))
         most = Signal(BEATS_BITS)
-        """Beats of the page after it, at most a longest burst."""
+        """Beats of the page after the burst, at most a longest burst."""
         rows = Signal(SIZE_BITS)
         last_row = Signal()
 
@@ -153,7 +153,8 @@ def _longest(config: Config) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class _Burst:
-    """Beats left in the row (``left``) and the page (``to_page``) count if the burst does not end the row."""
+    """A burst. ``left`` and ``to_page``, the remaining beats of row and page, matter if it does not end the
+    row."""
 
     beats: Value
     ends: Value

@@ -100,7 +100,7 @@ def _if(condition: Value, value: Value) -> Value:
 
 
 def _sum(m: Module, left: Value, right: Value) -> Value:
-    """Sum in a signal that synthesis keeps: merged into three-operand adders, the tree would take twice the
+    """Add in a signal that synthesis keeps: merged into three-operand adders, the tree would take twice the
     logic."""
     total = Signal(signed(max(len(left), len(right)) + 1), attrs={"keep": 1})
     m.d.comb += total.eq(left + right)

@@ -51,10 +51,10 @@ class SettingLayout(data.StructLayout):
 class SlotWalker(wiring.Component):
     """Walks through the slots of beats.
 
-    ``start`` loads the range of PAR in the cycle in which the STORE's first beat enters the beat walker.
-    ``step`` advances to the next slot. ``last`` marks a beat's last slot. ``par_index`` and ``res_index`` are
-    the slot's operands. A plain STORE's beat is one slot. On machines with tables, ``table`` is the STORE's
-    field, and ``slot_table`` the slot's.
+    ``start`` loads the range of PAR in the cycle in which the STORE's first beat enters the beat walker. Each
+    ``step`` leads to the next slot, up to the beat's ``last``. ``par_index`` and ``res_index`` are the slot's
+    operands. A plain STORE's beat is one slot. On machines with tables, ``table`` is the STORE's field, and
+    ``slot_table`` the slot's.
 
     ``adds`` shows that the slot's result depends on the residual, ``multiplies`` that it is a product. With
     STORE.MUL, ``start`` also loads ``hold``, and ``store_last`` marks a STORE's last beat.

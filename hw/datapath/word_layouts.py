@@ -15,7 +15,6 @@ INDEX_BITS = 32
 """Width of an instruction's index in the program."""
 UNIT_BITS = max(Unit).bit_length()
 BEATS_BITS = SPECS["max_burst_beats"].high.bit_length()
-"""Width of a burst's number of beats."""
 LANE_BITS = (SPECS["bus_bits"].high // 8 - 1).bit_length()
 """Width of an element's position in a beat."""
 GAP_BITS = PAD_BITS + 1

@@ -45,9 +45,7 @@ class Memory:
     now: int = 0
     dram: Dram = field(init=False)
     beat: ReadBeat | None = None
-    """On the read data channel."""
     response: int | None = None
-    """On the write response channel."""
 
     def __post_init__(self) -> None:
         self.dram = Dram.of(self.config)

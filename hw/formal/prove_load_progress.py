@@ -16,7 +16,8 @@ _TOTAL_BITS = 8
 def loads(config: Config, unit: Unit) -> Claims:
     """Claim progress of a unit's loader, on a bus that delivers all requested beats.
 
-    Its bursts and beats belong to any transfer with as many beats in both, as the proofs of "ends" claim.
+    The walkers over bursts and beats belong to any transfer with the same number of beats in both, as the
+    proofs of "ends" claim.
     """
     shared = unit is Unit.STORE
     depth = 1 if unit is Unit.COMPUTE else config.loads_in_flight

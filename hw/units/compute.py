@@ -1,5 +1,6 @@
 """The compute unit. docs/explain/hardware.md lists the stages of its pipeline for GEMM, MAC and ALU.
-Registers are named after their cycle."""
+Registers are named after their cycle. It also executes LOADs of micro-ops and accumulators, SET and
+FINISH."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

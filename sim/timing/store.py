@@ -98,7 +98,7 @@ class StoreUnit(QueuedUnit):
         self._completions: list[int] = []
         """By position, the last write or response, or NEVER if unknown."""
         self._operand_users: list[int] = []
-        """Instructions that use operand ranges."""
+        """Positions of the instructions that use operand ranges."""
         self.loaded, self.consumed = _ResidualSums(), _ResidualSums()
 
     @property
