@@ -124,9 +124,8 @@ class Alu(wiring.Component):
     def _product(self, m: Module, phase: Value, left: Value, right: Value) -> Value:
         """Return the low 32 bits of a product in the last slot. ``phase`` has one bit per slot.
 
-        Of the 16-bit halves' partial products, the low halves of two are added to the upper half of the
-        third, which is multiplied last. Every slot but the last multiplies, every slot but the first
-        accumulates. With a slot to spare, the factors come from registers.
+        Every slot but the last multiplies 16-bit halves, every slot but the first accumulates. With a slot to
+        spare, the factors come from registers.
         """
         half = ACC_BITS // 2
         parts = [(0, 0), (half, 0), (0, half)]

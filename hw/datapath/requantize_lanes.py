@@ -1,8 +1,7 @@
 """The requantization lanes, and the walk through PAR and RES.
 
-A beat of STORE.REQ, STORE.ADD or STORE.MUL takes one *slot* (a cycle) for each group of bytes that the lanes
-handle at once. For example, two lanes need four slots for a beat of 8 bytes. A slot belongs to one element,
-and reads one element each of PAR and RES.
+A beat takes one *slot* (a cycle) for each group of bytes that the lanes requantize at once. For example, two
+lanes need four slots for 8 bytes. A slot belongs to one element, and reads one element each of PAR and RES.
 """
 
 from collections.abc import Sequence

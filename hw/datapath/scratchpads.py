@@ -25,8 +25,8 @@ from accel.hw.datapath.transfer_memories import Kind, choose
 from accel.hw.datapath.word_layouts import bits_for_depth, log2, sram_bits
 
 UNORDERED = {"no_rw_check": 1}
-"""Attribute of memories whose elements nobody needs while they are written, because of tokens or forwarding.
-Synthesis then omits the registers that would preserve a block RAM's old word."""
+"""Attribute of memories of which nobody reads an element while it is written, because of tokens or
+forwarding. Synthesis then omits logic that would preserve the old word."""
 
 
 @dataclass(frozen=True)

@@ -81,8 +81,7 @@ def _text(name: str, length: int) -> Signal:
 
 
 class Names(wiring.Component):
-    """Drives the texts ``{unit}_state``, ``_next`` (the head of its queue; for fetch, the dispatched
-    instruction) and ``_last`` (started last; not for fetch).
+    """Drives the texts that docs/explain/hardware.md lists.
 
     Inputs of each unit: it is ``busy`` or waits for ``memory`` or a ``token``, and its next instruction's
     ``word``, ``valid`` and ``start``.

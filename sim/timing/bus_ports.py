@@ -97,11 +97,8 @@ class BurstLog(PeriodicState):
 
 
 def timeout_cycle(logs: Sequence[BurstLog], bus_timeout: int) -> int:
-    """Return the cycle in which a bus timeout ends the run, or NEVER.
-
-    It is the first cycle after ``bus_timeout`` cycles without a transfer (address, beat or response) while a
-    burst is under way. An address is transferred in the cycle after its grant.
-    """
+    """Return the cycle in which a bus timeout ends the run (the error ``timeout`` of
+    ``docs/reference/timing.md``), or NEVER. An address is transferred in the cycle after its grant."""
     grants = np.concatenate([np.array(log.grants, dtype=np.int64) for log in logs])
     responses = np.sort(np.concatenate([np.array(log.responses, dtype=np.int64) for log in logs]))
     single = np.concatenate([grants + 1, responses])
