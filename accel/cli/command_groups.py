@@ -36,7 +36,7 @@ class Entry:
     """A command that is imported on first use.
 
     Attributes:
-        place: its module and its name there, for example ``accel.cli.run:run``.
+        place: module and name, for example ``accel.cli.run:run``.
         summary: the first sentence of its help, for lists of commands.
     """
 
@@ -45,11 +45,10 @@ class Entry:
 
 
 def runs(place: str) -> Callable[[Callable[..., None]], Callable[..., Any]]:
-    """Return a decorator for a command's declaration. Its help does not import the function that it runs.
+    """Return a decorator for a command's declaration, whose help imports no function to run.
 
     Args:
-        place: the module and name of the function that gets the values of all options, for example
-            ``accel.cli.run:run``.
+        place: module and name of the function that gets the options, for example ``accel.cli.run:run``.
     """
 
     def decorate(declared: Callable[..., None]) -> Callable[..., Any]:
@@ -90,7 +89,7 @@ class Commands(Mapping[str, click.Command]):
 
 
 class LazyGroup(Group):
-    """A group of :class:`Commands`. Its help and the completion of command names import no command."""
+    """A group of :class:`Commands`. Its help and completion import no command."""
 
     commands: Commands  # type: ignore[assignment]  # all are known beforehand, so none is added
 

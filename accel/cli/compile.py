@@ -1,4 +1,4 @@
-"""``accel compile`` of operators: a workload to a program."""
+"""``accel compile`` of operators."""
 
 import time
 from dataclasses import asdict, dataclass, replace
@@ -84,7 +84,7 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Compiled:
-    """A program and how it was chosen. ``choice`` holds the mapping and its plans, if there was a choice."""
+    """A program, and its mapping and plans if there was a choice."""
 
     workload: Workload
     program: Program
@@ -92,7 +92,7 @@ class Compiled:
 
 
 def compile_operator(operator: Operator, arguments: dict[str, Any], options: dict[str, Any]) -> int:
-    """Compile an operator's workload, write the files, print the figures, and return the exit code."""
+    """Compile an operator's workload, and return the exit code."""
     asked = Request(**options)
     asked.check()
     if asked.output is None and not asked.explain and asked.save_schedule is None:
@@ -148,7 +148,6 @@ def _faster_record(path: Path, workload: Workload, program: Program) -> Record |
 
 
 def _chosen(workload: Workload, target: Machine, asked: Request) -> MappingChoice:
-    """Return the chosen mapping and plan. With ``--measure``, the plan is the fastest simulated one."""
     with busy("choosing a schedule"):
         one = find_mapping(workload, PLAIN if asked.mapping == AUTO else asked.mapping)
         sides = planner_of(one.workload).sides
@@ -223,11 +222,11 @@ FIGURES = (
     "candidates",
     "error",
 )
-"""Keys of the output of ``--json``, in order."""
+"""Keys of ``--json``, in order."""
 
 
 def program_figures(compiled: Compiled, asked: Request) -> dict[str, Any]:
-    """Return size, plan and compile time of a program, and the requested options."""
+    """Return size, plan and compile time of a program."""
     program, choice, mean = compiled.program, compiled.choice, compiled.workload.epilogue
     instructions = program.instructions
     plans, mappings = list[dict[str, Any]](), list[dict[str, Any]]()

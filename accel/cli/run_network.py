@@ -37,11 +37,7 @@ from accel.run.result import SCHEMA_VERSION
 
 
 def run_network(request: RunRequest) -> int:
-    """Run a compiled network, or compile a model and run it, and return the exit code.
-
-    Raises:
-        AccelError: the file, an option or the run is at fault.
-    """
+    """Run a network, or compile a model and run it."""
     if request.order == "random":
         raise AccelError(
             f"--order random is given, and {str(request.file)!r} holds a network; it is for single programs"
@@ -120,7 +116,6 @@ def run_network(request: RunRequest) -> int:
 
 
 def _network_program(request: RunRequest) -> NetworkProgram:
-    """Return the compiled network of the file, or compile the model."""
     if not request.is_model:
         return load_network(request.file).with_timing(request.overrides)
     with busy("compiling"):
@@ -131,7 +126,7 @@ def _network_program(request: RunRequest) -> NetworkProgram:
 
 
 def _pictures(request: RunRequest, program: NetworkProgram) -> list[Pictures]:
-    """Return the pictures of each program, with its number in the names of the files."""
+    """Insert the program's number in names of files."""
     return [
         Pictures(
             report=None,
@@ -167,7 +162,7 @@ def _advice(program: NetworkProgram, result: NetworkResult) -> AdviceReport:
 
 
 def show_path(result: NetworkResult) -> None:
-    """Print the causes and longest segments of the critical path over all programs."""
+    """Print the critical path over all programs."""
     path = result.known_path
     if not path:
         return
@@ -183,7 +178,7 @@ def show_path(result: NetworkResult) -> None:
 
 
 def _numbered(path: str | None, number: int, program: NetworkProgram) -> str | None:
-    """Return a file name with a program's number inserted. Other targets stay."""
+    """Insert a program's number in a file name. Other targets stay."""
     if path is None or path == STDOUT or len(program.chains) == 1:
         return path
     given = Path(path)
@@ -192,13 +187,7 @@ def _numbered(path: str | None, number: int, program: NetworkProgram) -> str | N
 
 
 def layers_table(result: NetworkResult, width: int | None = None) -> RenderableType:
-    """Return the table of layers: name, placement, mapping, MACs, simulated and predicted cycles, utilization
-    and the causes on the critical path.
-
-    Args:
-        result: the run.
-        width: width of the terminal in characters, or None for any width.
-    """
+    """Return a table of layers."""
 
     def cells(text: Callable[[LayerResult], str]) -> list[str]:
         return [text(layer) for layer in result.layers]
@@ -233,7 +222,7 @@ def layers_table(result: NetworkResult, width: int | None = None) -> RenderableT
 
 
 def _explain_overlap(result: NetworkResult) -> None:
-    """Explain layers whose products take more cycles than the table counts for them."""
+    """Explain a utilization above 100 %."""
     names = [layer.name for layer in result.layers if (layer.utilization or 0) > 1]
     if names:
         show(

@@ -14,12 +14,12 @@ from accel.network.model_files import is_model
 from accel.run.result import SCHEMA_VERSION, error_dict
 
 DIGITS = Path("digits")
-"""The argument that stands for the network that comes with accel, unless a file has this name."""
+"""The network of accel, unless a file has this name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """The values of the options of ``accel run``, by name; see ``accel run --help``."""
+    """Options as in ``accel run --help``."""
 
     file: Path
     config: str | None
@@ -48,22 +48,22 @@ class RunRequest:
 
     @property
     def is_model(self) -> bool:
-        """Whether the argument is a model, which must be compiled first."""
+        """Whether the argument must be compiled first."""
         return is_model(self.file) or self.is_digits
 
     @property
     def is_digits(self) -> bool:
-        """Whether the argument is the network that comes with accel."""
+        """Whether the argument is the network of accel."""
         return self.file == DIGITS and not self.file.exists()
 
     @cached_property
     def overrides(self) -> dict[str, str]:
-        """The configuration fields that this run sets."""
+        """Configuration fields of this run."""
         return parse_settings(self.settings) | ({"serial": "1"} if self.serial else {})
 
     @property
     def run_options(self) -> dict[str, Any]:
-        """Options that the runs of programs and of networks share."""
+        """Options of both programs and networks."""
         return {
             "backend": self.backend,
             "engine": self.engine,
@@ -73,11 +73,7 @@ class RunRequest:
         }
 
     def check(self) -> None:
-        """Refuse options that exclude each other.
-
-        Raises:
-            AccelError: an option does not apply to the file or to the backend.
-        """
+        """Raise an AccelError for options that exclude one another."""
         if self.serial and self.backend == "functional":
             raise AccelError(
                 "--serial is given with the backend 'functional', which has no time; sim and rtl do"
@@ -99,5 +95,5 @@ class RunRequest:
 
 
 def fault_figures(config: Config, error: ProgramFault) -> dict[str, Any]:
-    """Return the JSON object of a network's run that ends with an error of the machine."""
+    """Return the JSON object of a failed network."""
     return {"schema_version": SCHEMA_VERSION, "config": config.label, "error": error_dict(error)}

@@ -1,4 +1,4 @@
-"""``accel tune``: search for the fastest schedule of a template or of an operator."""
+"""``accel tune``: search for the fastest schedule."""
 
 import sys
 from collections.abc import Callable
@@ -23,12 +23,12 @@ from accel.tuning.tune import tune as run_tuning
 
 
 def tune_operator(operator: Operator, arguments: dict[str, Any], options: dict[str, Any]) -> int:
-    """Search among the plans of an operator, print the result, and return the exit code."""
+    """Search among the plans of an operator, and return the exit code."""
     return _run(operator.workload(arguments), options, {})
 
 
 def tune_template(template: str, options: dict[str, Any]) -> int:
-    """Search among the points of a template, given as ``FILE.py:NAME``, as :func:`tune_operator`."""
+    """Search among the points of ``FILE.py:NAME``, as :func:`tune_operator`."""
     path, _, name = template.rpartition(":")
     if not path:
         path, name = template, ""
@@ -113,11 +113,7 @@ def _shown(value: Any) -> str:
 
 
 def load_template(path: Path, name: str) -> Callable[[], Schedule]:
-    """Return a template from a user's file, which is executed.
-
-    Args:
-        path: the file.
-        name: name of the function, or empty if the file has one function named ``template``.
+    """Execute a user's file, and return its function ``name``, by default ``template``.
 
     Raises:
         TuningError: the file cannot be read, fails, or has no such function.
@@ -129,7 +125,7 @@ def load_template(path: Path, name: str) -> Callable[[], Schedule]:
         raise TuningError(f"template file {str(path)!r} is not a Python file; its name must end in .py")
     module = module_from_spec(spec)
     folder = str(path.parent.resolve())
-    sys.path.insert(0, folder)  # it may import its neighbours, as a script does
+    sys.path.insert(0, folder)  # it may import its neighbours
     try:
         spec.loader.exec_module(module)
     except AccelError as error:

@@ -1,7 +1,7 @@
 """A simulated run that can be stopped in any cycle.
 
-The run is simulated once. Moving forward applies its events to a :class:`MachineState`, and retired
-instructions to copies of DRAM and scratchpads.
+The run is simulated once. Steps apply its events to a :class:`MachineState`, and retired instructions to
+copies of DRAM and scratchpads.
 """
 
 from bisect import bisect_right
@@ -39,7 +39,6 @@ class Halt:
     end: str | None = None
     """How the run ended, if this is its end."""
     error: MachineError | None = None
-    """The error that ended the run, if there is one."""
 
 
 class Debugger:
@@ -121,11 +120,11 @@ class Debugger:
     # --- moving ----------------------------------------------------------------------------------
 
     def step(self) -> Halt:
-        """Continue until a retirement, a breakpoint, or the end of the run."""
+        """Continue to a retirement, a breakpoint, or the end of the run."""
         return self._advance(None, one=True)
 
     def run_to(self, cycle: int | None = None) -> Halt:
-        """Continue until a cycle, a breakpoint, or the end of the run, if None."""
+        """Continue to a cycle, or without one to a breakpoint or the end."""
         return self._advance(cycle, one=False)
 
     def events_between(self, before: int, last: int) -> list[Event]:
@@ -229,7 +228,7 @@ class Debugger:
     # --- inspecting ------------------------------------------------------------------------------
 
     def read(self, location: MemoryLocation) -> npt.NDArray[Any]:
-        """Return contents: micro-ops as rows dst, src, wgt, DRAM as bytes."""
+        """Return contents: micro-ops as rows dst, src, wgt; DRAM as bytes."""
         if location.memory == "dram":
             return self.dram.read(
                 self.program.config.mem_base + location.first, location.stop - location.first
@@ -246,7 +245,6 @@ class Debugger:
         return None
 
     def instruction(self, index: int) -> Instruction:
-        """Return an instruction, or raise an AccelError."""
         if not 0 <= index < len(self.instructions):
             raise AccelError(f"instruction {index} does not exist; the program has {len(self.instructions)}")
         return self.instructions[index]

@@ -33,8 +33,8 @@ def package_files(
     """Return the files of a package by name.
 
     Args:
-        embed: also add the binary files as C.
-        example: also add a run's inputs and outputs as C.
+        embed: add the binary files as C.
+        example: add a run's inputs and outputs as C.
     """
     name, content = deployment.name, content_of(deployment)
     texts = {one: (_DRIVER / one).read_text(encoding="utf-8") for one in DRIVER_FILES}
@@ -58,18 +58,14 @@ def write_package(
     example: Mapping[str, Array] | None = None,
     force: bool = False,
 ) -> dict[str, bytes]:
-    """Write a package, all or nothing, and return its files.
-
-    Args:
-        path: the folder, which must be new or empty.
-    """
+    """Write a package to a new or empty folder, all or nothing, and return its files."""
     files = package_files(deployment, embed=embed, example=example)
     write_folder(path, files, replaceable(path) if force else ())
     return files
 
 
 def check_folder(path: Path, *, force: bool) -> None:
-    """Refuse a folder that :func:`write_package` would refuse."""
+    """Raise a ProgramError for a folder with other files."""
     if path.is_dir() and not force and any(path.iterdir()):
         raise ProgramError(
             f"folder {str(path)!r} is not empty; give another one, or --force to replace a package"

@@ -1,5 +1,3 @@
-"""The base class of operators: shapes, types, and arithmetic."""
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,17 +15,15 @@ MAX_OPERANDS = 1 << 16
 
 @dataclass(frozen=True, kw_only=True)
 class Operator(ABC):
-    """An operator with its attributes."""
-
     COUNT: ClassVar[tuple[int, int]] = (1, 1)
-    """The least and the greatest number of operands."""
+    """Least and greatest number of operands."""
 
     @property
     def kind(self) -> str:
         return type(self).__name__
 
     def result_shape(self, operands: Sequence[Tensor]) -> Shape:
-        """Return the shape of the result."""
+        """Check the number of operands, and return the result's shape."""
         least, most = self.COUNT
         if not least <= len(operands) <= most:
             counts = str(least) if least == most else f"{least} or {most}"
@@ -37,7 +33,7 @@ class Operator(ABC):
 
     @abstractmethod
     def shape(self, operands: Sequence[Tensor]) -> Shape:
-        """Return the shape for the right number of operands, or raise a GraphError."""
+        """Return the result's shape, or raise a GraphError. The number of operands is right."""
 
     def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
         """Raise a GraphError for unsupported dtypes and quantizations."""
@@ -53,19 +49,16 @@ class Operator(ABC):
 
 
 def operator_error(operator: Operator, message: str) -> GraphError:
-    """Return an error that names the operator."""
     return GraphError(f"{operator.kind}: {message}")
 
 
 def require_same_dtype(operator: Operator, tensors: Sequence[Tensor]) -> None:
-    """Raise a GraphError for tensors of several dtypes."""
     if len({one.dtype for one in tensors}) > 1:
         dtypes = ", ".join(f"{one.name!r} {one.dtype}" for one in tensors)
         raise operator_error(operator, f"its tensors are {dtypes}; they must have one dtype")
 
 
 def require_dtype(operator: Operator, tensor: Tensor, *dtypes: str) -> None:
-    """Raise a GraphError for a tensor of any other dtype."""
     if tensor.dtype not in dtypes:
         raise operator_error(
             operator, f"tensor {tensor.name!r} is {tensor.dtype}; it must be {' or '.join(dtypes)}"
@@ -73,14 +66,13 @@ def require_dtype(operator: Operator, tensor: Tensor, *dtypes: str) -> None:
 
 
 def require_per_tensor(operator: Operator, *tensors: Tensor) -> None:
-    """Raise a GraphError for tensors other than int8 and uint8 with one scale and one zero point."""
+    """Require int8 or uint8 with one scale and one zero point."""
     for one in tensors:
         require_dtype(operator, one, *QUANTIZED)
         one.scale_and_zero  # noqa: B018  (raises)
 
 
 def require_same_quantization(operator: Operator, operands: Sequence[Tensor], out: Tensor) -> None:
-    """Raise a GraphError for tensors with different quantizations."""
     require_same_dtype(operator, [*operands, out])
     for one in operands:
         if one.quantization != out.quantization:
@@ -101,7 +93,6 @@ def saturate(values: npt.NDArray[np.float32], zero: int | np.int32, dtype: str) 
 
 
 def broadcast(operator: Operator, shapes: Sequence[Shape]) -> Shape:
-    """Return the common shape, or raise a GraphError."""
     try:
         return tuple(np.broadcast_shapes(*shapes))
     except ValueError:

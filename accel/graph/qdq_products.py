@@ -1,5 +1,3 @@
-"""Float products of dequantized tensors in quantized form."""
-
 from collections.abc import Sequence
 
 import numpy as np

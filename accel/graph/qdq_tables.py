@@ -30,8 +30,7 @@ class _Region:
 
     Attributes:
         leaves: dequantized tensors.
-        constants: by name. Each has one number, or one for each channel.
-        axis: the axis of channels, or None if all constants are single numbers.
+        constants: one number each, or one for each channel along ``axis``.
     """
 
     nodes: dict[str, Node] = field(default_factory=dict)
@@ -40,7 +39,9 @@ class _Region:
     axis: int | None = None
 
     def add_constant(self, name: str, numbers: Array, shape: Shape) -> bool:
-        """Return whether a constant has one number for each channel of a tensor."""
+        """Add a constant unless it needs more than one number for each channel. Return whether it is
+        added.
+        """
         if numbers.size > 1:
             padded = (1,) * (len(shape) - numbers.ndim) + numbers.shape
             axes = [axis for axis, size in enumerate(padded) if size > 1]
@@ -61,7 +62,7 @@ def table_emitter(rewriting: QdqRewriting, name: str, after: Collection[Node], o
 
     Args:
         name: the region's result.
-        after: the nodes from the region to the Quantize, which no other node may bypass.
+        after: the nodes from the region to the Quantize. No other node may read the region.
         out: dtype and quantization of the table's result.
     """
     region = _find_region(rewriting, name)
@@ -125,7 +126,7 @@ def _is_closed(rewriting: QdqRewriting, region: _Region, after: Collection[Node]
 def _region_graph(
     rewriting: QdqRewriting, region: _Region, result: str, source: Tensor, out: Tensor, shape: Shape
 ) -> Graph:
-    """Return the region as a graph from ``x``, the 256 values for each channel, to ``y``."""
+    """Return a graph from ``x``, the 256 values for each channel, to ``y``."""
     builder = Builder()
     x = Tensor(name="x", shape=shape, dtype=source.dtype, quantization=source.quantization)
     builder.input(x)
@@ -144,5 +145,4 @@ def _region_graph(
 
 
 def evaluate_table(graph: Graph, values: Array) -> Array:
-    """Compute ``y`` of a graph from ``x`` in numpy."""
     return evaluate(graph, {"x": values})["y"]

@@ -1,5 +1,3 @@
-"""The strip layouts and row exchanges of each tensor in a chain."""
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -15,8 +13,7 @@ class TensorLayouts:
 
     Attributes:
         layouts: by buffer name. The plain buffer has the tensor's name.
-        exchanges: fill the other buffers and the halos, in this order, each with the names of source, target
-            and scratch buffer.
+        exchanges: in order, with the names of their buffers. They fill the other buffers and the halos.
     """
 
     size: PictureSize
@@ -44,7 +41,6 @@ class TensorLayouts:
 
 
 def layouts_read(part: NetworkPart, name: str) -> list[StripLayout]:
-    """Return the strip layouts in which a layer reads a tensor, or none for a plain picture."""
     if part.layouts is None or part.layer is None:
         return []
     return [
@@ -57,7 +53,6 @@ def layouts_read(part: NetworkPart, name: str) -> list[StripLayout]:
 def tensor_layouts(
     layers: Sequence[NetworkPart], needed: Collection[str], parts: Sequence[NetworkPart], config: Config
 ) -> dict[str, TensorLayouts]:
-    """Return the layouts of tensors in strips."""
     found: dict[str, TensorLayouts] = {}
     for part in layers:
         name = part.fused.output

@@ -1,7 +1,7 @@
 """Groups of tensors that must have one channel map, and the groups whose maps matter.
 
-Elementwise operators, pools and depthwise convolutions compute a lane from the same lane of their operands:
-their tensors form a group. Moves between channels relate the maps of several groups. A convolution or a
+Elementwise operators, pools and depthwise convolutions compute a lane from the same lane of their operands,
+so their tensors form a group. Moves between channels relate the maps of several groups. A convolution or a
 matrix product relates none, because its weights can be permuted.
 """
 
@@ -57,10 +57,10 @@ def has_channels(tensor: Tensor) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelMove:
-    """A node that moves channels: a Slice, Take, Concat or Pad along channels, SpaceToDepth or DepthToSpace.
+    """A node that moves channels.
 
     Attributes:
-        indices: the operand's channel for each channel of the result, of a Slice or Take.
+        indices: of a Slice or Take, the operand's channel for each channel of the result.
     """
 
     node: Node
@@ -68,7 +68,6 @@ class ChannelMove:
 
 
 def channel_move(graph: Graph, node: Node) -> ChannelMove | None:
-    """Return a node as a move of channels, if it is one."""
     operator, out = node.operator, graph.tensors[node.output]
     operands = graph.operands(node)
     if not all(map(has_channels, (*operands, out))) or any(name in graph.constants for name in node.inputs):
@@ -95,11 +94,7 @@ def channel_move(graph: Graph, node: Node) -> ChannelMove | None:
 
 
 def tied_tensors(graph: Graph, node: Node) -> tuple[str, ...]:
-    """Return the operands and the result of a node that computes each lane from the same lanes.
-
-    Returns:
-        None of them for other nodes.
-    """
+    """Return operands and result of a node that computes each lane from the same lanes."""
     operator, out = node.operator, graph.tensors[node.output]
     varying = [name for name in node.inputs if name not in graph.constants]
     tensors = [out, *(graph.tensors[name] for name in varying)]
@@ -132,24 +127,20 @@ def is_made_by_host(graph: Graph, name: str) -> bool:
 
 
 def is_depthwise(graph: Graph, node: Node) -> bool:
-    """Whether a convolution computes one channel of each channel."""
     data, weights = graph.operands(node)[:2]
     assert isinstance(node.operator, Conv)
     return node.operator.groups == data.shape[CHANNEL_AXIS] == weights.shape[0]
 
 
 def has_one_row(graph: Graph, node: Node) -> bool:
-    """Whether all channels of a ChannelTable have the same results."""
     return graph.tensors[node.inputs[1]].shape[0] == 1
 
 
 def has_constant_weights(graph: Graph, node: Node) -> bool:
-    """Whether all operands but the data are constants."""
     return all(name in graph.constants for name in node.inputs[1:])
 
 
 def is_constant_per_channel(tensor: Tensor, out: Tensor) -> bool:
-    """Whether a constant is one number, or one for each channel."""
     shape = (1,) * (4 - len(tensor.shape)) + tensor.shape
     has_one_scale = tensor.quantization is None or tensor.quantization.is_per_tensor
     return has_one_scale and shape in ((1, 1, 1, 1), (1, out.shape[CHANNEL_AXIS], 1, 1))
@@ -184,7 +175,7 @@ class ChannelGroups:
         self.moves = {name: one for name, one in self.moves.items() if self.is_active(name)}
 
     def of(self, name: str) -> str:
-        """Return the group of a tensor, named by one of its tensors."""
+        """Return the tensor that represents a tensor's group."""
         while name in self._parent:
             above = self._parent[name]
             if above == name:
@@ -197,11 +188,9 @@ class ChannelGroups:
         return self.of(name) in self._active
 
     def moves_into(self, group: str) -> Iterator[ChannelMove]:
-        """Yield the moves with results in a group, in graph order."""
         return (one for name, one in self.moves.items() if self.of(name) == group)
 
     def reads_by(self, group: str, kind: type[Operator]) -> Iterator[Node]:
-        """Yield the nodes of a kind that read a group."""
         for node in self._graph.nodes:
             if isinstance(node.operator, kind) and any(self.of(name) == group for name in node.inputs):
                 yield node

@@ -1,5 +1,3 @@
-"""Consecutive allocation of parts of the DRAM window."""
-
 from accel.base.errors import GraphError
 from accel.core.config import Config
 from accel.image.dram_references import Part
@@ -7,12 +5,6 @@ from accel.image.linker import alignment
 
 
 class DramAllocator:
-    """Allocates parts one after another.
-
-    Attributes:
-        alignment: bytes of which offsets are multiples, apart from ``like_offset``.
-    """
-
     def __init__(self, config: Config) -> None:
         self.alignment = alignment(config)
         self.parts: list[Part] = []

@@ -1,5 +1,3 @@
-"""Nodes of a graph that are executed as one."""
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -13,17 +11,16 @@ Bounds = tuple[int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class FusedNodes:
-    """Nodes in graph order. Only the last result is needed elsewhere.
+    """Nodes that are executed as one, in graph order. Only the last result is needed elsewhere.
 
-    For example, ``Conv + Clip + Add`` has a convolution as ``main``, one node in ``clips`` and an
-    Add as ``combination``.
+    For example, ``Conv + Clip + Add`` has a convolution as ``main``, one node in ``clips`` and an Add as
+    ``combination``.
 
     Attributes:
         main: a convolution or another product, or any node that is not fused.
         pad: a Pad before it, with the value that stands for the number zero.
         lookup: a function of each byte of their result, which the machine looks up in a table.
         combination: the Add or Mul of their result and another tensor.
-        combination_clips: bounds of the sum or product.
     """
 
     main: Node

@@ -21,18 +21,11 @@ from accel.network.network_part import Where
 from accel.network.predicted_cost import host_cost, machine_cost
 
 _MAX_REPORTED = 6
-"""Alternatives in a report, in addition to the fastest one without fusion."""
+"""In addition to the fastest alternative without fusion."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementOption:
-    """Fused nodes on the machine or on the host.
-
-    Attributes:
-        layer: None on the host.
-        unsupported: why the machine cannot execute them, or empty.
-    """
-
     fused: FusedNodes
     layer: LoweredLayer | None = None
     unsupported: str = ""
@@ -50,8 +43,6 @@ class PlacementOption:
 
 @dataclass(frozen=True, kw_only=True)
 class _Candidate:
-    """A supported alternative: one placement for each piece."""
-
     cost: Cost
     options: tuple[PlacementOption, ...]
     is_unfused: bool
@@ -64,8 +55,6 @@ class _Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class _Refusal:
-    """An alternative with a piece that the machine does not support."""
-
     fused: FusedNodes
     reason: str
     alternative: Alternative
@@ -76,7 +65,7 @@ class _Placements:
     """Where some fused nodes can run.
 
     Attributes:
-        options: none if only the machine could fuse them, and does not support it.
+        options: none if only the machine could fuse the nodes, and does not support it.
     """
 
     options: list[PlacementOption]
@@ -85,8 +74,6 @@ class _Placements:
 
 
 class FusionChooser:
-    """Chooses alternatives, and caches costs."""
-
     def __init__(self, graph: Graph, config: Config, *, approximate: bool) -> None:
         self._graph = graph
         self._config = config
@@ -123,11 +110,9 @@ class FusionChooser:
         return tuple(_with_reason(option, best.options, refusals) for option in best.options), choice
 
     def cost(self, fused: FusedNodes) -> Cost:
-        """Return the cost of fused nodes on the machine."""
         return self._placements(fused).cost
 
     def refuse(self, option: PlacementOption, reason: str) -> None:
-        """Record that an option does not compile."""
         fused = option.fused
         self._known[_key(fused)] = _Placements(options=_on_host(fused, reason), unsupported=reason)
 

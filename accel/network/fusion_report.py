@@ -1,5 +1,3 @@
-"""Reports of fusion: the alternatives of a group, and what the chosen one saves."""
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +8,7 @@ from accel.network.cost import ZERO_COST, Cost
 
 @dataclass(frozen=True, kw_only=True)
 class Alternative:
-    """A way to execute a group, for reports.
+    """A way to execute a group.
 
     Attributes:
         stages: each piece, for example ``Conv + Clip`` or ``Add on the host``.
@@ -32,7 +30,6 @@ class Alternative:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Alternative":
-        """Raise a ProgramError for damaged data."""
         return cls(
             stages=tuple(map(str, read_entry(data, "stages", list))),
             cost=read_object(data, "cost", Cost.from_dict),
@@ -43,11 +40,7 @@ class Alternative:
 
 @dataclass(frozen=True, kw_only=True)
 class FusionChoice:
-    """The alternatives of a group, the chosen one first.
-
-    Attributes:
-        alternatives: chosen, others by cycles, unsupported.
-    """
+    """The alternatives of a group: the chosen one, others by cycles, and unsupported ones."""
 
     name: str
     alternatives: tuple[Alternative, ...]
@@ -68,11 +61,9 @@ class FusionChoice:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "FusionChoice":
-        """Raise a ProgramError for damaged data."""
         alternatives = tuple(Alternative.from_dict(one) for one in read_entry(data, "alternatives", list))
         return cls(name=read_entry(data, "name", str), alternatives=alternatives)
 
 
 def total_savings(choices: Sequence[FusionChoice]) -> Cost:
-    """Return the predicted savings of all fusions."""
     return sum((choice.saved for choice in choices), ZERO_COST)

@@ -1,5 +1,3 @@
-"""Searches for a better graph, with the predicted cost on a machine."""
-
 from __future__ import annotations
 
 import math
@@ -33,10 +31,6 @@ def rewrite_graph(
     limits: SearchLimits | None = None,
 ) -> SearchResult:
     """Rewrite a graph, and compare it with the original on random inputs.
-
-    Args:
-        approximate, fusion: as in :meth:`~accel.network.network.Network.build`.
-        relaxation: of backtracking.
 
     Raises:
         GraphError: the search is unknown, or the relaxation is less than 1.

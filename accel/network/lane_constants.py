@@ -1,5 +1,3 @@
-"""Constants whose channels are permuted to the lanes of a channel map."""
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Offsets for tensors with limited live ranges."""
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,18 +1,13 @@
-"""Files of models, and their default machine."""
-
 import os
 
 DEFAULT_MACHINE = "vta-npu"
-"""The machine that networks are compiled for by default."""
 _TFLITE_SUFFIX = ".tflite"
 _SUFFIXES = (".onnx", _TFLITE_SUFFIX)
 
 
 def is_tflite(path: str | os.PathLike[str]) -> bool:
-    """Whether a file name ends in ``.tflite``."""
     return os.fspath(path).lower().endswith(_TFLITE_SUFFIX)
 
 
 def is_model(path: str | os.PathLike[str]) -> bool:
-    """Whether a file name is that of an ONNX or TensorFlow Lite model."""
     return os.fspath(path).lower().endswith(_SUFFIXES)

@@ -22,7 +22,7 @@ from accel.run.machine_advice import Advice, AdviceReport, search, timing_of
 from accel.run.machine_price import price_text
 
 DEFAULT_SECONDS = 60.0
-"""Processor time after which the search starts no further trial."""
+"""Processor time after which no further trial starts."""
 
 
 def advise_network(
@@ -45,7 +45,7 @@ class _Trial:
     """A network on other machines.
 
     Attributes:
-        without: why it cannot be compiled again, or empty.
+        without: why the network cannot be compiled again.
     """
 
     def __init__(self, program: NetworkProgram, result: NetworkResult) -> None:
@@ -103,7 +103,6 @@ class _Trial:
         return Network(graph=self._program.graph).build(machine(config))
 
     def _why_not_recompiled(self) -> str:
-        """Say why compiling again changes the programs, or return an empty string."""
         try:
             again = self._build(self._program.config)
         except AccelError as error:

@@ -1,5 +1,3 @@
-"""A run's figures as notes on the nodes of the ONNX model."""
-
 from pathlib import Path
 
 from accel.base.version import __version__
@@ -10,7 +8,6 @@ from accel.network.network_result import LayerResult, NetworkResult
 
 
 def annotated_model(path: Path, program: NetworkProgram, result: NetworkResult) -> bytes:
-    """Return a model whose nodes say where they run, why, and in how many cycles."""
     programs = {
         part.fused.output: number
         for number, chain in enumerate(program.chains, start=1)

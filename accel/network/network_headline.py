@@ -1,12 +1,10 @@
-"""One sentence about a network's run."""
-
 from accel.network.network_result import LayerResult, NetworkResult
 from accel.run.critical_path import Share, shares
 from accel.run.run_headline import Headline, is_computing
 
 
 def network_headline(result: NetworkResult) -> Headline | None:
-    """Return the headline of a complete run, or None without a critical path."""
+    """Return None for an incomplete run, or one without a critical path."""
     path = result.known_path
     if not path or not result.cycles:
         return None
@@ -28,5 +26,4 @@ def _step(result: NetworkResult, most: Share) -> str:
 
 
 def _unused_cycles(layer: LayerResult) -> float:
-    """Return the cycles of a layer in which the GEMM core does not multiply."""
     return (layer.cycles or 0) * (1 - (layer.utilization or 0))

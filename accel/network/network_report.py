@@ -1,5 +1,3 @@
-"""An HTML page about a network's run."""
-
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -26,17 +24,16 @@ from accel.views.svg_chart import Chart
 _WIDTH = 1240
 _ROW_HEIGHT = 22
 _LABEL_WIDTH = 250
-"""Sizes of charts, in pixels."""
+"""In pixels."""
 _LABEL_CHARACTERS = 36
-"""Characters of a label. Longer names are cut off on the left."""
+"""Longer names are cut off on the left."""
 _TICKS = 8
-"""Approximate number of ticks of an axis."""
 _HUES = 8
-"""Colours of layers in ``chart.css``. More layers repeat them, as in ``chart_drawing.js``."""
+"""Layers' colours in ``chart.css``, which repeat as in ``chart_drawing.js``."""
 
 
 class NetworkReport:
-    """The page of a run.
+    """An HTML page about a network's run.
 
     Args:
         advised: from :func:`~accel.network.network_advice.advise_network`, or None to omit the section.
@@ -59,7 +56,6 @@ class NetworkReport:
 
     @staticmethod
     def check_path(path: str | Path) -> None:
-        """Raise an AccelError for an unknown ending."""
         check_page_path("report", path)
 
     def save(self, path: str | Path) -> None:
@@ -83,7 +79,6 @@ class NetworkReport:
 
 
 def analyzed_programs(program: NetworkProgram, result: NetworkResult) -> tuple[AnalyzedRun, ...]:
-    """Return the analyzed run of each program, or none without events."""
     return tuple(
         analyze_run(
             run,
@@ -154,7 +149,6 @@ def _figures(result: NetworkResult) -> str:
 
 
 def _layers_over_time(result: NetworkResult) -> str:
-    """Draw a bar for each layer between retirements."""
     layers, cycles = _on_machine(result), max(1, result.cycles or 0)
     height = _ROW_HEIGHT * len(layers) + 28
     scale = (_WIDTH - _LABEL_WIDTH - 20) / cycles
@@ -177,7 +171,7 @@ def _layers_over_time(result: NetworkResult) -> str:
 
 
 def _hue(layer: int) -> str:
-    """Return the attribute with the colour of a layer, the same as in the timeline."""
+    """Return the same colour as in the timeline."""
     return f'class="hue{layer % _HUES}"'
 
 
@@ -243,7 +237,6 @@ def _critical_path(result: NetworkResult, path: Sequence[Segment]) -> str:
     has_several_programs = len(result.runs) > 1
 
     def instruction_text(segment: Segment) -> str:
-        """Index as in the chart, mnemonic and layer."""
         layer = result.layer_of(segment.start)
         if segment.instruction is None or layer is None or layer.program is None:
             return ""
@@ -265,7 +258,7 @@ def _memory(program: NetworkProgram) -> str:
 
 
 def _memory_chart(plan: MemoryPlan, names: Sequence[str], first_layer: int) -> str:
-    """Draw tensors in bytes over layers. Each has the colour of the layer that writes it."""
+    """Draw tensors in bytes over layers, in the colour of the layer that writes each."""
     height = _ROW_HEIGHT * len(names) + 28
     scale = (_WIDTH - _LABEL_WIDTH - 20) / plan.nbytes
     parts = [

@@ -1,5 +1,3 @@
-"""The result of a network's run: tensors and figures."""
-
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -33,12 +31,12 @@ class LayerResult(Layer):
     """The figures of a layer, on the machine or on the host.
 
     Attributes:
-        reason: why it is on the host, or empty.
+        reason: why it is on the host.
         bound_by: the unit that limits it, by :func:`~accel.compiler.expr.compulsory_cost.bound_by`.
         bytes_by_kind: moved bytes by memory.
         causes: its critical path by cause, largest first, or empty without events.
-        alone: predicted cycles in isolation, or None.
-        busy: cycles of compute slots, of reads or of writes at full bus width, whichever are most, or None
+        alone: predicted cycles in isolation.
+        busy: the most of the cycles of compute slots, of reads and of writes at full bus width, or None
             without cycles.
         instructions: number of its instructions, 0 on the host.
     """
@@ -87,7 +85,6 @@ class LayerResult(Layer):
 
 
 def host_layer_result(graph: Graph, part: NetworkPart) -> LayerResult:
-    """Return the figures of a host part."""
     return LayerResult(
         name=part.fused.name,
         operator=part.fused.operators(),
@@ -163,9 +160,9 @@ def _bound_by(instructions: Sequence[Instruction], cycles: int | None, config: C
 
 
 def _busy_cycles(instructions: Sequence[Instruction], config: Config) -> float:
-    """Return the cycles of compute slots, of reads or of writes, whichever are most.
+    """Return the most of the cycles of compute slots, of reads and of writes.
 
-    Reads and writes have a channel of the bus each. For example, 90 slots, 800 bytes read and 400 written
+    Reads and writes have separate channels of the bus. For example, 90 slots, 800 bytes read and 400 written
     over a bus of 8 bytes are 100 cycles.
     """
     slots = reads = writes = 0.0
@@ -184,7 +181,7 @@ def _busy_cycles(instructions: Sequence[Instruction], config: Config) -> float:
 
 
 def layer_cycles(chain: Chain, timing: Timing | None) -> list[int] | list[None]:
-    """Return the cycles of each layer as :func:`machine_layer_results` counts them."""
+    """Count as :func:`machine_layer_results`."""
     count = len(chain.ends)
     if timing is None:
         return [None] * count
@@ -204,7 +201,7 @@ def layer_cycles(chain: Chain, timing: Timing | None) -> list[int] | list[None]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NetworkResult:
-    """A run of a network that has ended.
+    """The result of a network's run.
 
     Attributes:
         macs: nominal MACs of convolutions and matrix products.

@@ -1,5 +1,3 @@
-"""The search for a better graph of a network."""
-
 from collections.abc import Sequence
 
 from accel.base.rewrite_choices import RELAXATION, SEARCHES_BY_COST, Search

@@ -1,5 +1,3 @@
-"""Runs of a network one after another, in which outputs become the next run's inputs."""
-
 from collections.abc import Mapping
 from typing import Any
 

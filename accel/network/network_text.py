@@ -1,5 +1,3 @@
-"""Networks as text: the graph, fused nodes, placement, and memory."""
-
 from collections.abc import Iterator
 
 from accel.graph.graph import Graph, Node
@@ -13,12 +11,11 @@ from accel.network.network_program import NetworkProgram
 from accel.network.wait_strategies import WAIT_TEXTS
 
 _MEMORY_COLUMNS = 64
-"""Width of a picture of memory."""
 _CHOSEN = " (chosen)"
 
 
 def network_text(program: NetworkProgram, stage: str) -> str:
-    """Show a network at one stage of its compilation."""
+    """Show a network's graph, fused nodes, placement or memory."""
     lines = {"graph": _graph, "fused": _fused, "placed": _placed, "memory": _memory}[stage](program)
     return "".join(f"{line}\n" for line in lines)
 
@@ -65,7 +62,6 @@ def _fused(program: NetworkProgram) -> Iterator[str]:
 
 
 def choices_text(program: NetworkProgram) -> str:
-    """Show the alternatives of fusion, placement and layouts."""
     return "".join(f"{line}\n" for line in _choices(program))
 
 
@@ -135,7 +131,6 @@ def _memory(program: NetworkProgram) -> Iterator[str]:
 
 
 def _memory_picture(chain: Chain, plan: MemoryPlan) -> Iterator[str]:
-    """Yield a line for each layer, which shows the live tensors."""
     if not plan.nbytes:
         return
     letters = {one.name: _letter(number) for number, one in enumerate(plan.live_ranges)}

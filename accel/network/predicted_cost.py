@@ -16,15 +16,13 @@ from accel.network.lowering.lowered_layer import LoweredLayer
 
 HOST_SWITCH_CYCLES = 1000
 """From the end of a program until the host computes, and back: 10 us at 100 MHz. The machine's own latency at
-the end and at the start of a program is added."""
+the end and at the start of a program is added.
+"""
 HOST_CYCLES_PER_BYTE = 1
-"""For each byte that the host reads or writes."""
 HOST_CYCLES_PER_MAC = 1
-"""For each multiplication on the host."""
 
 
 def machine_cost(graph: Graph, fused: FusedNodes, layer: LoweredLayer, config: Config) -> Cost:
-    """Predict the cost of a layer on the machine."""
     best = choose_layer_mapping(graph, layer, config).candidates[0]
     residuals = sum(prod(operand.shape) for operand in layer.operands if operand.name == "residual")
     nbytes = best.read_bytes + residuals + graph.tensors[fused.output].size  # int8 or uint8: a byte each
@@ -32,11 +30,6 @@ def machine_cost(graph: Graph, fused: FusedNodes, layer: LoweredLayer, config: C
 
 
 def host_cost(graph: Graph, fused: FusedNodes, config: Config, *, switches: bool) -> Cost:
-    """Predict the cost of nodes on the host.
-
-    Args:
-        switches: whether execution switches to the host here.
-    """
     if fused.moves_nothing:
         return ZERO_COST
     read = [graph.tensors[name] for name in fused.inputs if name not in graph.constants]
@@ -48,7 +41,6 @@ def host_cost(graph: Graph, fused: FusedNodes, config: Config, *, switches: bool
 
 
 def switch_cycles(config: Config) -> int:
-    """Return the cycles from the end of a program until the host computes, and back."""
     # the last write, and the next program's instructions, micro-ops and data
     return HOST_SWITCH_CYCLES + config.write_latency + 3 * config.read_latency
 

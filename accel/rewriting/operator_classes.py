@@ -1,5 +1,3 @@
-"""Classes of operators that patterns name."""
-
 from accel.graph.elementwise_operators import (
     Add,
     Binary,
@@ -15,6 +13,6 @@ from accel.graph.elementwise_operators import (
 )
 
 UNARY = (Quantize, Dequantize, Requantize, Reinterpret, Cast, Clip, Function, Table)
-"""Operators that compute each value from one value, all in the same way if there is one scale."""
+"""With one scale, they compute all values alike, each from one value."""
 BINARY = (Add, Mul, Binary)
-"""Operators of two operands with broadcasting."""
+"""With two operands, which broadcast."""

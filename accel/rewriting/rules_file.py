@@ -1,5 +1,3 @@
-"""Rules of a user, in a file of Python code."""
-
 from __future__ import annotations
 
 import os
@@ -13,7 +11,6 @@ from accel.rewriting.rule_check import check_rule
 from accel.rewriting.rules import RULES
 
 NAME = "RULES"
-"""What a file defines: a sequence of rules."""
 
 
 def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:

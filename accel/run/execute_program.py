@@ -41,7 +41,7 @@ class Launch:
         carried: Compulsory | None = None,
         pack_seconds: float,
     ) -> Result:
-        """Return the result, attached to the error if any.
+        """Return the result, and attach it to the error, if any.
 
         Args:
             outputs: if the run ended well.

@@ -1,4 +1,4 @@
-"""The memory bits, multipliers and wires of a larger machine."""
+"""Memory bits, multipliers and wires of a larger machine."""
 
 from accel.core.config import Config
 from accel.core.scratchpad_specs import scratchpads_of
@@ -14,7 +14,7 @@ _ENTRIES = {
     "store_queue": "queue entries",
     "fetch_buffer": "instructions in the fetch buffer",
 }
-"""Fields that count entries in registers, and the name of an entry."""
+"""Fields that count entries in registers."""
 
 
 def price_text(now: Config, then: Config) -> str:

@@ -14,11 +14,7 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorFigures:
-    """An error in a program.
-
-    Attributes:
-        instruction, cycle: where and when, if known.
-    """
+    """An error in a program, with instruction and cycle if known."""
 
     cause: str
     instruction: int | None
@@ -76,7 +72,6 @@ class RunFigures:
 
 
 RESULT_KEYS = tuple(one.name for one in fields(RunFigures))
-"""The keys of :meth:`RunFigures.to_dict`, in order."""
 
 
 def error_dict(error: ProgramFault) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def conv_candidates(
 
     Args:
         threads: only plans with this number of virtual threads, or None for any.
-        fixed: sizes by the plan's attributes. A size beyond the tensor's is reduced to it.
+        fixed: sizes by the plan's attributes, clamped to the tensor's.
         quick: see :func:`~accel.compiler.plans.plan_search.search`.
     """
     rankings = []
@@ -48,7 +48,7 @@ def conv_candidates(
 
 
 def all_conv_candidates(shape: ConvShape, config: Config) -> list[Candidate[ConvPlan]]:
-    """Return every plan with spread tile sizes that fits, with its prediction."""
+    """Return every fitting plan with spread tile sizes, with its prediction."""
     return [
         candidate
         for variant in shape.residual_variants()
@@ -61,7 +61,6 @@ def _has_plans(shape: ConvShape, config: Config, threads: int) -> bool:
 
 
 def _variant(shape: ConvShape, plan: ConvPlan) -> ConvShape:
-    """Return the convolution with the plan's way to add a residual."""
     return replace(shape, residual_product=plan.residual_product)
 
 

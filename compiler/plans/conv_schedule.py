@@ -126,7 +126,7 @@ def _tile_output(
 
 
 def _tile_sums(stage: Stage, workload: Workload, plan: ConvPlan, machine: Machine) -> IterVar:
-    """Split the sums into steps and tensorize them, and return the loop that loads operands."""
+    """Split the sums into steps, tensorize them, and return the loop that loads operands."""
     if workload.name == "conv2d_transpose":
         return _tile_phases(stage, plan, machine, tuple(workload.parameters["stride"]))
     if taps_at_once(workload, machine.config):

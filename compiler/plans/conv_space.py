@@ -1,4 +1,4 @@
-"""The plans of a convolution that the search tries, and the tile sizes among them."""
+"""The plans and tile sizes of a convolution that the search tries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SIZES_TRIED = {"channels": 12, "rows": 14, "columns": 6, "depth": 9, "batches":
 
 
 def conv_space(shape: ConvShape, config: Config, fixed: Blocks | None = None) -> PlanSpace[ConvPlan]:
-    """Return the plans of a convolution whose given sizes are fixed."""
+    """Return the plans of a convolution with these fixed sizes."""
     tile_sizes = {
         "channels": (1,) if _has_single_channel_tiles(shape) else all_part_sizes(shape.channels),
         "rows": shape.tile_extents(0, shape.rows),
@@ -46,7 +46,7 @@ def conv_space(shape: ConvShape, config: Config, fixed: Blocks | None = None) ->
 
 
 def conv_plans(shape: ConvShape, config: Config, table: PlanTable) -> list[ConvPlan]:
-    """Return the plans of a table one by one."""
+    """Return the plans of a table."""
     bias_resident = TileSizes(shape, config, table).bias_resident
     return [
         ConvPlan(
@@ -78,11 +78,11 @@ def fitting_plans(
     fixed: Blocks | None = None,
     thread_counts: Sequence[int] = THREAD_COUNTS,
 ) -> PlanTable:
-    """Return all plans of a convolution that fit and pay.
+    """Return all plans that fit and pay.
 
     Args:
         threads: the requested number of virtual threads, or None for any.
-        fixed: sizes by the plan's attributes. A size beyond the tensor's is reduced to it.
+        fixed: sizes by the plan's attributes, clamped to the tensor's.
         thread_counts: the numbers of threads to try if none is requested.
     """
     space = conv_space(shape, config, fixed)
@@ -90,7 +90,7 @@ def fitting_plans(
 
 
 def smallest_conv_needs(shape: ConvShape, config: Config) -> dict[str, int]:
-    """Return the elements of each scratchpad that the smallest tiles of a convolution need."""
+    """Return the elements of each scratchpad that the smallest tiles need."""
     return smallest_needs(shape.residual_variants(), config, _tile_sizes(shape, {}))
 
 
@@ -100,7 +100,6 @@ def _has_single_channel_tiles(shape: ConvShape) -> bool:
 
 
 def _tile_sizes(shape: ConvShape, fixed: Blocks) -> Mapping[str, Sequence[int]]:
-    """Return the tile sizes to try, by the plan's attributes."""
     kernel_rows = shape.kernel[0]
     whole = {
         "channels": shape.channels,

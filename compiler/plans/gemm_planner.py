@@ -28,7 +28,7 @@ from accel.core.config import Config
 _SIZES_TRIED = 24
 """Tile sizes per dimension that the search starts with."""
 _SINGLE = {"columns": [1], "kernel_rows": [1], "batches": [1]}
-"""Dimensions that matrix products do not have."""
+"""Dimensions that matrix products lack."""
 
 
 def gemm_candidates(
@@ -42,7 +42,7 @@ def gemm_candidates(
 
     Args:
         threads: only plans with this number of virtual threads, or None for any.
-        fixed: sizes by the plan's attributes, in blocks. A size beyond the tensor's is reduced to it.
+        fixed: sizes in blocks by the plan's attributes, clamped to the tensor's.
         quick: see :func:`~accel.compiler.plans.plan_search.search`.
     """
     given = {{"columns": "channels"}.get(name, name): size for name, size in (fixed or {}).items()}
@@ -64,7 +64,7 @@ def gemm_candidates(
 
 
 def all_gemm_candidates(shape: GemmShape, config: Config) -> list[Candidate[GemmPlan]]:
-    """Return every plan with spread tile sizes that fits, with its prediction."""
+    """Return every fitting plan with spread tile sizes, with its prediction."""
     tile_sizes = _tile_sizes(shape, {}) | _SINGLE
     spaces = [_gemm_space(variant, config, {}) for variant in shape.residual_variants()]
     return [
@@ -102,8 +102,8 @@ def _gemm_space(shape: GemmShape, config: Config, fixed: Blocks) -> PlanSpace[Ge
 
 
 def _has_schedule(sizes: TileSizes) -> BoolArray:
-    """Return which plans have threads along the inner loop over tiles, along the depth or along groups, and
-    equal steps where these are needed."""
+    """Return which plans have threads along the inner loop over tiles, the depth or groups, and equal steps
+    where needed."""
     along_outer = (sizes.pixels_outer & sizes.along_rows) | (~sizes.pixels_outer & sizes.along_channels)
     has_schedule: BoolArray = ~along_outer | (sizes.table.threads == 1)
     shape = sizes.shape
@@ -133,7 +133,6 @@ def _gemm_table(plans: list[GemmPlan]) -> PlanTable:
 
 
 def _variant(shape: GemmShape, plan: GemmPlan) -> GemmShape:
-    """Return the matrix product with the plan's way to add a residual."""
     return replace(shape, residual_product=plan.residual_product)
 
 

@@ -1,4 +1,4 @@
-"""Bytes of operands that plans load, without data that buffers still hold from earlier tiles and steps."""
+"""Bytes of operands that plans load, without data that buffers still hold."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class OperandTraffic:
 
     @cached_property
     def buffered_depth(self) -> IntArray:
-        """Blocks of depth with a buffer of their own, so that it can still hold them in the next tile."""
+        """Blocks of depth with their own buffer, which can still hold them in the next tile."""
         threads = np.where(self.sizes.along_depth, self.table.threads, 1)
         buffered = _own_buffer(self.shape.depth, self.table.depth, threads)
         return np.where(self.sizes.kernel_steps == 1, buffered, 0)
@@ -82,7 +82,7 @@ class OperandTraffic:
 
     @property
     def _unique_inputs(self) -> IntArray:
-        """Elements of inputs, if each tile loads its own once for all channels."""
+        """Elements of inputs if each tile loads its own once for all channels."""
         return (self.shape.channels if self.shape.is_diagonal else self.shape.depth) * self._plane
 
     @property
@@ -94,8 +94,7 @@ class OperandTraffic:
     def _elements_without_residency(self) -> tuple[FloatArray, FloatArray]:
         """Elements of inputs and of weights that plans load if no operand is resident.
 
-        A buffer that still holds the data of the previous tile is not loaded again. That is the case for the
-        part of the depth with a buffer of its own.
+        The part of the depth with its own buffer is not loaded again if the next tile needs the same data.
         """
         shape, table, sizes = self.shape, self.table, self.sizes
         if not shape.has_weights:
@@ -127,7 +126,7 @@ class OperandTraffic:
 
 
 def _own_buffer(size: int, part: IntArray, buffers: IntArray) -> IntArray:
-    """Return how much of ``size``, split into parts that use buffers in turn, has a buffer of its own.
+    """Return how much of ``size``, split into parts that use buffers in turn, has its own buffer.
 
     For example, 5 parts in 4 buffers: the first and the fifth share a buffer, the other 3 do not.
     """

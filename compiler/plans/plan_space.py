@@ -1,4 +1,4 @@
-"""The plans of a sum of products on a machine: which exist, which fit, and their neighbours."""
+"""The plans of a sum of products on a machine, those that fit, and their neighbours."""
 
 from __future__ import annotations
 
@@ -32,15 +32,14 @@ RESIDENCIES = (
     *((resident, 0) for resident in range(len(RESIDENT))),
     *((resident, 1) for resident in range(1, len(RESIDENT))),
 )
-"""Choices of resident operands (index into :data:`RESIDENT`) and prefetching."""
+"""Resident operands (index into :data:`RESIDENT`) and prefetching."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanSpace(Generic[PlanT]):
     """The plans of an operator on a machine.
 
-    Attributes:
-        tile_sizes: by attribute of the table, all sizes that a neighbour of a plan can have.
+    ``tile_sizes`` holds all sizes that a neighbour of a plan can have, by attribute of the table.
     """
 
     shape: SumShape
@@ -62,8 +61,7 @@ class PlanSpace(Generic[PlanT]):
         A plan whose loop has fewer iterations than threads gets one thread for each iteration.
 
         Args:
-            threads: the requested number of threads, which every plan must have work for, or None for
-                any.
+            threads: the requested number of threads, all with work, or None for any.
             min_accumulators: least accumulator elements of the tiles of all threads.
         """
         sizes = self.sizes(table)
@@ -77,11 +75,8 @@ class PlanSpace(Generic[PlanT]):
         return found.take(OperandTraffic(sizes).residency_pays() & sizes.micro_ops_fit())
 
     def neighbours(self, plans: Sequence[tuple[int, ...]], threads: int | None) -> Iterator[tuple[int, ...]]:
-        """Iterate over plans that differ from given ones in one or two choices.
-
-        Args:
-            threads: the requested number of threads, or None to vary it.
-        """
+        """Yield plans that differ in one or two choices. ``threads`` is the requested number, or None to vary
+        it."""
         for row in plans:
             plan = PlanTable(*row)  # type: ignore[arg-type]  # numbers instead of arrays
             for name, sizes in self.tile_sizes.items():
@@ -99,12 +94,12 @@ class PlanSpace(Generic[PlanT]):
 
 
 def residencies_with(fixed_sizes: Mapping[str, int] | None) -> Sequence[tuple[int, int]]:
-    """Return the residencies to try: none if tile sizes are given, because they define what a step loads."""
+    """Return the residencies to try: none with given tile sizes, which define the loads of a step."""
     return RESIDENCIES[:1] if fixed_sizes else RESIDENCIES
 
 
 def default_thread_counts(*, quick: bool) -> Sequence[int]:
-    """Return the numbers of virtual threads that a search tries if none is requested."""
+    """Return the numbers of virtual threads that a search tries by default."""
     return _QUICK_THREAD_COUNTS if quick else THREAD_COUNTS
 
 
@@ -152,7 +147,7 @@ def enumerate_plans(
 
 
 def _tiles_by_residency(space: PlanSpace[PlanT], tiles: PlanTable) -> Iterator[tuple[int, int, PlanTable]]:
-    """Iterate over residencies and the tiles for which scratchpads can hold the resident operands."""
+    """Yield residencies, and the tiles for which scratchpads can hold the resident operands."""
     sizes, config = space.sizes(tiles), space.config
     inputs, weights = sizes.step_inputs * sizes.steps, sizes.step_weights * sizes.steps
     fitting: dict[int, PlanTable] = {}
@@ -170,8 +165,7 @@ def smallest_needs(
 ) -> dict[str, int]:
     """Return the elements of each scratchpad that the smallest tiles need.
 
-    Args:
-        variants: ways to compute the operator. The result is for the one that exceeds the fewest scratchpads.
+    ``variants`` are ways to compute the operator. The one that exceeds the fewest scratchpads counts.
     """
     smallest = {name: [min(sizes)] for name, sizes in tile_sizes.items()} | {"threads": [1], "outer": [0, 1]}
     table = PlanTable.grid(*(smallest.get(name, [0]) for name in PlanTable._fields))

@@ -32,12 +32,11 @@ def pool_candidates(
 ) -> list[Candidate[PoolPlan]]:
     """Return the most promising plans, best first, or none if no plan has the given sizes.
 
-    Among plans that are as good as the best, those that read fewer bytes come first, then those with fewer
-    threads.
+    Ties with the best are ordered by bytes read, then threads.
 
     Args:
         threads: only plans with this number of virtual threads, or None for any.
-        fixed: sizes by the plan's attributes. A size beyond the tensor's is reduced to it.
+        fixed: sizes by the plan's attributes, clamped to the tensor's.
         quick: ignored, since the search is short.
     """
     candidates = [
@@ -66,7 +65,7 @@ def pool_candidates(
 
 
 def all_pool_candidates(shape: PoolShape, config: Config) -> list[Candidate[PoolPlan]]:
-    """Return every plan with spread tile sizes that fits, with its prediction."""
+    """Return every fitting plan with spread tile sizes, with its prediction."""
     return [
         candidate
         for products in shape.identity_product_choices

@@ -1,4 +1,4 @@
-"""Sizes that follow from plans of max pooling: tiles, buffers, slots, and which plans fit."""
+"""Sizes that follow from plans of max pooling: tiles, buffers, slots, and plans that fit."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class PoolSizes:
     """Sizes of tiles for each plan of a table.
 
     Attributes:
-        has_two_stages: whether maxima across a window's rows are a stage of their own.
-        product_copy_slots: slots in which a product copies an element, including a reset.
+        has_two_stages: whether maxima across a window's rows are a separate stage.
+        product_copy_slots: slots in which a product copies an element, with a reset.
     """
 
     def __init__(self, shape: PoolShape, config: Config, table: PoolTable) -> None:
@@ -59,7 +59,6 @@ class PoolSizes:
 
     @cached_property
     def taps(self) -> tuple[Taps, Taps]:
-        """The elements of windows, down and across."""
         return Taps.of(self.slide, 0), Taps.of(self.slide, 1)
 
     # --- which plans fit ---------------------------------------------------------------------------------
@@ -97,7 +96,7 @@ class PoolSizes:
         return {"acc": copies * (rows * columns + apart + table.rows * table.columns)}
 
     def _stores_contiguously(self) -> BoolArray:
-        """Return which plans' maxima lie without gaps, although they take the place of copied elements.
+        """Return which plans' maxima lie without gaps, although they overwrite copied elements.
 
         A phase with more elements than a tile has outputs would leave gaps between its rows or columns.
         """
@@ -117,7 +116,7 @@ class PoolSizes:
     # --- work of tiles -----------------------------------------------------------------------------------
 
     def span(self, axis: int, number: IntArray, part: IntArray) -> TileSpan:
-        """Return the span of a tile, given its number along an axis and the outputs of a tile."""
+        """Return the span of a tile, given its number along an axis and a tile's outputs."""
         slide, size, before = self.slide, self.slide.size[axis], self.slide.padding[axis]
         begin = np.minimum(number * part, slide.outputs[axis])
         end = np.minimum(begin + part, slide.outputs[axis])
@@ -139,7 +138,7 @@ class PoolSizes:
         return _for_each_size(inputs, part)
 
     def alu_slots(self, down: TileSpan, across: TileSpan) -> tuple[IntArray, IntArray]:
-        """Return the slots of a tile, per block of channels: of maxima across, and of those down."""
+        """Return a tile's slots per block of channels: of maxima across, and of those down."""
         copies = down.outputs * across.outputs * COPY_SLOTS
         if not self.has_two_stages:
             slots = copies + down.comparisons * across.outputs + across.comparisons * down.outputs

@@ -12,8 +12,7 @@ from accel.compiler.plans.tile_sizes import TileSizes
 class LoopRounds:
     """Iterations of a plan's loops. The loop over threads is the innermost one: a *round* is all its threads.
 
-    Attributes:
-        positions: rounds over the pixels of the output.
+    ``positions`` are rounds over the pixels of the output.
     """
 
     def __init__(self, sizes: TileSizes) -> None:
@@ -106,7 +105,6 @@ class StepPositions:
         sizes, shape, thread, threads = loops.sizes, loops.shape, self.thread, loops.table.threads
 
         def of_thread(along: BoolArray, iterations: IntArray) -> IntArray:
-            """Return the iterations of a loop that a thread executes."""
             return np.where(along, divide(iterations - thread + threads - 1, threads)[0], iterations)
 
         has_one_step = of_thread(sizes.along_depth, sizes.depth_steps) * sizes.kernel_steps == 1
@@ -129,8 +127,8 @@ class StepPositions:
     def _spread_prefetches(self, loops: LoopRounds) -> None:
         """Determine how much each step loads.
 
-        Prefetched data of the outermost loop's first iteration is loaded at once, that of later iterations
-        during the tiles of the iteration before.
+        Prefetched data of the outermost loop's first iteration is loaded at once, that of later ones during
+        the tiles of the iteration before.
         """
         sizes, shape, config = loops.sizes, loops.shape, loops.sizes.config
         channels, threads = loops.table.channels, loops.table.threads
@@ -179,8 +177,8 @@ def _prefetch_share(
 ) -> FloatArray:
     """Return the share of a step's resident operand that is prefetched during the step.
 
-    The first iteration of the outermost loop may be too short. Then the rest is loaded with the first tile of
-    the second iteration.
+    If the first iteration of the outermost loop is too short, the rest is loaded with the first tile of the
+    second one.
 
     Args:
         tiles: number of tiles in an iteration of the outermost loop.

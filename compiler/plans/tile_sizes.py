@@ -1,4 +1,4 @@
-"""Sizes that follow from plans of sums of products: tiles, steps, buffers, and which plans fit."""
+"""Sizes that follow from plans of sums of products: tiles, steps, buffers, and plans that fit."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from accel.core.config import Config
 from accel.core.scratchpad_specs import SCRATCHPADS
 
 _CLIPPED_UOP_FACTOR = 2
-"""Micro-ops of a loop that padding clips, relative to a loop without clipping (a rough average)."""
+"""Micro-ops of a loop that padding clips, relative to one without clipping (a rough average)."""
 _MAX_FINAL_PIECES = 16
-"""Pieces that the products of the last tiles are split into at most, each with micro-ops of its own."""
+"""Most pieces of the products of the last tiles, each with its own micro-ops."""
 _EPILOGUE_UOPS = 8
 """Micro-ops other than those of products (a rough average)."""
 
@@ -154,9 +154,9 @@ class TileSizes:
     def micro_ops(self) -> FloatArray:
         """Estimate of the micro-ops that a plan loads.
 
-        An instruction repeats its micro-ops in two loops, so that the two longest loops of a tile need none.
-        Each thread and each pattern of executed products has micro-ops of its own. Resident operands lie at
-        a different address in each step, which multiplies the patterns. The products of the last tiles are
+        An instruction repeats its micro-ops in two loops, so that a tile's two longest loops need none. Each
+        thread and each pattern of executed products has its own micro-ops. Resident operands lie at a
+        different address in each step, which multiplies the patterns. The products of the last tiles are
         split into pieces, with further micro-ops.
         """
         table, shape = self.table, self.shape

@@ -16,7 +16,6 @@ from accel.network.lowering.window_parameters import (
 
 
 def lower_convolution(graph: Graph, fused: FusedNodes, approximate: bool) -> LoweredLayer:
-    """Lower a Conv."""
     conv = fused.main.operator
     assert isinstance(conv, Conv)
     data, weights, *_ = graph.operands(fused.main)

@@ -1,5 +1,3 @@
-"""Which function lowers which operator."""
-
 from collections.abc import Callable, Mapping
 
 from accel.base.errors import ShapeError
@@ -20,9 +18,9 @@ from accel.network.lowering.transposed_convolution_lowering import lower_transpo
 from accel.network.lowering.unsupported_reasons import unsupported_reason
 
 Lowering = Callable[[Graph, FusedNodes, bool], LoweredLayer]
-"""Lowers fused nodes of a graph. The last argument is ``approximate`` of :func:`lower`. Raises
-:class:`~accel.network.lowering.lowered_layer.NotOnMachine`, or a ShapeError that names an unsupported
-size."""
+"""The last argument is ``approximate`` of :func:`lower`. Raises
+:class:`~accel.network.lowering.lowered_layer.NotOnMachine`, or a ShapeError that names an unsupported size.
+"""
 
 LOWERINGS: Mapping[type[Operator], Lowering] = {
     Conv: lower_convolution,

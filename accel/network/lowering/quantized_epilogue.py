@@ -1,5 +1,3 @@
-"""Epilogues of layers, with the graph's scales."""
-
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -24,11 +22,7 @@ def quantized_epilogue(
     fused: FusedNodes,
     residual: QuantizedResidual | None = None,
 ) -> Quantized:
-    """Return the epilogue that requantizes sums.
-
-    Args:
-        scales: float32, one or per channel.
-    """
+    """Return the epilogue that requantizes sums by float32 scales, one or per channel."""
     flat = np.atleast_1d(scales)
     table = None if fused.lookup is None else lookup_table(graph, fused.lookup)
     return Quantized(
@@ -44,7 +38,6 @@ def quantized_epilogue(
 
 
 def lookup_table(graph: Graph, node: Node) -> QuantizedTable:
-    """Return a function of one byte as a table."""
     found = byte_function(graph, node)
     if found is None:
         raise NotOnMachine(unsupported_reason(graph, FusedNodes(main=node)))
@@ -65,7 +58,6 @@ def is_channel_vector(tensor: Tensor, picture: Tensor) -> bool:
 def quantized_residual(
     graph: Graph, combination: Node, result: Tensor, other: Tensor, clips: Sequence[Node]
 ) -> QuantizedResidual:
-    """Return the addition of a residual, or the multiplication by it."""
     total = graph.tensors[combination.output]
     is_product = isinstance(combination.operator, Mul)
     (scale, zero), (sum_scale, sum_zero) = other.scale_and_zero, total.scale_and_zero
@@ -86,7 +78,6 @@ def quantized_residual(
 
 
 def fused_residual(graph: Graph, fused: FusedNodes) -> tuple[QuantizedResidual, Tensor]:
-    """Return the residual of fused nodes with a combination, and its tensor."""
     assert fused.combination is not None
     other = graph.tensors[fused.residual]
     if other.name in graph.constants:
@@ -96,7 +87,6 @@ def fused_residual(graph: Graph, fused: FusedNodes) -> tuple[QuantizedResidual, 
 
 
 def residual_shape(residual: QuantizedResidual, result: Shape) -> Shape:
-    """Return the shape in which a layer with a result of this shape reads its residual."""
     return (*result[:2], *[1] * (len(result) - 2)) if residual.per_channel else result
 
 

@@ -1,5 +1,3 @@
-"""Why the machine cannot execute an operator."""
-
 from accel.graph.elementwise_operators import SAME_BYTES
 from accel.graph.graph import Graph
 from accel.graph.movement_operators import Movement
@@ -7,7 +5,6 @@ from accel.network.fused_nodes import FusedNodes
 
 
 def unsupported_reason(graph: Graph, fused: FusedNodes) -> str:
-    """Say in a report why the machine has no instruction for the main node."""
     operator = fused.main.operator
     tensors = [*graph.operands(fused.main), graph.tensors[fused.main.output]]
     if isinstance(operator, SAME_BYTES):
