@@ -211,7 +211,6 @@ def _computed(node: Lane, inputs: Mapping[str, Value], operands: Sequence[Value]
 
 
 def _leading_zeros(value: Value, width: int) -> Value:
-    """Count the zeros before the first one, half of the bits at a time."""
     size = 1 << (width - 1).bit_length()
     bits = [*value[:width], *[Const(0, 1)] * (width - len(value[:width]))]
     padded = [*[Const(1, 1)] * (size - width), *bits]  # a one below the bits ends the count at ``width``

@@ -142,7 +142,6 @@ def held(m: Module, early: Write, shape: Shape, number: int) -> Write:
 
 
 def _ones(value: Value) -> Value:
-    """Count the set bits."""
     total: Value = sum(value)
     return total
 

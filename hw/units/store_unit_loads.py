@@ -138,7 +138,6 @@ class StoreUnitLoads:
         return known
 
     def _memory_of(self, operand: StoreOperand) -> int:
-        """Return the memory id of the LOADs that fill an operand's scratchpad."""
         return next(kind.memory for kind in self.kinds if kind.route.scratchpad is operand.scratchpad)
 
     def _holds(self, word: Value) -> Value:
