@@ -14,7 +14,7 @@ from accel.cli.npy_files import array_file, input_files, output_files, read_arra
 from accel.cli.picture_options import STDOUT, Pictures, new_waves, written_at
 from accel.cli.run_request import RunRequest, fault_figures
 from accel.cli.run_samples import run_samples
-from accel.cli.shared_options import critical_json, given, machine_row, parse_shapes
+from accel.cli.shared_options import critical_json, given, parse_shapes
 from accel.cli.stall_tables import advice_table, critical_table, instruction_name, segments_table
 from accel.cli.stdout import wrote
 from accel.cli.terminal_output import busy, figures_table, print_json, show, terminal_width
@@ -102,7 +102,7 @@ def run_network(request: RunRequest) -> int:
     show(layers_table(result, terminal_width()))
     _explain_overlap(result)
     rewriting = [] if program.rewriting is None else [("rewritten", program.rewriting.describe())]
-    show(figures_table([*_result_rows(result, is_model=request.is_model), *rewriting]))
+    show(figures_table([*_result_rows(result, request), *rewriting]))
     show_path(result)
     show_energy(result.energy() if request.energy else None)
     if advised is not None:
@@ -231,8 +231,8 @@ def _explain_overlap(result: NetworkResult) -> None:
         )
 
 
-def _result_rows(result: NetworkResult, *, is_model: bool) -> list[tuple[str, str]]:
-    rows = [machine_row(result.config) if is_model else ("machine", str(result.config))]
+def _result_rows(result: NetworkResult, request: RunRequest) -> list[tuple[str, str]]:
+    rows = [request.machine_row(result.config)]
     if result.cycles is not None:
         rows.append(("cycles", f"{result.cycles:,}"))
     if result.utilization is not None:

@@ -8,7 +8,7 @@ from typing import Any
 from accel.base.errors import AccelError, ProgramFault
 from accel.base.run_choices import UNTIMED
 from accel.cli.rewrite_request import RewriteRequest
-from accel.cli.shared_options import parse_settings
+from accel.cli.shared_options import machine_row, parse_settings
 from accel.core.config import Config
 from accel.network.model_files import is_model
 from accel.run.result import SCHEMA_VERSION, error_dict
@@ -71,6 +71,10 @@ class RunRequest:
             "max_cycles": self.max_cycles,
             "max_uops": self.max_uops,
         }
+
+    def machine_row(self, config: Config) -> tuple[str, str]:
+        """Return the row of the machine. That of a compiled network is no default of this command."""
+        return machine_row(config) if self.is_model else ("machine", str(config))
 
     def check(self) -> None:
         """Raise an AccelError for options that exclude one another."""

@@ -131,7 +131,7 @@ def _report(request: RunRequest, results: list[NetworkResult], targets: Mapping[
     if request.as_json:
         print_json(figures)
         return 1 if wrong else 0
-    rows = [("samples", f"{len(results):,}")]
+    rows = [request.machine_row(results[0].config), ("samples", f"{len(results):,}")]
     if cycles:
         rows.append(("cycles", f"{sum(cycles):,}, {min(cycles):,} to {max(cycles):,} for a sample"))
     rows.append(("mismatches", "not compared" if wrong is None else f"{wrong:,}"))
