@@ -61,13 +61,13 @@ class Parts:
 
     @property
     def complete(self) -> Value:
-        """All of the program, which is not empty, has retired."""
+        """The program is not empty, and all of it has retired."""
         to_do = self.fetch.more | self.dispatch.busy | self.waiting.any() | self.occupied.any()
         return ~to_do & (self.control.program_length != 0)
 
     @property
     def drained(self) -> Value:
-        """The bus has taken and answered everything, except of abandoned runs."""
+        """The bus has taken and answered everything, except for abandoned runs."""
         return ~(self.port.busy | self.store.writing | self.store.sending)
 
     @property

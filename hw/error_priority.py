@@ -59,8 +59,7 @@ def errors_of(parts: Parts, config: Config) -> list[Error]:
 
 
 def _deadlock(parts: Parts) -> Value:
-    """All remaining instructions lack tokens: fetch and bus are idle, nothing is in flight, and each unit's
-    next instruction lacks one."""
+    """Nothing is in flight, fetch and bus are idle, and each unit's next instruction lacks a token."""
     fetch, port = parts.fetch, parts.port
     at_work = (
         parts.occupied.any()
@@ -72,8 +71,7 @@ def _deadlock(parts: Parts) -> Value:
 
 
 def places_of(parts: Parts) -> list[tuple[Value, Value]]:
-    """Return the places that may hold the oldest instruction in progress: whether each has one, and its
-    index."""
+    """Return where the oldest instruction in progress may be: whether each place has one, and its index."""
     fetch, dispatch = parts.fetch, parts.dispatch
     places: list[tuple[Value, Value]] = [
         (fetch.more | dispatch.busy, Mux(dispatch.busy, dispatch.oldest, fetch.next))

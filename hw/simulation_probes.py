@@ -19,8 +19,8 @@ def observation_ports(config: Config) -> dict[str, Any]:
     """Return the simulation ports.
 
     ``pre_*`` writes an element. ``peek_*`` requests one between runs. ``peek_*_data`` shows it one cycle
-    later, in software's layout. ``access_count`` is count ``access_select`` of
-    :func:`~accel.core.access_names.access_names`, since the start of the run.
+    later, in software's layout. ``access_count`` is number ``access_select`` of ``access_names``, since the
+    start of the run.
     """
     ports: dict[str, Any] = {
         "running": Out(1),

@@ -21,7 +21,6 @@ SHIFT = 8
 _CLIP = (0, 127)
 _SHIFT_PARAMETERS = ("shift", "clip", "relu")
 _ZERO_POINT = -20
-"""Zero point of inputs and outputs."""
 _UPPER_BOUND = 110
 """Quantized value of the upper bound of a bounded ReLU."""
 _RESULT_DEVIATION = 40.0

@@ -21,8 +21,6 @@ from accel.run.program import Program
 from accel.run.result import RESULT_KEYS, Result, error_dict
 
 Row = dict[str, Any]
-"""The figures of one layer as plain data. See :func:`measure`."""
-
 ROW_KEYS = (
     "name",
     "repeats",

@@ -1,4 +1,4 @@
-"""Tables that fit the terminal: names lose their middle, and less important columns are dropped."""
+"""Tables that fit the terminal."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,20 +7,12 @@ from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 
 _GAP = 2
-"""Columns between two columns of a table."""
 _MIN_NAME = 12
-"""Minimum width of a shortened name, in characters."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A column of a table.
-
-    Attributes:
-        least: order of dropping on a narrow terminal, the largest first. 0 is never dropped.
-        is_text: whether cells are aligned left.
-        is_name: whether cells may be shortened in the middle.
-    """
+    """A column. A narrow terminal drops the largest ``least`` first, and never one of 0."""
 
     heading: str
     cells: list[str]
@@ -49,8 +41,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def adaptive_table(columns: Sequence[Column], width: int | None) -> RenderableType:
-    """Return a table of columns from left to right, with a note if some were dropped. Numbers are never
-    cut. A ``width`` of None is any width."""
+    """Shorten names in the middle, drop less important columns with a note, but never cut numbers."""
     folded = width is not None and _width(columns, folded=False) > width
     kept, dropped = list(columns), list[str]()
     fitting = kept

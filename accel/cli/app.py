@@ -114,14 +114,14 @@ def app(context: click.Context, no_cache: bool) -> None:
     """
     if no_cache:
         before = os.environ.get(VARIABLE, "")
-        os.environ[VARIABLE] = OFF  # for processes that the command starts
+        os.environ[VARIABLE] = OFF  # for child processes
         context.call_on_close(lambda: os.environ.__setitem__(VARIABLE, before))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line, and exit."""
     gc.set_threshold(_COLLECT_AFTER, *gc.get_threshold()[1:])
-    if sys.stdout is None:  # the caller has closed it
+    if sys.stdout is None:  # closed by the caller
         sys.stdout = StringIO()
     if sys.stderr is None:
         sys.stderr = StringIO()

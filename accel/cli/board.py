@@ -1,4 +1,4 @@
-"""``accel board``: run programs and networks on a board, and build its bitstream."""
+"""``accel board``: programs on a board, and its bitstream."""
 
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -143,7 +143,6 @@ def _program(file: Path | None, machine: Config) -> Program | NetworkProgram:
 
 
 def _window(program: Program | NetworkProgram, size: int) -> int:
-    """Return the board's memory, or the size of a single program."""
     if isinstance(program, NetworkProgram):
         return size
     return min(size, -(-program.size // PAGE_BYTES) * PAGE_BYTES)

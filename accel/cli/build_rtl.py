@@ -1,4 +1,4 @@
-"""``accel build-rtl``: build the hardware model before it is needed."""
+"""``accel build-rtl``: the hardware model."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""``accel cache``: what the cache on disk holds."""
+"""``accel cache``: the cache on disk."""
 
 from accel.base.result_cache import MAX_BYTES, OFF, VARIABLE, result_cache
 from accel.cli.stdout import write

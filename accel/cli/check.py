@@ -177,7 +177,6 @@ def _rows(report: TokenReport) -> list[tuple[str, str]]:
     unknown = undetermined(report)
 
     def value_text(key: str, found: str, *, least: bool = False) -> str:
-        """A truncated count is marked with ``at least``."""
         if key not in unknown:
             return found or "none"
         return f"at least {found}" if least and found else f"unknown; {unknown[key]}"

@@ -33,23 +33,14 @@ class Group(click.Group):
 
 @dataclass(frozen=True)
 class Entry:
-    """A command that is imported on first use.
-
-    Attributes:
-        place: module and name, for example ``accel.cli.run:run``.
-        summary: the first sentence of its help, for lists of commands.
-    """
+    """A command, imported on first use as ``module:name``, and the first sentence of its help."""
 
     place: str
     summary: str
 
 
 def runs(place: str) -> Callable[[Callable[..., None]], Callable[..., Any]]:
-    """Return a decorator for a command's declaration, whose help imports no function to run.
-
-    Args:
-        place: module and name of the function that gets the options, for example ``accel.cli.run:run``.
-    """
+    """Return a decorator that executes ``module:name``, which help does not import."""
 
     def decorate(declared: Callable[..., None]) -> Callable[..., Any]:
         @wraps(declared)

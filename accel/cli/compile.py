@@ -63,7 +63,6 @@ class Request:
     as_json: bool
 
     def check(self) -> None:
-        """Refuse options that exclude one another."""
         context = click.get_current_context()
         checked_pass_names(self.without)
         if self.schedule_file is None:

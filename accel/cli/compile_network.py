@@ -37,7 +37,6 @@ from accel.network.network_text import choices_text, network_text
 from accel.run.result import SCHEMA_VERSION
 
 _SHOWN_CUTS = 3
-"""Number of kinds of host nodes in a summary."""
 
 
 def compile_onnx(

@@ -1,7 +1,7 @@
 """The cached output of ``accel compile onnx``.
 
-The key covers the model's file and the options, so the command finds an entry without parsing the model. An
-entry has the printed figures, and the key of the network's own entry, which has the file to write.
+The key covers the model's file and the options, so that the model is not parsed. An entry has the printed
+figures, and the key of the network's own entry with the file to write.
 """
 
 import json
@@ -17,23 +17,15 @@ from accel.base.result_cache import MODEL_KIND, NETWORK_KIND, cache_key, result_
 from accel.base.run_choices import CONFIG_SUFFIXES
 
 _EXTERNAL_DATA = b"location"
-"""Key by which an ONNX model names other files of constants. With this text, the model's file may lack
-constants."""
+"""An ONNX model with this key names other files of constants."""
 _UNCOVERED = ("explain", "annotate", "tuned", "rules")
 """Options whose output the entry lacks, or whose files the key lacks."""
 SECONDS_ROW = "compiled in"
-"""Name of a row of the table."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompiledModel:
-    """The output of ``accel compile onnx`` for a model.
-
-    Attributes:
-        figures: the object of ``--json``.
-        rows: names and values of the table.
-        network: the network's key in the cache.
-    """
+    """The ``--json`` object, the table's rows, and the network's key in the cache."""
 
     figures: dict[str, Any]
     rows: Sequence[tuple[str, str]]
@@ -46,7 +38,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def read_compiled_model(options: Mapping[str, Any]) -> tuple[CompiledModel, bytes] | None:
-    """Return the output and the content of the network's file, or None without an entry."""
+    """Return an entry and the network's file, or None."""
     cache, key = result_cache(), model_key(options)
     if cache is None or key is None:
         return None
@@ -59,7 +51,7 @@ def read_compiled_model(options: Mapping[str, Any]) -> tuple[CompiledModel, byte
 
 
 def write_compiled_model(key: str, known: CompiledModel) -> None:
-    """Write an entry."""
+    """Write an entry to the cache."""
     cache = result_cache()
     if cache is not None:
         cache.write(MODEL_KIND, key, json.dumps(vars(known), separators=(",", ":")).encode())

@@ -63,7 +63,6 @@ def _lines(script: Path | None) -> Iterator[str]:
 
 
 def _typed() -> Iterator[str]:
-    """Yield typed lines, with a history where the system has one."""
     with suppress(ImportError):
         import readline  # noqa: F401, PLC0415 - changes how input() works
     while True:

@@ -26,10 +26,10 @@ Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
 def complete(names: Iterable[str] | Callable[[], Iterable[str]], *, files: bool = False) -> Complete:
-    """Complete an option's value: a name, or a file if none matches.
+    """Complete a name, or a file if none matches.
 
     Args:
-        names: names, or a function that imports them on demand.
+        names: may be a function that imports them on demand.
     """
 
     def found(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -99,8 +99,8 @@ order_option = click.option(
 def numbers_parser(
     form: str, separator: str, counts: Sequence[int]
 ) -> Callable[[click.Context, click.Parameter, str | None], tuple[int, ...] | None]:
-    """Return a parser for several integers, for example ``56x56`` or ``1,1,2,2``. ``form`` is for
-    messages, and ``counts`` are the allowed numbers of integers."""
+    """Return a parser for ``counts`` integers, for example ``56x56`` or ``1,1,2,2``. ``form`` is for
+    messages."""
 
     def parse(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, ...] | None:
         if value is None:

@@ -26,7 +26,6 @@ _TITLES = {
     "asm": "5. Instructions, 128 bits each",
 }
 _LINES = {"streams": 12, "asm": 12}
-"""Lines of a stage, except loops."""
 _LOOP_LINES = 32
 _CHART_CYCLES = 4000
 """With more cycles, a column's most frequent state hides transfers."""

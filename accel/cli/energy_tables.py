@@ -18,7 +18,7 @@ _NAME_WIDTH = 40
 
 
 def energy_json(result: "Result | NetworkResult", request: RunRequest) -> dict[str, Any]:
-    """Return an entry of a run's JSON object, or nothing without ``--energy``."""
+    """Return an entry for JSON, or nothing without ``--energy``."""
     return {"energy": result.energy().to_dict()} if request.energy else {}
 
 

@@ -17,7 +17,6 @@ from accel.cli.shared_options import named_values
 _SUFFIX = ".npy"
 _FORM = f"NAME=FILE{_SUFFIX}, as A=a{_SUFFIX}"
 _MAX_ARCHIVE_BYTES = 1 << 33
-"""Maximum total size in a .npz file."""
 
 
 def input_files(texts: tuple[str, ...], names: Sequence[str] = ()) -> dict[str, Path]:
@@ -44,11 +43,7 @@ def read_arrays(files: Mapping[str, Path]) -> dict[str, npt.NDArray[Any]]:
 
 
 def read_array(name: str, path: str) -> npt.NDArray[Any]:
-    """Read a .npy file without executing content.
-
-    Raises:
-        ProgramError: an unreadable file.
-    """
+    """Read a .npy file without executing content, or raise a ProgramError."""
     return read_npy(f"input {name} from {path!r}", path)
 
 

@@ -1,4 +1,4 @@
-"""Commands of ``accel compile``and ``accel tune``, from declarations of operators."""
+"""Commands of ``accel compile`` and ``accel tune`` for operators."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -43,8 +43,7 @@ def operator_command(
     closing: str = _SCHEDULING,
     examples: Sequence[str] | None = None,
 ) -> click.Command:
-    """Return ``accel GROUP OPERATOR``. The help ends with ``closing`` and with ``examples``, by default
-    the operator's."""
+    """Return ``accel GROUP OPERATOR``. The help ends with ``closing`` and ``examples``."""
 
     def call(**values: Any) -> int:
         given, rest = _divided(values, shared)

@@ -1,4 +1,4 @@
-"""``accel compile onnx``with a cache of compiled models."""
+"""``accel compile onnx`` with a cache of compiled models."""
 
 import time
 from collections.abc import Mapping

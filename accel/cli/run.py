@@ -1,4 +1,4 @@
-"""``accel run``: run a program or a network on a simulator or on the hardware."""
+"""``accel run`` of a program."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

@@ -126,7 +126,6 @@ def _network_program(request: RunRequest) -> NetworkProgram:
 
 
 def _pictures(request: RunRequest, program: NetworkProgram) -> list[Pictures]:
-    """Insert the program's number in names of files."""
     return [
         Pictures(
             report=None,
@@ -178,7 +177,7 @@ def show_path(result: NetworkResult) -> None:
 
 
 def _numbered(path: str | None, number: int, program: NetworkProgram) -> str | None:
-    """Insert a program's number in a file name. Other targets stay."""
+    """Other targets stay."""
     if path is None or path == STDOUT or len(program.chains) == 1:
         return path
     given = Path(path)

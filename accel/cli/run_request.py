@@ -48,7 +48,6 @@ class RunRequest:
 
     @property
     def is_model(self) -> bool:
-        """Whether the argument must be compiled first."""
         return is_model(self.file) or self.is_digits
 
     @property
@@ -58,12 +57,10 @@ class RunRequest:
 
     @cached_property
     def overrides(self) -> dict[str, str]:
-        """Configuration fields of this run."""
         return parse_settings(self.settings) | ({"serial": "1"} if self.serial else {})
 
     @property
     def run_options(self) -> dict[str, Any]:
-        """Options of both programs and networks."""
         return {
             "backend": self.backend,
             "engine": self.engine,

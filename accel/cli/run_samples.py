@@ -23,7 +23,7 @@ _Array = npt.NDArray[Any]
 OWN_STATE = "model"
 """``--state`` for the model's own pairs."""
 _DEFAULT_SAMPLES = 1
-"""Without inputs."""
+"""Number of samples without inputs."""
 
 
 def run_samples(request: RunRequest, program: NetworkProgram) -> int:

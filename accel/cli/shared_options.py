@@ -16,7 +16,6 @@ from accel.run.program import Program
 from accel.run.replay import load_any
 
 _SEGMENTS = 20
-"""Number of segments in JSON."""
 DEFAULT_NOTE = "the default, --config changes it"
 
 
@@ -60,8 +59,7 @@ def parse_settings(settings: Sequence[str]) -> dict[str, str]:
 
 def load_program(path: Path, settings: Sequence[str] = (), *, serial: bool = False) -> Program:
     """Load a program, assembly text, vector or network of one program, with timing ``settings``. Raise a
-    ProgramError for an unreadable file, a ConfigError for a setting of another field, and an AccelError
-    for another form."""
+    ProgramError for an unreadable file, and a ConfigError or AccelError for a wrong setting."""
     if is_network(path):
         from accel.network.network_file import load_network, single_program  # noqa: PLC0415  # slow to import
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from accel.run.machine_advice import AdviceReport
 
 _LONGEST = 3
-"""Number of segments in text."""
 _CAUSES = 8
 _LEAST_SHARE = 0.01
 """Causes in text: maximum number, and minimum share of cycles."""

@@ -11,11 +11,7 @@ from accel.base.errors import AccelError
 
 
 def write(text: str) -> None:
-    """Write to stdout, or drop the text if the reader has closed it.
-
-    Raises:
-        AccelError: on other errors.
-    """
+    """Write to stdout, or drop the text if the reader has closed it. Raise an AccelError for other errors."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""``accel studio``: a local page to change a run and see the effect."""
+"""``accel studio``: a local page."""
 
 import webbrowser
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Text, tables, JSON and progress of commands, on a terminal or in a pipe."""
+"""Text, tables, JSON and progress, on a terminal or in a pipe."""
 
 import io
 import json

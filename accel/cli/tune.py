@@ -113,11 +113,8 @@ def _shown(value: Any) -> str:
 
 
 def load_template(path: Path, name: str) -> Callable[[], Schedule]:
-    """Execute a user's file, and return its function ``name``, by default ``template``.
-
-    Raises:
-        TuningError: the file cannot be read, fails, or has no such function.
-    """
+    """Execute a user's file, and return its function ``name``, by default ``template``, or raise a
+    TuningError."""
     if not path.is_file():
         raise TuningError(f"template file {str(path)!r} cannot be read: no such file")
     spec = spec_from_file_location("accel_template", path)

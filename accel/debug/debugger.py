@@ -37,7 +37,6 @@ class Halt:
     event: Event | None = None
     breakpoint: Breakpoint | None = None
     end: str | None = None
-    """How the run ended, if this is its end."""
     error: MachineError | None = None
 
 
@@ -228,7 +227,7 @@ class Debugger:
     # --- inspecting ------------------------------------------------------------------------------
 
     def read(self, location: MemoryLocation) -> npt.NDArray[Any]:
-        """Return contents: micro-ops as rows dst, src, wgt; DRAM as bytes."""
+        """Return DRAM as bytes, micro-ops as rows of dst, src and wgt."""
         if location.memory == "dram":
             return self.dram.read(
                 self.program.config.mem_base + location.first, location.stop - location.first
@@ -237,7 +236,6 @@ class Debugger:
         return decode_uops(array, self.program.config) if location.memory == "uop" else array
 
     def tensor(self, name: str) -> npt.NDArray[Any] | None:
-        """Return a tensor in DRAM, unpacked, if it exists."""
         base = self.program.config.mem_base
         for tensor in self.program.tensors:
             if tensor.name == name:

@@ -55,7 +55,6 @@ class DeploymentBuilder:
         return name in self._arrays
 
     def new(self, name: str, tensor: Tensor, *, output: int | None = None) -> None:
-        """Add an array of the workspace, or the output with this number."""
         assert name not in self._arrays
         place, at = ("workspace", 0) if output is None else ("output", output)
         self._arrays[name] = _array(tensor, place, at)

@@ -31,8 +31,7 @@ def deploy_network(program: NetworkProgram, name: str, *, cut: bool = False) -> 
     """Return the deployment of a network.
 
     Args:
-        cut: leave out nodes that the driver lacks, and nodes that depend on these. Their operands become
-            outputs.
+        cut: leave out nodes that the driver lacks, and dependent ones. Their operands become outputs.
     """
     graph = program.graph
     left_out = _left_out(program, cut=cut)

@@ -1,4 +1,4 @@
-"""Moves of pixels and channels as steps of the driver, each of which copies a box of values."""
+"""Moves as steps of the driver, each of which copies a box of values."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise

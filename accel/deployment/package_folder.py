@@ -23,19 +23,13 @@ DRIVER_FILES = (
     "accel_network.c",
     "accel_network.h",
 )
-"""Files that are the same in every package."""
 REGISTERS_FILE = "accel_registers.h"
 
 
 def package_files(
     deployment: Deployment, *, embed: bool = False, example: Mapping[str, Array] | None = None
 ) -> dict[str, bytes]:
-    """Return the files of a package by name.
-
-    Args:
-        embed: add the binary files as C.
-        example: add a run's inputs and outputs as C.
-    """
+    """Return files by name, with ``embed`` binary files as C, and with ``example`` a run as C."""
     name, content = deployment.name, content_of(deployment)
     texts = {one: (_DRIVER / one).read_text(encoding="utf-8") for one in DRIVER_FILES}
     texts[REGISTERS_FILE] = c_header()

@@ -27,7 +27,6 @@ class Point:
         values: of the space's fields, in order.
         config: the machine, or None if impossible or excluded by a constraint.
         status: ``infeasible`` violates a constraint or limit, ``failed`` does not fit a workload.
-        message: why it is infeasible or failed.
         measured: figures by workload.
         objectives: values by name, for measured points.
         losses: objectives to minimize.
@@ -88,7 +87,6 @@ class Exploration:
         points: in order of proposal, then of the local check.
         base: the base machine, for comparison, inside or outside of the space.
         end: why the sampler ended.
-        check: the local check, if any.
         simulated: simulated figures of the front by workload, if requested.
     """
 

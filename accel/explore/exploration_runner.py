@@ -95,8 +95,6 @@ def explore(
 
 
 class _Run:
-    """Points by values, in order of proposal."""
-
     def __init__(
         self,
         spec: ExplorationSpec,
@@ -146,7 +144,7 @@ class _Run:
         )
 
     def sample(self, propose: Callable[[], Proposal | None], batch: int) -> str:
-        """Measure proposals up to the number of trials. Return why the sampler ended."""
+        """Return why the sampler ended."""
         trials = self._spec.trials
         self._progress(0, trials)
         while self._done < trials:
@@ -289,7 +287,6 @@ class _Run:
         )
 
     def _count(self, waiting: dict[Values, set[str]], keys: Iterable[str], total: int) -> None:
-        """Report progress of complete points."""
         done = set(keys)
         for values in [one for one, left in waiting.items() if left <= done]:
             del waiting[values]

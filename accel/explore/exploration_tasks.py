@@ -75,9 +75,7 @@ class Workload:
     """A workload of an exploration.
 
     Attributes:
-        name: in columns and messages.
         weight: factor in sums, for example how often it runs.
-        make: makes the task for a machine.
         command: command that repeats the measurement, without options of the machine.
     """
 
@@ -142,7 +140,7 @@ def measure_task(task: Task) -> Figures:
 
 @dataclass(frozen=True, kw_only=True)
 class _Measured:
-    """Cycles and bytes of programs. ``accesses`` are for energy, None without programs."""
+    """Without programs, ``accesses`` is None."""
 
     cycles: int
     dram_bytes: int

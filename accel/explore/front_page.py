@@ -1,4 +1,4 @@
-"""The page of an exploration: a chart of all points, and a table of the front."""
+"""The page of an exploration."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -20,7 +20,6 @@ class Objective:
     Attributes:
         name: for example ``cycles`` or ``cycles:resnet18``.
         unit: of the value, or empty.
-        value: computes it from machine and measured workloads.
     """
 
     name: str
@@ -30,7 +29,6 @@ class Objective:
     is_maximized: bool = False
 
     def loss(self, value: float) -> float:
-        """Return a number that is smaller for better values."""
         return -value if self.is_maximized else value
 
 
@@ -43,7 +41,6 @@ MEASURED_FIGURES = {
 }
 """Unit and description by workload's figure."""
 _PREDICTED_FIGURES = ("cycles", "dram_bytes")
-"""Figures without compilation."""
 _MAXIMIZED = {"macs_per_cycle"}
 
 

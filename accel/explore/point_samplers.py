@@ -16,7 +16,6 @@ _MAX_LISTED = 200_000
 _POPULATION = 16
 """Generation of ``nsga2``, and batch of other samplers."""
 _TPE_BATCH = 8
-"""Proposals of ``tpe`` before it learns results."""
 
 
 class Proposal(Protocol):

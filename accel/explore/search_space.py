@@ -61,7 +61,6 @@ class Space:
 
     @cached_property
     def size(self) -> int:
-        """Combinations, including infeasible ones."""
         return math.prod(len(domain.values) for domain in self.domains.values())
 
     def points(self) -> Iterator[Values]:

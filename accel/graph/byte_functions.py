@@ -80,7 +80,6 @@ def fold_byte_functions(graph: Graph) -> Graph:
 
 
 def _composed(graph: Graph, node: Node, roots: Mapping[str, ByteFunction]) -> ByteFunction | None:
-    """Return the node as a function of the farthest tensor that determines its result."""
     varying = [name for name in dict.fromkeys(node.inputs) if name not in graph.constants]
     candidates = [{name, roots[name].operand} if name in roots else {name} for name in varying]
     if not candidates or not isinstance(node.operator, _OPERATORS):

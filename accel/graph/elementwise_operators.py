@@ -168,7 +168,7 @@ def check_entries(operator: Operator, entries: tuple[int, ...], out: Tensor, *, 
 
 @dataclass(frozen=True, kw_only=True)
 class Table(_Unary):
-    """A function of one int8 or uint8 value, as 256 results of ascending values."""
+    """256 results of ascending int8 or uint8 values."""
 
     values: tuple[int, ...]
 

@@ -26,7 +26,7 @@ class OpenShapeError(GraphError):
 
 @dataclass(frozen=True, kw_only=True)
 class Foreign(Operator):
-    """One output of a node of an ONNX model, for example of an LSTM.
+    """One output of a node of an ONNX model.
 
     Attributes:
         title: the node's operator, for example ``LSTM``.

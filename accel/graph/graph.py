@@ -18,6 +18,8 @@ MAX_BYTES = 1 << 33
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
+    """An operator between named tensors."""
+
     name: str
     operator: Operator
     inputs: tuple[str, ...]
@@ -62,11 +64,9 @@ class Graph:
 
     @property
     def result_names(self) -> tuple[str, ...]:
-        """The graph's outputs and those of the tail."""
         return self.outputs if self.tail is None else self.tail.outputs
 
     def check_names(self, *, inputs: Iterable[str] = (), outputs: Iterable[str] = ()) -> None:
-        """Raise a ShapeError for an unknown name."""
         for what, names, known in (("input", inputs, self.inputs), ("output", outputs, self.result_names)):
             for name in names:
                 if name not in known:
@@ -173,6 +173,7 @@ def sort_nodes(nodes: Iterable[Node], given: Iterable[str]) -> list[Node]:
 
 
 def check_graph(graph: Graph) -> None:
+    """Raise a GraphError for tensors that do not fit their operators."""
     total = sum(tensor.nbytes for tensor in graph.tensors.values())
     if total > MAX_BYTES:
         raise GraphError(f"the graph's tensors take {total} bytes together; they may take {MAX_BYTES}")

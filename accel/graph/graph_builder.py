@@ -1,3 +1,5 @@
+"""A builder of graphs."""
+
 from collections.abc import Iterable, Sequence
 
 from accel.base.errors import GraphError
@@ -12,17 +14,18 @@ from accel.graph.pooling_operators import MaxPool
 
 
 class Builder:
+    """A graph under construction."""
+
     def __init__(self) -> None:
         self.tensors: dict[str, Tensor] = {}
         self.constants: dict[str, Array] = {}
         self.nodes: dict[str, Node] = {}
-        """By their outputs."""
         self.inputs: list[str] = []
         self._names = Names()
 
     @classmethod
     def like(cls, graph: Graph) -> "Builder":
-        """Return a builder with a graph's inputs and constants. All the graph's names are reserved."""
+        """Copy a graph's inputs and constants, and reserve all its names."""
         made = cls()
         made.reserve([*graph.tensors, *(node.name for node in graph.nodes)])
         for name in graph.inputs:
@@ -32,7 +35,6 @@ class Builder:
         return made
 
     def reserve(self, names: Iterable[str]) -> None:
-        """Exclude names from :meth:`fresh`."""
         self._names.reserve(names)
 
     def fresh(self, name: str) -> str:

@@ -18,6 +18,7 @@ def evaluate(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def evaluate_stepwise(graph: Graph, inputs: Mapping[str, Array]) -> Iterator[tuple[str, Array]]:
+    """Yield inputs, then results in order."""
     values: dict[str, Array] = {**graph.constants, **check_inputs(graph, inputs)}
     for name in graph.inputs:
         yield name, values[name]
@@ -27,6 +28,7 @@ def evaluate_stepwise(graph: Graph, inputs: Mapping[str, Array]) -> Iterator[tup
 
 
 def evaluate_node(graph: Graph, node: Node, arrays: list[Array]) -> Array:
+    """Evaluate a node of a graph."""
     return evaluate_operator(node, graph.operands(node), arrays, graph.tensors[node.output])
 
 

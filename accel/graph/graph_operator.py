@@ -1,3 +1,5 @@
+"""The base class of operators."""
+
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +17,8 @@ MAX_OPERANDS = 1 << 16
 
 @dataclass(frozen=True, kw_only=True)
 class Operator(ABC):
+    """An operator with its attributes."""
+
     COUNT: ClassVar[tuple[int, int]] = (1, 1)
     """Least and greatest number of operands."""
 
@@ -49,16 +53,19 @@ class Operator(ABC):
 
 
 def operator_error(operator: Operator, message: str) -> GraphError:
+    """Return an error that names the operator."""
     return GraphError(f"{operator.kind}: {message}")
 
 
 def require_same_dtype(operator: Operator, tensors: Sequence[Tensor]) -> None:
+    """Raise a GraphError for several dtypes."""
     if len({one.dtype for one in tensors}) > 1:
         dtypes = ", ".join(f"{one.name!r} {one.dtype}" for one in tensors)
         raise operator_error(operator, f"its tensors are {dtypes}; they must have one dtype")
 
 
 def require_dtype(operator: Operator, tensor: Tensor, *dtypes: str) -> None:
+    """Raise a GraphError for another dtype."""
     if tensor.dtype not in dtypes:
         raise operator_error(
             operator, f"tensor {tensor.name!r} is {tensor.dtype}; it must be {' or '.join(dtypes)}"
@@ -73,6 +80,7 @@ def require_per_tensor(operator: Operator, *tensors: Tensor) -> None:
 
 
 def require_same_quantization(operator: Operator, operands: Sequence[Tensor], out: Tensor) -> None:
+    """Raise a GraphError for different dtypes or quantizations."""
     require_same_dtype(operator, [*operands, out])
     for one in operands:
         if one.quantization != out.quantization:
@@ -93,6 +101,7 @@ def saturate(values: npt.NDArray[np.float32], zero: int | np.int32, dtype: str) 
 
 
 def broadcast(operator: Operator, shapes: Sequence[Shape]) -> Shape:
+    """Return the common shape, or raise a GraphError."""
     try:
         return tuple(np.broadcast_shapes(*shapes))
     except ValueError:

@@ -53,6 +53,7 @@ LATER_ATTRIBUTES: Sequence[tuple[str, Any]] = (
 
 
 def graph_to_data(graph: Graph) -> dict[str, Any]:
+    """Convert a graph."""
     tail = {} if graph.tail is None else {"tail": asdict(graph.tail)}
     states = {"states": [asdict(one) for one in graph.states]} if graph.states else {}
     return (

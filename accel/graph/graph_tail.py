@@ -15,7 +15,6 @@ class Tail:
     For example, a detector's graph returns boxes and scores, and its tail selects boxes.
 
     Attributes:
-        kinds: operators of the nodes.
         model: an ONNX model in base64.
         inputs: outputs or inputs of the graph that the model reads, under these names.
         outputs: of the whole network. The model computes those that the graph does not.

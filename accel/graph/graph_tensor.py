@@ -1,3 +1,5 @@
+"""Tensors of a graph."""
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -91,6 +93,8 @@ class Quantization:
 
 @dataclass(frozen=True, kw_only=True)
 class Tensor:
+    """A tensor of a graph."""
+
     name: str
     shape: Shape
     dtype: str
@@ -146,6 +150,7 @@ class Tensor:
 
 
 def check_shape(name: str, shape: Sequence[int], dtype: str) -> None:
+    """Raise a GraphError for an unsupported or too large tensor."""
     if dtype not in DTYPES:
         raise GraphError(f"tensor {name!r} is {dtype}; graphs have {', '.join(DTYPES)}")
     if len(shape) > MAX_RANK:

@@ -92,7 +92,6 @@ def _emit(builder: Builder, graph: Graph, node: Node, data: Tensor, weights: Ten
 
 
 def _bias(builder: Builder, graph: Graph, node: Node, axis: int) -> str:
-    """Return the bias, constant or dequantized, as float32 with the result's rank."""
     name = node.inputs[2]
     sizes = [1] * len(graph.tensors[node.output].shape)
     sizes[axis] = graph.tensors[name].shape[0]

@@ -1,3 +1,5 @@
+"""Operators that move values."""
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
@@ -29,6 +31,8 @@ class Movement(Operator):
 
 @dataclass(frozen=True, kw_only=True)
 class Identity(Movement):
+    """The operand under another name."""
+
     def shape(self, operands: Sequence[Tensor]) -> Shape:
         return operands[0].shape
 
@@ -38,6 +42,8 @@ class Identity(Movement):
 
 @dataclass(frozen=True, kw_only=True)
 class Reshape(Movement):
+    """The values in the same order in another shape."""
+
     sizes: Shape
 
     def shape(self, operands: Sequence[Tensor]) -> Shape:
@@ -97,6 +103,8 @@ class Slice(Movement):
 
 @dataclass(frozen=True, kw_only=True)
 class Concat(Movement):
+    """Operands in sequence."""
+
     axis: int
 
     COUNT: ClassVar[tuple[int, int]] = (1, MAX_OPERANDS)

@@ -1,3 +1,5 @@
+"""Maxima and averages."""
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod

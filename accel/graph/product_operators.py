@@ -1,3 +1,5 @@
+"""Convolutions and matrix products."""
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -56,7 +58,6 @@ class Product(Operator):
         return np.array(weights.required_quantization.scale, dtype=np.float32)
 
     def factor(self) -> np.float32:
-        """A factor of sums, in addition to scales."""
         return np.float32(1)
 
     def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
@@ -108,7 +109,6 @@ class Product(Operator):
         return replace(self, sum_scales=tuple(self.sum_scales[channel] for channel in channels))
 
     def sums(self, data: npt.NDArray[Any], weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Multiply floating-point arrays."""
         raise NotImplementedError
 
     def depth(self, weights: Tensor) -> int:

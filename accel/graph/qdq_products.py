@@ -1,3 +1,5 @@
+"""Float products of dequantized tensors in quantized form."""
+
 from collections.abc import Sequence
 
 import numpy as np

@@ -78,7 +78,6 @@ class _Matcher:
             self._rewriting.integers[node.output] = node.inputs[0]
 
     def _merge_names(self) -> None:
-        """Rename integers to which an Identity gives the name of a Quantize's result."""
         nodes, new_names = self._new.nodes, self._rewriting.new_names
         renamed: dict[str, str] = {}
         for node in list(nodes.values()):
@@ -172,7 +171,6 @@ class _Matcher:
         return product_and_bias_emitter(rewriting, node, out)
 
     def _same_integers(self, source: Tensor, output: str, out: Tensor) -> str:
-        """Return unchanged integers, if required under the Quantize's name."""
         if output != out.name:
             return source.name
         return self._rewriting.emitter(Identity(), [source.name], out, out.name)(output)

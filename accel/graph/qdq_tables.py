@@ -55,15 +55,13 @@ class _Region:
 
 
 def table_emitter(rewriting: QdqRewriting, name: str, after: Collection[Node], out: Tensor) -> Emitter | None:
-    """Return an emitter of a table for the region that ends at a float tensor, if possible.
+    """Return an emitter of a table for the region that ends at the float tensor ``name``, if possible.
 
     For example, ``x * HardSigmoid(x)`` is a table of all values of x. Batch normalization and PRelu, whose
     constants differ by channel, are a table for each channel.
 
     Args:
-        name: the region's result.
         after: the nodes from the region to the Quantize. No other node may read the region.
-        out: dtype and quantization of the table's result.
     """
     region = _find_region(rewriting, name)
     if region is None or not region.nodes or not _is_closed(rewriting, region, after):
@@ -90,7 +88,6 @@ def table_emitter(rewriting: QdqRewriting, name: str, after: Collection[Node], o
 
 
 def _find_region(rewriting: QdqRewriting, name: str) -> _Region | None:
-    """Follow operands back to dequantized tensors and constants."""
     region, shape = _Region(), rewriting.old.tensors[name].shape
     pending = [name]
     while pending:
@@ -145,4 +142,5 @@ def _region_graph(
 
 
 def evaluate_table(graph: Graph, values: Array) -> Array:
+    """Compute ``y`` from ``x`` in numpy."""
     return evaluate(graph, {"x": values})["y"]

@@ -1,3 +1,5 @@
+"""Windows that slide over the last axes of a tensor."""
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -102,7 +104,6 @@ class Windows:
         return np.pad(values, around, constant_values=fill) if any(map(any, around)) else values
 
     def taps(self, padded: Array) -> Iterator[tuple[Shape, Array]]:
-        """Yield each tap with a view of its values in all windows."""
         outputs = self._count_windows(padded.shape[padded.ndim - self.rank :])
         for tap in product(*map(range, self.kernel)):
             slices: list[Any] = [...]

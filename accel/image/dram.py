@@ -13,7 +13,6 @@ from accel.core.instruction_access import DramRows
 Bytes = npt.NDArray[np.uint8]
 
 _GRAIN = 1 << 16
-"""Alignment of extents."""
 _SPARSE_SPAN = 1 << 22
 """Rows that span more may lie in several extents."""
 
@@ -79,7 +78,6 @@ class Dram:
             self._view(rows.start + y * rows.stride, rows.row_bytes)[:] = data[y]
 
     def pages(self) -> Iterator[tuple[int, Bytes]]:
-        """Yield address and content of non-zero 4 KiB pages, in order."""
         for start, extent in zip(self._starts, self._extents, strict=True):
             pages = extent.reshape(-1, PAGE_BYTES)
             for index in np.flatnonzero(pages.any(axis=1)).tolist():

@@ -110,7 +110,7 @@ def numbers_to_bytes(numbers: npt.NDArray[np.int32]) -> bytes:
     """Encode numbers as uint16, -1 as zero.
 
     Raises:
-        ProgramError: too many records.
+        ProgramError: there are too many records.
     """
     if len(numbers) and int(numbers.max()) >= _MOST:
         raise ProgramError(f"a table has {int(numbers.max()) + 1} records; a program file holds {_MOST}")
@@ -140,7 +140,7 @@ def check_numbers(name: str, numbers: npt.NDArray[np.int32], count: int, *, leas
     """Refuse numbers outside of the records.
 
     Raises:
-        ProgramError: naming the first instruction with an invalid number.
+        ProgramError: names the first wrong instruction.
     """
     bad = np.flatnonzero((numbers < least) | (numbers >= count))
     if len(bad):

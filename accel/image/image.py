@@ -146,7 +146,7 @@ class Image:
         """Return a new DRAM window with instructions, micro-ops and constants.
 
         Raises:
-            ProgramError: too small window.
+            ProgramError: the window is too small.
         """
         if self.size > self.config.mem_size:
             raise ProgramError(
@@ -207,7 +207,7 @@ class Image:
         """Write the program file, all or nothing.
 
         Raises:
-            ProgramError: on failure.
+            ProgramError: the file cannot be written.
         """
         target = check_path("program", path)
         buffer = io.BytesIO()
@@ -248,7 +248,7 @@ class Image:
         """Read a program file.
 
         Raises:
-            ProgramError: unreadable, damaged, newer, or no program file.
+            ProgramError: the file is unreadable, damaged, newer, or no program file.
         """
         source = check_path("program", path)
         name = f"program {str(path)!r}"

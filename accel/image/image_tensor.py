@@ -24,9 +24,9 @@ class ImageTensor:
         offset: bytes in the window.
         dtype: of values in DRAM, ``int8``, ``uint8`` or ``int32``.
         layout: from the packed to the plain, perhaps wide, array.
-        preparation: host's change of an int32 input before packing.
-        widening: host's widening of an input before packing.
-        view: host's rearrangement of a tensor of another shape before widening.
+        preparation: how the host changes an int32 input before packing.
+        widening: how the host widens an input before packing.
+        view: how the host rearranges a tensor of another shape before widening.
     """
 
     name: str

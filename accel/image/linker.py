@@ -95,7 +95,7 @@ class Linker(Generic[ImageT]):
         image: without references, each transfer must access a single part, and none the instructions.
 
     Raises:
-        ProgramError: for an immovable program.
+        ProgramError: the program cannot be moved.
     """
 
     def __init__(self, image: ImageT) -> None:

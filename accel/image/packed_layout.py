@@ -16,7 +16,6 @@ from accel.base.errors import ProgramError, ShapeError
 from accel.image.tensor_view import integers
 
 _FARTHEST = (1 << 32) - 1
-"""Maximum difference of two int32."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +41,6 @@ class Preparation:
         return (clipped + self.offset).astype(np.int32)
 
     def undo(self, values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """Return values that :meth:`apply` turns into these."""
         return (values.astype(np.int64) - self.offset).astype(np.int32)
 
     def accepts(self, values: npt.NDArray[np.int32]) -> bool:
@@ -62,8 +60,8 @@ class Preparation:
 class BlockDiagonal:
     """The host's widening of weights of a grouped computation.
 
-    Rows are outputs, columns inputs of a group. Of ``merged`` groups, a row has zeros in the columns of
-    others:
+    Rows are outputs, columns inputs of a group. A row has zeros in the columns of the other ``merged``
+    groups:
 
         [a b]           [a b 0 0]
         [c d]     ->    [0 0 c d]     two merged groups of one row and two columns each
@@ -234,7 +232,7 @@ class PackedLayout:
 
 
 def blocked(shape: tuple[int, ...], element: tuple[tuple[int | None, int], ...]) -> PackedLayout:
-    """Return row-major elements that are blocks.
+    """Return a row-major layout of blocks.
 
     Args:
         element: for each dimension of an element, the tensor's dimension, or None where data repeats, and the

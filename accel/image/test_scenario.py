@@ -99,8 +99,8 @@ class Expected:
     """Expected results.
 
     Attributes:
-        cause: of the error, or NONE.
-        instruction: last one, or None for any.
+        cause: of the error that ends the run, or NONE.
+        instruction: where the run ends, or None for any.
         tokens: at the end, or None for any.
         racy: whether the token check must find a race.
     """

@@ -19,7 +19,6 @@ LARGEST_MANIFEST = 8 << 20
 LARGEST_CONTENT = 256 << 20
 """Total bytes of other members in a file of any size."""
 _END_BYTES = 22
-"""Bytes of the end record without a comment."""
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -127,7 +126,6 @@ def _is_end(record: bytes) -> bool:
 
 
 def _check_text(data: Any) -> None:
-    """Refuse text with half a surrogate pair."""
     try:
         json.dumps(data, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:

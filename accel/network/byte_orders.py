@@ -1,4 +1,4 @@
-"""The order in which the values of a tensor lie in DRAM."""
+"""The order of a tensor's values in DRAM."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -12,7 +12,7 @@ from accel.run.session_tensors import value_numbers
 
 @dataclass(frozen=True, kw_only=True)
 class ByteOrder:
-    """The value in each byte of DRAM.
+    """The value in each byte of a tensor in DRAM.
 
     Attributes:
         numbers: index of each byte's value, from 1 in row-major order, or 0 for none.
@@ -40,7 +40,7 @@ def _byte_order(tensor: ImageTensor) -> ByteOrder | None:
 
 
 class ByteOrders:
-    """By tensor of a chain, None outside of DRAM. Orders of results are computed on demand."""
+    """Orders of a chain's tensors, None outside of DRAM. Orders of results are computed on demand."""
 
     def __init__(self) -> None:
         self._known: dict[str, ByteOrder | ImageTensor | None] = {}

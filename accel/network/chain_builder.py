@@ -47,19 +47,13 @@ from accel.run.program import as_program
 
 
 def build_chain(graph: Graph, parts: Sequence[NetworkPart], needed: set[str], config: Config) -> Chain:
-    """Build one program for several layers.
-
-    Args:
-        needed: tensors that the host or another chain needs.
-    """
+    """Build one program for several layers. The host or another chain reads the ``needed`` tensors."""
     return _ChainBuilder(graph, parts, needed, config).build()
 
 
 @dataclass
 class _Stream:
-    """Instructions without tokens, each with the offset of the DRAM that it touches and the index of its
-    layer.
-    """
+    """Instructions without tokens, the DRAM offsets that they touch, and the indices of their layers."""
 
     instructions: list[Instruction] = field(default_factory=list)
     offsets: list[int | None] = field(default_factory=list)
@@ -115,7 +109,6 @@ class _ChainBuilder:
         )
 
     def _producers(self) -> list[int | None]:
-        """Return for each layer the last earlier layer whose result it reads."""
         writers: dict[str, list[int]] = {}
         for at, part in enumerate(self._layers):
             for name in (part.fused.output, *self._memory.copies_of(part)):
@@ -301,7 +294,7 @@ class _ChainBuilder:
 
 
 def _resets(body: Sequence[Instruction], changed: Collection[type[Instruction]]) -> list[Instruction]:
-    """Return SETs of initial settings that earlier layers have changed and a layer does not set itself."""
+    """Return SETs of initial settings that earlier layers have changed and a layer does not set."""
     own = {type(one) for one in body if isinstance(one, Set)}
     used: list[type[Set]] = [SetInp, SetWgt, SetAcc]
     if any(isinstance(one, StoreReq) for one in body):

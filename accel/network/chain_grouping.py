@@ -22,6 +22,7 @@ class _WrittenTensors:
         self._written: dict[str, _Written] = {}
 
     def repacked(self, part: NetworkPart) -> list[str]:
+        """Return the operands that a part reads in another packing than they were written."""
         return [
             name
             for name in part.fused.inputs
@@ -43,7 +44,7 @@ class _WrittenTensors:
 def split_into_chains(
     graph: Graph, parts: Sequence[NetworkPart], config: Config
 ) -> list[tuple[NetworkPart, ...]]:
-    """Start a new group before each part that reads a tensor in another packing than it was written."""
+    """Start a new group before each part with repacked operands."""
     groups: list[list[NetworkPart]] = [[]]
     written = _WrittenTensors(graph, parts, config)
     for part in parts:
@@ -56,7 +57,7 @@ def split_into_chains(
 
 
 def repacked_reads(graph: Graph, parts: Sequence[NetworkPart], config: Config) -> set[tuple[str, str]]:
-    """Return tensors that a layer reads in another packing than they were written, with the layer's result.
+    """Return the repacked operands of all parts, with the part's result.
 
     For example, ``{("conv1", "conv2")}``: the two layers cannot be in one chain.
     """

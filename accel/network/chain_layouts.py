@@ -1,3 +1,5 @@
+"""The strip layouts and row exchanges of a chain's tensors."""
+
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -9,10 +11,10 @@ from accel.network.strip_layout import PictureSize, StripLayout, merge_layouts, 
 
 @dataclass(frozen=True, kw_only=True)
 class TensorLayouts:
-    """A tensor that lies in strips, or that a layer reads in strips.
+    """The layouts of a tensor in strips.
 
     Attributes:
-        layouts: by buffer name. The plain buffer has the tensor's name.
+        layouts: strip layouts by buffer name. The plain buffer has the tensor's name.
         exchanges: in order, with the names of their buffers. They fill the other buffers and the halos.
     """
 
@@ -41,6 +43,7 @@ class TensorLayouts:
 
 
 def layouts_read(part: NetworkPart, name: str) -> list[StripLayout]:
+    """Return the strip layouts in which a layer reads a tensor."""
     if part.layouts is None or part.layer is None:
         return []
     return [
@@ -53,6 +56,7 @@ def layouts_read(part: NetworkPart, name: str) -> list[StripLayout]:
 def tensor_layouts(
     layers: Sequence[NetworkPart], needed: Collection[str], parts: Sequence[NetworkPart], config: Config
 ) -> dict[str, TensorLayouts]:
+    """Return the layouts of tensors in strips."""
     found: dict[str, TensorLayouts] = {}
     for part in layers:
         name = part.fused.output

@@ -21,6 +21,8 @@ from accel.network.tensor_aliases import find_aliases
 
 
 class ChainMemory:
+    """Allocates a chain's DRAM."""
+
     def __init__(self, graph: Graph, parts: Sequence[NetworkPart], needed: set[str], config: Config) -> None:
         layers = [part for part in parts if part.on_machine]
         self.allocator = DramAllocator(config)
@@ -139,7 +141,6 @@ class ChainMemory:
         return self._shared[key].offset
 
     def input(self, tensor: ImageTensor, operand: Operand) -> int:
-        """Equal tensors in equal packings share one offset."""
         source = self.root(operand.tensor)
         copies = (operand.copies, operand.axis, operand.groups, operand.tensor_shape)
         if operand.generated:

@@ -31,14 +31,12 @@ def insert_fastest_tokens(
     config: Config,
     offset: int,
 ) -> tuple[Ordered, dict[str, int]]:
-    """Insert the tokens of the fastest strategy.
+    """Insert the tokens of the fastest strategy. Return the cycles of each strategy if layers read others'
+    results.
 
     Args:
         producers: the last layer that each layer reads.
         segments: constants in DRAM, which contain the micro-ops.
-
-    Returns:
-        The program, and the cycles of each strategy, if any layer reads another's result.
     """
     waits = _waits_per_layer(instructions, layers, producers)
     needed = _dependences(instructions, segments, config)

@@ -1,3 +1,5 @@
+"""Several layers as one program."""
+
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

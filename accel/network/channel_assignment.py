@@ -7,7 +7,7 @@ permuted weights. For example, a Concat of 20 and 16 channels on a machine with 
     before   Conv to 20 channels, Concat by the host, Conv of 36 channels
     after    Conv to 32 lanes, 12 of them zero; Concat of whole blocks; Conv of 48 lanes, 12 weights zero
 
-The outputs stay the same. Where two maps cannot agree, a 1x1 convolution moves channels.
+Where two maps cannot agree, a 1x1 convolution moves channels.
 """
 
 from dataclasses import dataclass, replace
@@ -40,7 +40,7 @@ from accel.network.move_choice import MoveChoice
 
 
 def assign_channel_maps(graph: Graph, config: Config) -> tuple[Graph, tuple[MoveChoice, ...]]:
-    """Rewrite a graph so that moves between channels keep lanes. Return the compared forms of moves, too.
+    """Return a graph whose moves between channels keep lanes, and the compared forms of moves.
 
     The graph stays the same if no move splits a block, or if the machine's blocks of inputs and outputs
     differ.
@@ -173,7 +173,6 @@ class _Rewriting:
         self._plain.add(node.output)
 
     def _rewrite_tied(self, node: Node) -> None:
-        """Compute lanes instead of channels."""
         operator, out = node.operator, self._old.tensors[node.output]
         varying = [self._lanes(name) for name in node.inputs if name not in self._old.constants]
         found = common([one.map for one in varying])
@@ -302,7 +301,6 @@ class _Rewriting:
         self._in_lanes[node.output] = self._product(node.output, source, indices, value, target)
 
     def _lanes(self, name: str) -> _LaneTensor:
-        """Return a tensor in the lanes of its group."""
         if name not in self._in_lanes:
             source, target = self._plain_lanes(name), self._targets.of(name)
             # layers cannot store a tensor of the host where a Concat needs it
@@ -337,7 +335,7 @@ class _Rewriting:
         self._plain.add(node.output)
 
     def _moved_channels(self, move: ChannelMove, count: int) -> tuple[list[int], int]:
-        """Return ``indices`` and ``value`` of :meth:`_product` for a Slice, Take or Pad."""
+        """Return ``indices`` and ``value`` of :meth:`_product`."""
         operator = move.node.operator
         if not isinstance(operator, Pad):
             return list(move.indices or ()), 0

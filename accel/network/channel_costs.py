@@ -1,4 +1,4 @@
-"""Predicted cycles of the forms that a move between channels can take."""
+"""Predicted cycles of the forms of a move between channels."""
 
 from accel.base.errors import ScheduleError, ShapeError
 from accel.compiler.mappings.mapping import PLAIN

@@ -57,17 +57,14 @@ def has_channels(tensor: Tensor) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelMove:
-    """A node that moves channels.
-
-    Attributes:
-        indices: of a Slice or Take, the operand's channel for each channel of the result.
-    """
+    """``indices`` of a Slice or Take are the operand's channel for each channel of the result."""
 
     node: Node
     indices: tuple[int, ...] | None = None
 
 
 def channel_move(graph: Graph, node: Node) -> ChannelMove | None:
+    """Return a node as a move of channels, if it is one."""
     operator, out = node.operator, graph.tensors[node.output]
     operands = graph.operands(node)
     if not all(map(has_channels, (*operands, out))) or any(name in graph.constants for name in node.inputs):
@@ -127,20 +124,24 @@ def is_made_by_host(graph: Graph, name: str) -> bool:
 
 
 def is_depthwise(graph: Graph, node: Node) -> bool:
+    """Whether each channel of the result depends on one channel."""
     data, weights = graph.operands(node)[:2]
     assert isinstance(node.operator, Conv)
     return node.operator.groups == data.shape[CHANNEL_AXIS] == weights.shape[0]
 
 
 def has_one_row(graph: Graph, node: Node) -> bool:
+    """Whether all channels of a ChannelTable have the same results."""
     return graph.tensors[node.inputs[1]].shape[0] == 1
 
 
 def has_constant_weights(graph: Graph, node: Node) -> bool:
+    """Whether all operands but the data are constants."""
     return all(name in graph.constants for name in node.inputs[1:])
 
 
 def is_constant_per_channel(tensor: Tensor, out: Tensor) -> bool:
+    """Whether a constant has one number, or one for each channel."""
     shape = (1,) * (4 - len(tensor.shape)) + tensor.shape
     has_one_scale = tensor.quantization is None or tensor.quantization.is_per_tensor
     return has_one_scale and shape in ((1, 1, 1, 1), (1, out.shape[CHANNEL_AXIS], 1, 1))
@@ -184,7 +185,6 @@ class ChannelGroups:
         return name
 
     def is_active(self, name: str) -> bool:
-        """Whether a tensor's channel map can differ from the plain one."""
         return self.of(name) in self._active
 
     def moves_into(self, group: str) -> Iterator[ChannelMove]:
@@ -214,7 +214,6 @@ class ChannelGroups:
         return active
 
     def _read_on_machine(self) -> Iterator[str]:
-        """Yield groups that a node of the machine reads, perhaps after moves."""
         groups: set[str] = set()
         for node in reversed(self._graph.nodes):
             is_move = node.output in self.moves and self.of(node.output) in groups

@@ -87,6 +87,7 @@ class ChannelMap:
 
 
 def concatenated(maps: Iterable[ChannelMap]) -> ChannelMap:
+    """Return the map of a Concat."""
     lanes: list[int] = []
     before = 0
     for one in maps:

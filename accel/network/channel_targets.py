@@ -1,3 +1,5 @@
+"""The channel maps of groups."""
+
 from collections.abc import Sequence
 
 from accel.core.config import Config
@@ -53,7 +55,6 @@ class ChannelTargets:
         return None if found is None else found[0]
 
     def _faster(self, group: str, move: ChannelMove, holes: ChannelMap, plain: ChannelMap) -> ChannelMap:
-        """Return the faster of lanes with holes and those after a 1x1 convolution that removes the holes."""
         name = move.node.output
         if len(holes.lanes) <= len(plain.lanes):
             return holes
@@ -105,7 +106,6 @@ class ChannelTargets:
         )
 
     def _takes_squares(self, group: str, node: Node, squares: ChannelMap, plain: ChannelMap) -> bool:
-        """Whether these lanes are faster than a 1x1 convolution before DepthToSpace."""
         wide, narrow = (self._cycles_of_group(group, len(one.lanes)) for one in (squares, plain))
         product = self._costs.of_product(node.inputs[0], len(plain.lanes), len(squares.lanes))
         if wide is None or narrow is None or product is None:

@@ -62,13 +62,13 @@ def fit_clamped_linear(values: _Integers, results: _Integers, zero: int) -> Clam
 
 
 def fit_channels(values: _Integers, table: _Integers, zero: int) -> tuple[ClampedLinear | None, ...]:
-    """Find a function, or None, for each column of results. All have the same bounds, the table's extremes.
+    """Find a function, or None, for each column of results [values, channels], all with the table's extremes
+    as bounds.
 
     For example, batch normalization and ReLU of 64 channels are 64 functions with the bounds 0 and 127.
 
     Args:
         values: as in :func:`fit_clamped_linear`.
-        table: [values, channels].
     """
     columns, places = np.unique(table, axis=1, return_inverse=True)
     contiguous = np.ascontiguousarray(columns.astype(np.int64))
@@ -93,8 +93,6 @@ class _Pair:
 
 
 class _Columns:
-    """Functions of the same values, as columns of results."""
-
     def __init__(self, values: _Integers, table: _Integers, zero: int) -> None:
         self._values, self._table, self._zero = values, table, zero
         self._low, self._high = int(table.min()), int(table.max())
@@ -127,7 +125,6 @@ class _Columns:
         return self._values[:, None] * self._signs[at], y, y.min(axis=0), y.max(axis=0)
 
     def _try(self, at: _Integers, pair: _Pair) -> None:
-        """Record the functions that have exactly the columns' results."""
         usable = self._open[at] & (np.abs(pair.biases) < _MAX_BIAS) & (pair.scales > 0)
         for chosen in np.array_split(np.flatnonzero(usable), 1 + usable.sum() // 256):
             if not len(chosen):
@@ -207,7 +204,6 @@ def _scale_ranges(sums: _Floats, y: _Integers, low: int, high: int) -> tuple[_Fl
 
 
 def _slopes_through_origin(x: _Integers, y: _Integers, low: _Integers, high: _Integers) -> _Floats:
-    """Return a slope for each column, or infinity."""
     above, below = (y > low) & (x != 0), (y < high) & (x != 0)
     divisors = np.where(x == 0, 1, x)
     floors, ceilings = (y - 0.5) / divisors, (y + 0.5) / divisors

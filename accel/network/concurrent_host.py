@@ -1,3 +1,5 @@
+"""Work of the host in parallel with the machine."""
+
 from collections.abc import Mapping
 from concurrent.futures import Executor, Future
 
@@ -38,7 +40,6 @@ class ConcurrentHost:
         return self._pending[name].result()
 
     def wait(self) -> Arrays:
-        """Wait for all regions. Return their results, or raise the first error."""
         found: Arrays = {}
         for future in self._futures:
             found |= future.result()

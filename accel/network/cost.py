@@ -1,3 +1,5 @@
+"""Predicted cycles and bytes."""
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,3 +1,5 @@
+"""Consecutive allocation of DRAM."""
+
 from accel.base.errors import GraphError
 from accel.core.config import Config
 from accel.image.dram_references import Part
@@ -5,6 +7,8 @@ from accel.image.linker import alignment
 
 
 class DramAllocator:
+    """Allocates parts one after another."""
+
     def __init__(self, config: Config) -> None:
         self.alignment = alignment(config)
         self.parts: list[Part] = []

@@ -1,3 +1,5 @@
+"""Averages that integers round as float32 does."""
+
 import numpy as np
 
 from accel.core.requantize import Scale, requantize

@@ -1,9 +1,9 @@
 """Scales of quantized models for which the machine's integers give float32's results.
 
 The machine adds and multiplies two tensors, averages windows and resizes pictures in integers. For some
-scales a few results differ from float32's by a step, and the host must compute the layer. A quantizer can
-choose a scale that differs by a fraction of a percent and often has no such results. For example, a 2x2
-average with equal scales has a tie for every other sum. If they differ by 1/2048, it has none.
+scales a few results differ from float32's by a step, and the host must compute the layer. A scale that
+differs by a fraction of a percent often has no such results. For example, a 2x2 average with equal scales has
+a tie for every other sum. If they differ by 1/2048, it has none.
 """
 
 from collections.abc import Iterator, Mapping
@@ -96,7 +96,6 @@ def _depends_on_scales(graph: Graph, node: Node) -> bool:
 
 
 def _resized(graph: Graph, node: Node) -> tuple[Tensor, Foreign] | None:
-    """Return the quantized picture and the Resize whose result a node quantizes."""
     resize = graph.producers.get(node.inputs[0])
     if resize is None or not isinstance(resize.operator, Foreign) or resize.operator.title != RESIZE_TITLE:
         return None
@@ -107,7 +106,7 @@ def _resized(graph: Graph, node: Node) -> tuple[Tensor, Foreign] | None:
 
 
 def _is_exact(graph: Graph, node: Node) -> bool:
-    """Whether integers give float32's results, or the machine lacks the operator for another reason."""
+    """Return True also if the machine lacks the operator for another reason."""
     if isinstance(node.operator, Quantize):
         found = _resized(graph, node)
         assert found is not None
@@ -127,7 +126,6 @@ def _is_exact(graph: Graph, node: Node) -> bool:
 
 
 def _set_scale(work: QuantizedModel, new: _NewScale) -> bool:
-    """Return whether the model has the quantized tensor."""
     result, quantize = (work.producers.get(name) for name in (new.result, new.tensor))
     if result is None or quantize is None or work.parameters(quantize) is None:
         return False

@@ -5,8 +5,8 @@ A PRelu is no clamped linear function, but its positive and its negative part ar
     PRelu(x) = max(PRelu(x), zero) + min(PRelu(x), zero) - zero
 
 The first part is a layer with the lower bound ``zero``, the second one a layer with the upper bound ``zero``
-and the first one as residual. Sums of values with equal scales are exact in integers. A negative slope has
-both branches above zero, a rising and a falling one, which are two parts.
+and the first one as residual. Sums of values with equal scales are exact in integers. With a negative slope,
+both branches are above zero and become two parts, a rising and a falling one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -63,10 +63,7 @@ def divide_functions(graph: Graph, config: Config) -> tuple[Graph, tuple[FusionC
     """Replace functions that the machine lacks by sums of functions that it has, where that saves cycles.
 
     Machines with tables execute functions that all channels share. There, only functions that differ by
-    channel are divided.
-
-    Returns:
-        The graph, and the predicted cycles of each function that has such a sum.
+    channel are divided. The choices have the predicted cycles of each function with such a sum.
     """
     found = {
         node.output: parts

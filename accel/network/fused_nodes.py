@@ -1,3 +1,5 @@
+"""Fused nodes."""
+
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -67,7 +69,6 @@ class FusedNodes:
 
     @property
     def residual(self) -> str:
-        """The other tensor of the combination."""
         assert self.combination is not None
         left, right = self.combination.inputs
         return right if left == self.result else left
@@ -86,7 +87,7 @@ class FusedNodes:
 
 
 def bounds(clips: Iterable[Node], dtype: str) -> Bounds:
-    """Return the least and the greatest integer that a sequence of Clips can return."""
+    """Return the least and the greatest result of a sequence of Clips."""
     limits = np.iinfo(dtype)
     least, most = int(limits.min), int(limits.max)
     for node in clips:

@@ -38,8 +38,6 @@ class FusionGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class _Anchor:
-    """A node with those that it can take over."""
-
     main: Node
     pad: Node | None
     clips: tuple[Node, ...]
@@ -61,6 +59,7 @@ class _Anchor:
 
 
 def fusion_groups(graph: Graph) -> tuple[FusionGroup, ...]:
+    """Divide a graph into groups that are fused independently."""
     consumers = graph.consumers()
     anchors = [_anchor(graph, node, consumers) for node in graph.nodes if _is_anchor(graph, node)]
     by_combination: dict[str, list[_Anchor]] = {}
@@ -81,6 +80,7 @@ def fusion_groups(graph: Graph) -> tuple[FusionGroup, ...]:
 
 
 def unfused_groups(graph: Graph) -> tuple[FusionGroup, ...]:
+    """Put each node into its own group."""
     return tuple(map(_single, graph.nodes))
 
 

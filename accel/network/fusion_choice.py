@@ -26,6 +26,8 @@ _MAX_REPORTED = 6
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementOption:
+    """Fused nodes on the machine or on the host."""
+
     fused: FusedNodes
     layer: LoweredLayer | None = None
     unsupported: str = ""
@@ -74,6 +76,8 @@ class _Placements:
 
 
 class FusionChooser:
+    """Chooses alternatives, and caches costs."""
+
     def __init__(self, graph: Graph, config: Config, *, approximate: bool) -> None:
         self._graph = graph
         self._config = config
@@ -156,7 +160,6 @@ def _on_host(fused: FusedNodes, unsupported: str) -> list[PlacementOption]:
 def _with_reason(
     option: PlacementOption, chosen: Sequence[PlacementOption], refusals: Sequence[_Refusal]
 ) -> PlacementOption:
-    """Explain why a product did not fuse a sum or product on the host."""
     if option.layer is not None:
         return option
     mains = [other.fused.name for other in chosen if other.layer is not None]

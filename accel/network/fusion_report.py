@@ -1,3 +1,5 @@
+"""Reports of fusion."""
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -66,4 +68,5 @@ class FusionChoice:
 
 
 def total_savings(choices: Sequence[FusionChoice]) -> Cost:
+    """Return the predicted savings of all fusions."""
     return sum((choice.saved for choice in choices), ZERO_COST)

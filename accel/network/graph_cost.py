@@ -40,6 +40,8 @@ class _Placed:
 
 
 class GraphCosts:
+    """Caches predictions by content, for one machine."""
+
     def __init__(
         self,
         config: Config,
@@ -67,7 +69,7 @@ class GraphCosts:
         return self._graphs[key]
 
     def node_cycles(self, graph: Graph, *, can_fuse: bool, is_exact: bool) -> int:
-        """Predict a graph's only node, as :meth:`accel.rewriting.search_result.CostModel.node_cycles`."""
+        """Implement :meth:`accel.rewriting.search_result.CostModel.node_cycles`."""
         (node,) = graph.nodes
         fused = FusedNodes(main=node)
         if fused.moves_nothing:
@@ -141,7 +143,6 @@ class GraphCosts:
         )
 
     def _host_cost(self, graph: Graph, parts: Sequence[NetworkPart]) -> Cost:
-        """Return the cost of nodes on the host, of moves, and of switches between programs."""
         aliases = {part.fused.output for part in parts if not part.on_machine and may_alias(graph, part)}
         if self._config.batch > 1:
             aliases -= _between_pictures_and_matrices(graph, parts)
@@ -225,7 +226,6 @@ class _GroupContents:
         self._sources: dict[str, tuple[bool, bool]] = {}
 
     def of(self, nodes: Sequence[Node]) -> tuple[int, ...]:
-        """Return a key that is equal for groups with equal costs."""
         graph, numbers = self._graph, self._numbers
         found: list[int] = []
         known: dict[str, int] = {}
@@ -247,7 +247,6 @@ class _GroupContents:
         return self._numbers.number((self._numbers.type_of(tensor), *self._source(name)))
 
     def _source(self, name: str) -> tuple[bool, bool]:
-        """Return whether the host packs a tensor, and whether its channels are its last axis."""
         if name not in self._sources:
             graph = self._graph
             self._sources[name] = is_packed_by_host(graph, name), is_matrix(graph, graph.tensors[name])

@@ -21,7 +21,6 @@ from accel.image.zip_archive import Archive, damage, is_archive, write_archive
 
 FORMAT = "accel-graph"
 VERSION = 1
-"""Newer versions are refused."""
 
 
 def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
@@ -34,6 +33,7 @@ def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
 
 
 def load_graph(path: str | os.PathLike[str]) -> Graph:
+    """Read a graph."""
     source, name = check_path("graph", path), f"graph {os.fspath(path)!r}"
     try:
         with open(source, "rb") as file:
@@ -61,10 +61,12 @@ def _read(name: str, file: IO[bytes]) -> Graph:
 
 
 def constant_members(graph: Graph) -> list[tuple[str, bytes]]:
+    """Return names and contents of files ``constants/N.bin``, little-endian."""
     return [(_member(number), _raw(array)) for number, array in enumerate(graph.constants.values())]
 
 
 def read_graph(data: dict[str, Any], archive: Archive) -> Graph:
+    """Read an archive's graph."""
     numbers = iter(range(len(read_entry(read_entry(data, "graph", dict), "constants", list))))
 
     def read(tensor: Tensor) -> Array:

@@ -1,3 +1,5 @@
+"""Changes of a graph before its placement."""
+
 from dataclasses import dataclass
 
 from accel.core.config import Config

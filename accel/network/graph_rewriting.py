@@ -1,3 +1,5 @@
+"""Searches for a better graph, by predicted cost."""
+
 from __future__ import annotations
 
 import math
@@ -32,10 +34,7 @@ def rewrite_graph(
 ) -> SearchResult:
     """Rewrite a graph, and compare it with the original on random inputs.
 
-    Raises:
-        GraphError: the search is unknown, or the relaxation is less than 1.
-        MismatchError: the rewritten graph computes other values.
-        AccelError: ``saturate`` needs packages that are not installed.
+    Errors are those of :func:`~accel.network.network_rewriting.rewrite`.
     """
     check_search(search)
     if not (math.isfinite(relaxation) and relaxation >= 1):

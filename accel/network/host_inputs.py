@@ -12,6 +12,7 @@ _DATA = "data"
 
 
 def choose_layer_mapping(graph: Graph, layer: LoweredLayer, config: Config) -> MappingChoice:
+    """Choose a layer's mapping, and rank its plans."""
     mapping = AUTO if host_packs_data(graph, layer) else PLAIN
     return choose_mapping(layer.workload(), config, mapping=mapping, keep_results=True)
 

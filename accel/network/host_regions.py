@@ -35,7 +35,7 @@ class HostRegion:
         moves: parts that only rename values of earlier steps.
         parts: all others.
         needed: results that later steps read, and outputs of the network.
-        is_concurrent: whether the next program needs none of the results, and can run at the same time.
+        is_concurrent: whether the next program needs none of the results.
     """
 
     graph: Graph
@@ -79,7 +79,7 @@ class HostRegion:
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """Tensors of earlier steps that the region reads, without constants."""
+        """Tensors of earlier steps that the region reads."""
         made = {node.output for node in self.nodes}
         read = dict.fromkeys(name for node in self.nodes for name in node.inputs)
         return tuple(name for name in read if name not in made and name not in self.graph.constants)
@@ -189,7 +189,7 @@ def _reads(step: Chain | NetworkPart) -> Iterator[str]:
 
 
 def check_foreign(graph: Graph) -> None:
-    """Raise a GraphError that names the nodes for which ONNX Runtime is missing."""
+    """Raise a GraphError for nodes for which ONNX Runtime is missing."""
     foreign = [
         f"{node.name!r} ({node.operator.kind})" for node in graph.nodes if isinstance(node.operator, Foreign)
     ]

@@ -1,3 +1,5 @@
+"""Constants in the lanes of a channel map."""
+
 from dataclasses import replace
 
 import numpy as np

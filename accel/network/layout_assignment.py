@@ -153,7 +153,7 @@ class _LayoutSearch:
         return row_exchanges(self._config, picture.size, written, others)
 
     def _cost(self, number: int, chosen: Mapping[int, LayerCandidate]) -> int | None:
-        """Return the cycles of a picture's exchanges, or None if they do not fit."""
+        """Return None if a picture's exchanges do not fit."""
         picture = self._pictures[number]
         key = (number, *(chosen[at].strips for at in sorted(picture.layers)))
         if key not in self._exchange_cycles:

@@ -1,3 +1,5 @@
+"""The mappings that a chain's layers can have."""
+
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -22,7 +24,6 @@ from accel.network.strip_layout import PictureSize, StripLayout, picture_size
 MAX_STRIP_COUNTS = 2
 """Numbers of strips that are tried for a layer, the largest ones."""
 CONVOLUTION, GLOBAL_AVERAGE, MAX_POOL = "conv2d", "global_avg_pool2d", "max_pool2d"
-"""Operators whose pictures can lie in strips."""
 DATA, RESIDUAL, PRODUCT_WEIGHTS = "data", "residual", "B"
 """Inputs of these operators, and of the product that replaces a global average."""
 
@@ -32,7 +33,7 @@ class LayerCandidate:
     """A mapping of a layer. All fields are defaults on the host.
 
     Attributes:
-        strips: number of strips of the result, or 1 for plain pictures.
+        strips: of the result, or 1 for plain pictures.
         layer: the operator in strips, or None for the layer's own program without strips.
         cycles: predicted for the layer in isolation.
     """
@@ -225,6 +226,7 @@ class CandidateFinder:
 
 
 def operand_of(part: NetworkPart, name: str) -> Operand:
+    """Return a layer's operand by name."""
     assert part.layer is not None
     return next(one for one in part.layer.operands if one.name == name)
 

@@ -1,3 +1,5 @@
+"""The alternatives of a layer's layout."""
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

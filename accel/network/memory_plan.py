@@ -1,3 +1,5 @@
+"""Offsets for tensors with limited live ranges."""
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -57,7 +59,6 @@ def _place(order: Sequence[LiveRange], sizes: Mapping[str, int]) -> tuple[int, d
 
 
 def _smallest_gap(occupied: Sequence[tuple[int, int]], nbytes: int) -> int:
-    """Return the start of the smallest sufficient gap, or the end of the last range."""
     best: tuple[int, int] | None = None
     end = 0
     for start, stop in occupied:

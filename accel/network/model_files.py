@@ -1,3 +1,5 @@
+"""Files of models, and their default machine."""
+
 import os
 
 DEFAULT_MACHINE = "vta-npu"
@@ -6,8 +8,10 @@ _SUFFIXES = (".onnx", _TFLITE_SUFFIX)
 
 
 def is_tflite(path: str | os.PathLike[str]) -> bool:
+    """Whether a file name ends in ``.tflite``."""
     return os.fspath(path).lower().endswith(_TFLITE_SUFFIX)
 
 
 def is_model(path: str | os.PathLike[str]) -> bool:
+    """Whether a file name ends in ``.onnx`` or ``.tflite``."""
     return os.fspath(path).lower().endswith(_SUFFIXES)

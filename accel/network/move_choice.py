@@ -1,3 +1,5 @@
+"""Reports of moves between channels."""
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

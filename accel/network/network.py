@@ -1,7 +1,4 @@
-"""Networks for users.
-
-Loading a file imports no compiler, :meth:`Network.build` does.
-"""
+"""Loading a file imports no compiler, :meth:`Network.build` does."""
 
 from __future__ import annotations
 
@@ -79,9 +76,9 @@ class Network:
                 network takes fewer cycles with predicted plans.
             tuned: a file of records of :func:`accel.tune`. Layers use its schedules where they take fewer
                 cycles.
-            rewrite: how rules are applied. ``greedy`` applies those that help on every machine, ``none``
-                none, and ``backtrack`` and ``saturate`` search for the graph with the fewest predicted
-                cycles, see :func:`~accel.network.network_rewriting.rewrite`.
+            rewrite: ``greedy`` applies rules that help on every machine, ``none`` none. ``backtrack`` and
+                ``saturate`` search for the graph with the fewest predicted cycles, see
+                :func:`~accel.network.network_rewriting.rewrite`.
             rules: further rules, for example from :func:`accel.rewriting.rules_file.load_rules`.
             relaxation: of ``backtrack``.
             limits: of ``backtrack`` and ``saturate``.
@@ -158,6 +155,7 @@ def read_network(
     batch: int | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> Network:
+    """Load an ONNX or TensorFlow Lite model, by the end of its name."""
     if is_tflite(path):
         return load_tflite(path, batch=batch, shapes=shapes)
     return load_onnx(path, batch=batch, shapes=shapes)

@@ -28,11 +28,7 @@ DEFAULT_SECONDS = 60.0
 def advise_network(
     program: NetworkProgram, result: NetworkResult, *, seconds: float = DEFAULT_SECONDS
 ) -> AdviceReport:
-    """Find the limits of a network's run, and single changes of the machine that would make it faster.
-
-    Args:
-        result: of ``run(record=True)``.
-    """
+    """Find the limits of a network's ``run(record=True)``, and single changes of the machine that help."""
     path = result.known_path
     if path is None:
         raise AccelError("advice needs a recorded run of the machine, as on 'sim'")

@@ -1,3 +1,5 @@
+"""A run's figures as notes in an ONNX model."""
+
 from pathlib import Path
 
 from accel.base.version import __version__
@@ -8,6 +10,7 @@ from accel.network.network_result import LayerResult, NetworkResult
 
 
 def annotated_model(path: Path, program: NetworkProgram, result: NetworkResult) -> bytes:
+    """Return a model whose nodes say where they run, why, and in how many cycles."""
     programs = {
         part.fused.output: number
         for number, chain in enumerate(program.chains, start=1)

@@ -1,3 +1,5 @@
+"""Compiled networks in the cache on disk."""
+
 from __future__ import annotations
 
 import hashlib
@@ -65,6 +67,7 @@ def build_or_read(
 
 
 def network_key(network: Network, on: Machine, *, rules: Path | None = None, **options: Any) -> str:
+    """Return the key in the cache."""
     given = {**options, "rules": rules or ()}
     others = {name: value for name, value in given.items() if value != _DEFAULTS[name]}
     return cache_key(
@@ -82,6 +85,7 @@ def _content(option: Path | SearchLimits) -> Any:
 
 
 def graph_digest(graph: Graph) -> bytes:
+    """Digest a graph and its constants."""
     digest = hashlib.sha256(json.dumps(graph_to_data(graph)).encode())
     for name, values in graph.constants.items():
         digest.update(f"{name} {values.dtype.str} {values.shape}".encode())

@@ -1,3 +1,5 @@
+"""Host nodes that cut a network into several programs."""
+
 from collections import Counter
 from dataclasses import dataclass
 
@@ -6,11 +8,9 @@ from accel.network.network_program import NetworkProgram
 
 @dataclass(frozen=True, kw_only=True)
 class Cut:
-    """Host nodes of one kind between layers of the machine.
+    """Host nodes of one kind after one layer of the machine and before another.
 
-    Attributes:
-        nodes: how many of them lie after one layer of the machine and before another.
-        reason: why the machine does not execute most of them.
+    ``reason`` says why the machine does not execute most of them.
     """
 
     operator: str

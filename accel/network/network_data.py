@@ -1,4 +1,4 @@
-"""Parts and chains of a compiled network as plain data."""
+"""A compiled network as plain data."""
 
 import reprlib
 from math import prod
@@ -24,6 +24,7 @@ _ENDINGS: tuple[Ending, ...] = get_args(Ending)
 
 
 def part_to_data(part: NetworkPart, numbers: dict[str, int]) -> dict[str, Any]:
+    """Convert a part."""
     fused = part.fused
 
     def number(node: Node | None) -> int | None:
@@ -77,6 +78,7 @@ def part_from_data(graph: Graph, data: Any) -> NetworkPart:
 
 
 def chain_to_data(chain: Chain, program: dict[str, Any]) -> dict[str, Any]:
+    """Convert a chain."""
     return {
         "program": program,
         "operands": [_operand_to_data(name, one) for name, one in chain.operands.items()],

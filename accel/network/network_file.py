@@ -53,6 +53,7 @@ def save_network(program: NetworkProgram, path: str | Path) -> None:
 
 
 def network_bytes(program: NetworkProgram) -> bytes:
+    """Return a file's content."""
     graph = program.graph
     members = constant_members(graph)
     steps: list[dict[str, Any]] = []
@@ -110,6 +111,7 @@ def network_from_bytes(content: bytes) -> NetworkProgram:
 
 
 def single_program(network: NetworkProgram, path: str) -> Program:
+    """Return a network's only program, with its constants."""
     if len(network.chains) != 1:
         raise ProgramError(
             f"network {path!r} has {len(network.chains)} programs, with the host in between; 'accel run' and "
@@ -162,7 +164,6 @@ def _parse(archive: Archive) -> NetworkProgram:
 
 
 def _check(network: NetworkProgram) -> None:
-    """Raise a ProgramError for missing or repeated nodes, or for tensors of no program."""
     graph = network.graph
     outputs = [node.output for part in network.parts for node in part.fused.nodes]
     if sorted(outputs) != sorted(node.output for node in graph.nodes):

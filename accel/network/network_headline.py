@@ -1,10 +1,12 @@
+"""One sentence about a network's run."""
+
 from accel.network.network_result import LayerResult, NetworkResult
 from accel.run.critical_path import Share, shares
 from accel.run.run_headline import Headline, is_computing
 
 
 def network_headline(result: NetworkResult) -> Headline | None:
-    """Return None for an incomplete run, or one without a critical path."""
+    """Return None for an incomplete run, or without a critical path."""
     path = result.known_path
     if not path or not result.cycles:
         return None
@@ -16,7 +18,6 @@ def network_headline(result: NetworkResult) -> Headline | None:
 
 
 def _step(result: NetworkResult, most: Share) -> str:
-    """Return the layer that takes the most cycles beyond its products, and what to try."""
     worst = max((one for one in result.layers if one.cycles), key=_unused_cycles)
     products = round(worst.macs / result.config.macs_per_cycle)
     where = f"{worst.name} loses the most, {worst.cycles:,} cycles where its products need {products:,}"

@@ -1,6 +1,6 @@
 """A part of a compiled network.
 
-It imports no compiler, so that compiled networks can be read without.
+It imports no compiler, so that compiled networks can be read without one.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ class NetworkPart:
 
 
 def multiplies_float32(graph: Graph, parts: Sequence[NetworkPart]) -> bool:
+    """Whether the host multiplies float32 numbers."""
     return any(
         tensor.dtype == "float32"
         for part in parts

@@ -1,3 +1,5 @@
+"""Compiled networks, and their runs."""
+
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping

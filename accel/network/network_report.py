@@ -1,3 +1,5 @@
+"""An HTML page about a network's run."""
+
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -63,7 +65,6 @@ class NetworkReport:
         write_atomically(Path(path), self.html().encode())
 
     def html(self) -> str:
-        """Return a self-contained page, with the chart of the units if events were recorded."""
         result = self._result
         title, facts = f"{result.graph.name} on {result.config.label}", str(result.config)
         sections = network_sections(self._program, result, self._advised)
@@ -79,6 +80,7 @@ class NetworkReport:
 
 
 def analyzed_programs(program: NetworkProgram, result: NetworkResult) -> tuple[AnalyzedRun, ...]:
+    """Return the analyzed runs, or none without events."""
     return tuple(
         analyze_run(
             run,
@@ -258,7 +260,6 @@ def _memory(program: NetworkProgram) -> str:
 
 
 def _memory_chart(plan: MemoryPlan, names: Sequence[str], first_layer: int) -> str:
-    """Draw tensors in bytes over layers, in the colour of the layer that writes each."""
     height = _ROW_HEIGHT * len(names) + 28
     scale = (_WIDTH - _LABEL_WIDTH - 20) / plan.nbytes
     parts = [

@@ -1,3 +1,5 @@
+"""The tensors and figures of a network's run."""
+
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -36,9 +38,7 @@ class LayerResult(Layer):
         bytes_by_kind: moved bytes by memory.
         causes: its critical path by cause, largest first, or empty without events.
         alone: predicted cycles in isolation.
-        busy: the most of the cycles of compute slots, of reads and of writes at full bus width, or None
-            without cycles.
-        instructions: number of its instructions, 0 on the host.
+        busy: the most of the cycles of compute slots, of reads and of writes at full bus width.
     """
 
     reason: str
@@ -85,6 +85,7 @@ class LayerResult(Layer):
 
 
 def host_layer_result(graph: Graph, part: NetworkPart) -> LayerResult:
+    """Return the figures of a host part."""
     return LayerResult(
         name=part.fused.name,
         operator=part.fused.operators(),
@@ -105,9 +106,6 @@ def machine_layer_results(
 
     A layer's cycles last from the previous layer's last retirement to its own. The last layer's extend to the
     end.
-
-    Args:
-        program: number of the chain, counted from 1.
     """
     begins = [0, *chain.ends[:-1]]
     cycles = layer_cycles(chain, result.timing)

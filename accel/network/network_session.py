@@ -1,3 +1,5 @@
+"""Runs of a network that keep state."""
+
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,3 +1,5 @@
+"""The steps of a compiled network."""
+
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypedDict
@@ -25,7 +27,7 @@ class BuiltSteps(TypedDict):
 def build_steps(
     graph: Graph, parts: Sequence[NetworkPart], config: Config, *, keep: bool = False
 ) -> BuiltSteps:
-    """Group the parts of the machine into chains, and compile them."""
+    """Group the machine's parts into chains, and compile them."""
     groups, needed, partition = _group_parts(graph, parts, config, keep=keep)
     steps: list[Chain | NetworkPart] = []
     choices: list[LayoutChoice] = []

@@ -27,7 +27,7 @@ class PartitionSummary:
     Attributes:
         bound: programs that any partition needs: the longest alternation of machine and host over all paths
             of the graph, if layers could execute every move.
-        is_exact: whether the search has proven that no partition of these parts has fewer programs.
+        is_exact: whether no partition of these parts has fewer programs.
     """
 
     bound: int
@@ -62,8 +62,6 @@ class Partition:
 
 @dataclass(frozen=True)
 class _Solution:
-    """Stages of all parts, and the moves that layers or the host execute."""
-
     stages: list[int]
     in_place: frozenset[int]
     copied: frozenset[int]
@@ -130,8 +128,7 @@ class PartitionProblem:
     def solve(self) -> tuple[_Solution, int, bool]:
         """Return the solution with the fewest programs, then with the fewest copies.
 
-        Returns:
-            The solution, the lower bound of programs, and whether the solution is proven to be the best.
+        Also return the lower bound of programs, and whether the solution is proven to be the best.
         """
         self._left = MAX_EVALUATIONS
         root = self._evaluate(frozenset(), frozenset(), None)
@@ -205,7 +202,7 @@ class PartitionProblem:
         copied: frozenset[int],
         best: _Solution | None,
     ) -> _Solution | None:
-        """Decide about the first undecided part, the more promising branch first, and continue the search."""
+        """Decide about the first undecided part, the more promising branch first."""
         if best is not None and self._left <= 0:
             return best
         if not undecided:

@@ -35,12 +35,11 @@ def earliest_stages(
 
     Args:
         kinds: of each part, in an order of execution.
-        bundles: the number of each part's bundle, or -1. The parts of a bundle are in one stage of the
-            machine.
+        bundles: each part's bundle, or -1. The parts of a bundle are in one stage of the machine.
 
     Returns:
-        The stages, or None if a part would be after ``last_stage``, also because two parts of a bundle need
-        the host between them.
+        None if a part would be after ``last_stage``, also because two parts of a bundle need the host between
+        them.
     """
     stages = [0] * len(kinds)
     of_bundles = [0] * (max(bundles, default=-1) + 1)
@@ -66,6 +65,7 @@ def earliest_stages(
 
 
 def programs_of(stages: Sequence[int]) -> int:
+    """Return the number of programs in some stages."""
     return (max(stages, default=0) + 1) // 2
 
 

@@ -32,7 +32,7 @@ class _LayerCompiler:
         self._known: list[tuple[LoweredLayer, Program, int]] = []
 
     def program(self, layer: LoweredLayer) -> tuple[Program, int]:
-        """Equal layers share a program. Return its cycles in isolation, too."""
+        """Return a layer's program, which equal layers share, and its cycles in isolation."""
         is_packed = host_packs_data(self._graph, layer)
         for other, program, cycles in self._known:
             is_equal = (other.operator, other.parameters) == (layer.operator, layer.parameters)
@@ -85,7 +85,6 @@ class _LayerCompiler:
     def _tuned(
         self, records: Records, layer: LoweredLayer, choice: MappingChoice, program: Program
     ) -> tuple[Program, int] | None:
-        """Return the program of a faster record of the layer's mapping, and its cycles."""
         workload, machine = layer.workload(), self._machine
         outputs, mapping = [workload.output], choice.mapping.name
         if records.fastest(record_key(workload.name, outputs, machine.config), mapping) is None:
@@ -107,15 +106,9 @@ def place(
     measure: int | None = None,
     records: Records | None = None,
 ) -> tuple[tuple[NetworkPart, ...], tuple[FusionChoice, ...]]:
-    """Choose an alternative of each group, and compile its layers.
+    """Choose an alternative of each group, and compile its layers. Parts are in an order of execution.
 
-    Args:
-        approximate: allow sums and products that differ from float32 for some values.
-        measure: plans to simulate for each layer, or None to predict.
-        records: schedules that layers use where they are faster.
-
-    Returns:
-        Parts in an order of execution, and choices of groups with alternatives.
+    ``records`` are those of ``tuned`` of :meth:`~accel.network.network.Network.build`.
     """
     if not machine.config.post:
         raise GraphError(
@@ -169,6 +162,7 @@ def _place_group(
 
 
 def check_strict(graph: Graph, parts: Sequence[NetworkPart]) -> None:
+    """Raise a GraphError for multiplications on the host."""
     reasons = [
         f"{part.fused.name!r} ({part.fused.main.operator.kind}): {part.reason}"
         for part in parts

@@ -1,7 +1,7 @@
 """Predicted cycles and bytes of fused nodes, on the machine and on the host.
 
-The host's speed is assumed, in its favour: it touches each byte once and multiplies at one MAC per cycle, and
-all other arithmetic is free.
+The host's speed is assumed, in its favour: it touches each byte once, multiplies at one MAC per cycle, and
+does all other arithmetic for free.
 """
 
 from math import prod
@@ -23,6 +23,7 @@ HOST_CYCLES_PER_MAC = 1
 
 
 def machine_cost(graph: Graph, fused: FusedNodes, layer: LoweredLayer, config: Config) -> Cost:
+    """Predict the cost of a layer."""
     best = choose_layer_mapping(graph, layer, config).candidates[0]
     residuals = sum(prod(operand.shape) for operand in layer.operands if operand.name == "residual")
     nbytes = best.read_bytes + residuals + graph.tensors[fused.output].size  # int8 or uint8: a byte each
@@ -30,6 +31,7 @@ def machine_cost(graph: Graph, fused: FusedNodes, layer: LoweredLayer, config: C
 
 
 def host_cost(graph: Graph, fused: FusedNodes, config: Config, *, switches: bool) -> Cost:
+    """Predict nodes on the host, perhaps with the switch to it."""
     if fused.moves_nothing:
         return ZERO_COST
     read = [graph.tensors[name] for name in fused.inputs if name not in graph.constants]
@@ -41,6 +43,7 @@ def host_cost(graph: Graph, fused: FusedNodes, config: Config, *, switches: bool
 
 
 def switch_cycles(config: Config) -> int:
+    """Predict the cycles from the end of a program to the host, and back."""
     # the last write, and the next program's instructions, micro-ops and data
     return HOST_SWITCH_CYCLES + config.write_latency + 3 * config.read_latency
 

@@ -19,6 +19,7 @@ _MAX_STRIDE = (1 << SIZE_BITS) - 1
 
 
 def transfers_at(program: Program, offset: int) -> dict[int, Transfer]:
+    """Return the transfers of a part of DRAM, by index."""
     assert program.references is not None
     parts = program.references.parts
     transfers: dict[int, Transfer] = {}
@@ -33,10 +34,7 @@ def transfers_at(program: Program, offset: int) -> dict[int, Transfer]:
 def relocate_transfers(
     program: Program, offset: int, positions: _Integers
 ) -> dict[int, Sequence[Transfer]] | None:
-    """Change all transfers of a tensor whose elements lie in another order.
-
-    Args:
-        positions: int64[elements], relative to the tensor's start.
+    """Change all transfers of a tensor to ``positions``, int64[elements] relative to the tensor's start.
 
     Returns:
         Replacements by index of instruction, or None if impossible.

@@ -54,7 +54,6 @@ def loads_of_copies(
 def _element_positions(
     graph: Graph, tensor: ImageTensor, operand: Operand, order: ByteOrder, size: int
 ) -> _Integers | None:
-    """Return for each element of the copies its position in the only copy."""
     numbers = value_numbers(tensor)
     source = graph.tensors[operand.tensor]
     if numbers is None or len(numbers) % size or len(order.numbers) % size:

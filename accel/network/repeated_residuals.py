@@ -59,7 +59,7 @@ Entry = Located | RepeatedStore
 
 
 def without_repeats(entries: Sequence[Entry], config: Config) -> list[Located]:
-    """Return a layer's instructions with the pieces of its STOREs, and with residuals for each."""
+    """Insert the pieces of STOREs, with residuals for each."""
     takes_residuals = any(
         isinstance(one, RepeatedStore) and residual_change(one.store) < 0 for one in entries
     )
@@ -73,8 +73,6 @@ def without_repeats(entries: Sequence[Entry], config: Config) -> list[Located]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Taker:
-    """A STORE with the DRAM elements of its residuals."""
-
     store: Store
     offset: int | None
     addresses: _Integers

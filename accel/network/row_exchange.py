@@ -1,8 +1,8 @@
 """Row exchanges: programs that move values between rows of elements, between two layers.
 
-No instruction does that. But if blocks are cubes, an element of activations has the size of an element of
-weights, and a product with weights X and the unit matrix I transposes X. A second product, of the transposed
-elements T and a 0/1 matrix S, selects rows, also of several elements:
+No instruction does that. But if blocks are cubes, elements of activations and of weights have one size, and a
+product with weights X and the unit matrix I transposes X. A second product, of the transposed elements T and
+a 0/1 matrix S, selects rows, also of several elements:
 
     T = I X'                LOAD.WGT X, MAC, STORE.OUT T
     Y = sum of S T' = S X   LOAD.WGT T, one MAC for each S, STORE.OUT Y
@@ -62,7 +62,6 @@ class RowExchange:
 
     @cached_property
     def shift_matrix(self) -> _Matrix:
-        """Adds the first row of another element to all rows."""
         matrix = np.zeros((self.config.batch, self.config.block_in), dtype=np.int8)
         matrix[:, 0] = 1
         return matrix
@@ -349,6 +348,7 @@ class _ExchangeProgram:
 def row_exchanges(
     config: Config, size: PictureSize, written: StripLayout, others: Sequence[StripLayout]
 ) -> list[RowExchange]:
+    """Return the exchanges that fill the written layout's halo, and the other layouts."""
     found = []
     if written.halo_above or written.halo_below:
         found.append(RowExchange(config=config, size=size, source=written, target=written, is_in_place=True))

@@ -1,3 +1,5 @@
+"""Saved runs of networks, in the format of a program's run."""
+
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping

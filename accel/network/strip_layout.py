@@ -9,10 +9,10 @@ For example, a picture of 16 lines in 8 strips has 2 lines in each strip. Row 3 
 a pixel of line 3 * 2 + 1 = 7.
 
 Windows higher than one line also read neighbouring strips. A layout can therefore repeat such halo lines
-above and below each strip, and hold the padding above and below the picture.
+above and below each strip, and hold the padding of the picture.
 
-A *repeated* layout holds the same picture in the rows of all strips. Layers read a factor or a summand of
-each channel in it, because their own pixels lie in all rows.
+A *repeated* layout holds the same picture in the rows of all strips, for example a factor or a summand of
+each channel.
 
 A *transposed* layout holds transposed elements in the order (line, column, block). Loaded as weights, they
 are a matrix of pixels by channels, so that a product can sum over the pixels.

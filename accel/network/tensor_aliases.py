@@ -2,8 +2,7 @@
 
 Layers write the operands of a Concat next to each other. A Slice is read in place. For example, channels
 0..31 of 64 are the first two blocks of 16, which layers can read as a tensor of 32 channels. Where a tensor
-cannot lie inside another one, the layers that write its values store them again
-(:mod:`accel.network.stored_copies`).
+cannot lie inside another one, its producers store its values again (:mod:`accel.network.stored_copies`).
 """
 
 from collections.abc import Collection, Sequence
@@ -26,6 +25,7 @@ _Numbers = npt.NDArray[np.int32]
 
 
 def may_alias(graph: Graph, part: NetworkPart) -> bool:
+    """Whether a part moves integers."""
     is_integer = graph.tensors[part.fused.output].dtype in QUANTIZED
     return is_integer and isinstance(part.fused.main.operator, MOVES)
 
@@ -189,7 +189,6 @@ class Aliases:
     unread: set[str] = field(default_factory=set)
 
     def location(self, name: str) -> tuple[str, int]:
-        """Return the outermost tensor and the bytes before."""
         offset = 0
         while name in self.inside:
             name, bytes_before = self.inside[name]
@@ -296,7 +295,6 @@ def _add_move(
 def _add_concat(
     aliases: Aliases, planner: MovePlanner, part: NetworkPart, needed: Collection[str], element: int
 ) -> None:
-    """Place the operands, or copies of them, next to each other."""
     out, nbytes = part.fused.output, 0
     places: dict[str, tuple[str, int]] = {}
     copies: dict[str, StoredCopy] = {}
@@ -331,7 +329,6 @@ def _is_complete(aliases: Aliases, written: Collection[str], name: str) -> bool:
 
 
 def _is_whole(aliases: Aliases, name: str, element: int) -> bool:
-    """Whether a tensor is all of its buffer, in whole elements."""
     root, before = aliases.location(name)
     own, whole = aliases.orders.get(name), aliases.orders.get(root)
     return (

@@ -1,3 +1,5 @@
+"""Comparison of a network file with ONNX Runtime."""
+
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -57,6 +59,7 @@ def verify(
 
 
 def verify_graph(graph: Graph, path: str | os.PathLike[str], values: Mapping[str, Array]) -> Verification:
+    """Compare an imported graph, see :func:`verify`."""
     has_original = not is_tflite(path) and not saturates()
     return Verification(
         operators=compare(graph, values),

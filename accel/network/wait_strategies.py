@@ -1,3 +1,5 @@
+"""Strategies by which layers wait for one another."""
+
 from collections.abc import Mapping
 
 ONCE, EACH, MIXED = (

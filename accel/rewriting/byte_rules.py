@@ -1,4 +1,4 @@
-"""Rules of functions of one byte: Clip, Requantize, Reinterpret, and Tables of other operators."""
+"""Rules of functions of one byte."""
 
 from __future__ import annotations
 
@@ -210,7 +210,6 @@ FUNCTION_PAIR = Rule(
 
 
 def _binary_results(match: Match, operands: tuple[tuple[Value, Array], ...]) -> Term | None:
-    """Return a Table, given the operands' results for all values of ``x``."""
     x, out = match["x"], match.root
     if not _is_function_of_byte(x, out) or out.shape != x.shape:
         return None

@@ -17,6 +17,8 @@ from accel.graph.graph_tensor import Array, Tensor
 
 
 class ContentNumbers:
+    """Numbers for all graphs of a search."""
+
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
         self._operators: dict[int, tuple[Operator, int]] = {}
@@ -34,7 +36,6 @@ class ContentNumbers:
         return known[1]
 
     def type_of(self, tensor: Tensor) -> int:
-        """Number a shape, dtype and quantization."""
         known = self._types.get(id(tensor))
         if known is None:
             content = (tensor.shape, tensor.dtype, tensor.quantization)

@@ -1,3 +1,5 @@
+"""A graph that rules change."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
@@ -108,7 +110,6 @@ class EditableGraph:
         return self._readers[name]
 
     def downstream(self, names: Iterable[str], depth: int) -> list[str]:
-        """Return the given results and their readers', up to ``depth`` nodes after them."""
         found = dict.fromkeys(names)
         last = list(found)
         for _ in range(depth):
@@ -133,7 +134,6 @@ class EditableGraph:
             yield from self._match_roots(others, replace(match, roots=(self.value(output),)))
 
     def _match_roots(self, patterns: list[OpPattern], match: Match) -> Iterator[Match]:
-        """Match further roots among the readers of matched tensors."""
         if not patterns:
             yield match
             return
@@ -148,7 +148,6 @@ class EditableGraph:
                 yield from self._match_roots(others, replace(one, roots=(*one.roots, root)))
 
     def _shared_tensor(self, pattern: OpPattern, match: Match) -> str:
-        """Return the matched operand of a pattern that has the fewest readers."""
         keys: list[str] = []
         for one in pattern.operands:
             if isinstance(one, TensorPattern) and one.name in match.found:
@@ -277,7 +276,7 @@ class EditableGraph:
             made.changed.append(root)
 
     def _can_rename(self, name: str, root: str) -> bool:
-        """Whether a tensor can get a root's name, if that is an output's, or replaces a rule's name."""
+        """Whether a tensor can get a root's name: an output's, or a given one instead of a rule's."""
         is_named_by_rule = name not in self._old.tensors and root in self._old.tensors
         is_free = name in self._nodes and name not in self._outputs
         return is_free and (root in self._outputs or is_named_by_rule)
@@ -294,7 +293,6 @@ class EditableGraph:
         return tuple(self._emit(one, root, made) for one in operands)
 
     def _emit(self, term: Term, root: str, made: _Made) -> str:
-        """Add a term's nodes before a root, and return the tensor with the term's value."""
         if isinstance(term, Value):
             return made.renamed.get(term.key, term.key)
         if id(term) in made.names:

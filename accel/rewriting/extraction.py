@@ -10,10 +10,9 @@ So a tensor that is read twice is paid once. A solution must not contain a cycle
 Transpose of itself. E-classes on possible cycles therefore have a level, a real number, and an e-node between
 two of them has a greater level than its operand.
 
-Predicting the cycles of a layer takes much longer than solving the program. Layers therefore start with a
-lower bound, and only those of a solution are predicted. If their costs change, the program is solved again.
-The last solution is the best up to 0.1 %, because all its costs are predictions and all others are lower
-bounds.
+Predicting a layer takes much longer than solving the program. Layers therefore start with a lower bound, and
+only those of a solution are predicted. If their costs change, the program is solved again. The last solution
+is the best up to 0.1 %, because all its costs are predictions and all others are lower bounds.
 """
 
 from __future__ import annotations
@@ -41,6 +40,8 @@ _MOST_SOLUTIONS = 200
 
 
 class Extractor:
+    """Extracts graphs from an e-graph."""
+
     def __init__(self, graph: Graph, egraph: TensorEGraph, costs: CostModel) -> None:
         """Raise an AccelError if highspy is not installed."""
         self._highs = _import_highspy()
@@ -309,7 +310,6 @@ class _Program:
         }
 
     def change_cost(self, node: ENode, cost: float) -> bool:
-        """Return whether the cost has changed."""
         at = self._variables[node]
         changed = abs(self._costs[at] - cost) > _NODE_COST / 2
         if changed:
@@ -330,7 +330,6 @@ def _quiet_solver(highs: Any) -> Any:
 
 
 def _needed(chosen: Mapping[int, ENode], outputs: list[int]) -> dict[int, ENode]:
-    """Return the e-nodes that outputs need, in an order of execution."""
     found: dict[int, ENode] = {}
     waiting = [(one, False) for one in reversed(outputs)]
     while waiting:

@@ -1,3 +1,5 @@
+"""The comparison of a rewritten graph with the original."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -9,7 +11,7 @@ from accel.graph.graph_tensor import random_values
 from accel.rewriting.rule_check import differing_values
 
 _SPREADS = (1.0, 8.0)
-"""Largest absolute values of float32 inputs, one for each set of inputs."""
+"""Largest absolute values of float32 inputs."""
 
 
 def compare_graphs(original: Graph, rewritten: Graph, seed: int = 0) -> None:

@@ -1,3 +1,5 @@
+"""A builder of small random graphs."""
+
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -62,7 +64,6 @@ class InstanceBuilder(Builder):
         return values[self.integer(0, len(values) - 1)]
 
     def shape(self, rank: int, most: int = 5) -> Shape:
-        """Draw sizes from 1 to ``most``."""
         return tuple(self.integer(1, most) for _ in range(rank))
 
     def permutation(self, rank: int) -> tuple[int, ...]:
@@ -209,7 +210,6 @@ class InstanceBuilder(Builder):
         return self.node(SpaceToDepth(block=2) if kind is SpaceToDepth else Identity(), x)
 
     def regrouped(self, shape: Shape) -> Shape:
-        """Draw another shape of the same size: factors in another order, some of them joined."""
         factors = [int(one) for one in self.rng.permutation(np.array(shape))]
         sizes: list[int] = []
         for factor in factors:

@@ -1,7 +1,4 @@
-"""Generators of instances for rules of operators that move values.
-
-Some graphs fail the condition of their rule on purpose, so that a check crosses its boundary.
-"""
+"""Some graphs fail the condition of their rule on purpose, so that a check crosses its boundary."""
 
 from math import prod
 
@@ -16,7 +13,6 @@ from accel.rewriting.instance_builder import InstanceBuilder
 
 
 def _ends(draw: InstanceBuilder, inner: str, last: str) -> Graph:
-    """Sometimes the inner tensor is an output, too."""
     return draw.done(*((inner, last) if draw.chance(0.2) else (last,)))
 
 
@@ -24,6 +20,7 @@ def _ends(draw: InstanceBuilder, inner: str, last: str) -> Graph:
 
 
 def transpose_pairs(rng: np.random.Generator) -> Graph:
+    """Draw two Transposes in sequence."""
     draw = InstanceBuilder(rng)
     rank = draw.integer(2, 4)
     first = draw.move(draw.any_input(draw.shape(rank)), Transpose)
@@ -38,6 +35,7 @@ def transposes_with_ones(rng: np.random.Generator) -> Graph:
 
 
 def reshape_pairs(rng: np.random.Generator) -> Graph:
+    """Draw two Reshapes in sequence."""
     draw = InstanceBuilder(rng)
     first = draw.move(draw.any_input(draw.shape(3)), Reshape)
     return _ends(draw, first, draw.move(first, Reshape))
@@ -62,7 +60,6 @@ def _transposes(draw: InstanceBuilder, share: float) -> tuple[Transpose, Transpo
 
 
 def _before(shape: Shape, transpose: Transpose) -> Shape:
-    """Return the operand's shape of a Transpose to ``shape``."""
     return tuple(shape[transpose.permutation.index(axis)] for axis in range(len(shape)))
 
 
@@ -100,6 +97,7 @@ def transposes_with_constants(rng: np.random.Generator) -> Graph:
 
 
 def transposes_with_first_constants(rng: np.random.Generator) -> Graph:
+    """The constant is the first operand."""
     return _with_constant(rng, first=True)
 
 
@@ -136,6 +134,7 @@ def concat_of_transposes(rng: np.random.Generator) -> Graph:
 
 
 def transposed_concat(rng: np.random.Generator) -> Graph:
+    """Draw the Transpose of a Concat."""
     draw = InstanceBuilder(rng)
     shape, axis = draw.shape(3), draw.integer(0, 2)
     x = draw.any_input(shape)
@@ -156,12 +155,14 @@ def _pad(draw: InstanceBuilder, x: str) -> str:
 
 
 def padded_transposes(rng: np.random.Generator) -> Graph:
+    """The Pad has any mode."""
     draw = InstanceBuilder(rng)
     moved = draw.move(draw.any_input(draw.shape(3)), Transpose)
     return _ends(draw, moved, _pad(draw, moved))
 
 
 def transposed_pads(rng: np.random.Generator) -> Graph:
+    """The Pad has any mode."""
     draw = InstanceBuilder(rng)
     padded = _pad(draw, draw.any_input(draw.shape(3)))
     return _ends(draw, padded, draw.move(padded, Transpose))
@@ -185,6 +186,7 @@ def channel_tables_of_transposes(rng: np.random.Generator) -> Graph:
 
 
 def transposed_channel_tables(rng: np.random.Generator) -> Graph:
+    """A table for all channels may have a missing axis."""
     draw = InstanceBuilder(rng)
     found = _channel_table(draw, draw.byte_input(draw.shape(3)))
     return _ends(draw, found, draw.move(found, Transpose))
@@ -194,6 +196,7 @@ def transposed_channel_tables(rng: np.random.Generator) -> Graph:
 
 
 def slice_pairs(rng: np.random.Generator) -> Graph:
+    """Steps have either sign."""
     draw = InstanceBuilder(rng)
     first = draw.move(draw.any_input(draw.shape(3, most=8)), Slice)
     return _ends(draw, first, draw.move(first, Slice))
@@ -240,6 +243,7 @@ def concats_of_slices(rng: np.random.Generator) -> Graph:
 
 
 def concats_of_concats(rng: np.random.Generator) -> Graph:
+    """The axes may differ."""
     draw = InstanceBuilder(rng)
     shape, axis = draw.shape(2), draw.integer(0, 1)
     x = draw.any_input(shape)
@@ -256,6 +260,7 @@ def concats_of_concats(rng: np.random.Generator) -> Graph:
 
 
 def take_pairs(rng: np.random.Generator) -> Graph:
+    """The axes are often equal."""
     draw = InstanceBuilder(rng)
     first = draw.move(draw.any_input(draw.shape(2)), Take)
     return _ends(draw, first, draw.move(first, Take))
@@ -293,7 +298,7 @@ def _shuffled(draw: InstanceBuilder) -> tuple[str, Shape, tuple[int, ...], Shape
 
 
 def shuffles(rng: np.random.Generator) -> Graph:
-    """Draw three Reshapes and Transposes, which usually shuffle channels or pixels."""
+    """Three moves usually shuffle channels or pixels."""
     draw = InstanceBuilder(rng)
     x, parts, order, last = _shuffled(draw)
     first = draw.node(Reshape(sizes=parts), x)
@@ -301,7 +306,7 @@ def shuffles(rng: np.random.Generator) -> Graph:
 
 
 def long_shuffles(rng: np.random.Generator) -> Graph:
-    """Draw four Reshapes and Transposes, which usually do the same."""
+    """Four moves usually shuffle channels or pixels."""
     draw = InstanceBuilder(rng)
     x, parts, order, last = _shuffled(draw)
     moved = draw.node(Reshape(sizes=parts), x)
@@ -320,7 +325,7 @@ def long_shuffles(rng: np.random.Generator) -> Graph:
 
 
 def products_of_rows(rng: np.random.Generator) -> Graph:
-    """The Reshapes around a product sometimes join or separate other axes."""
+    """The Reshapes sometimes join or separate other axes."""
     draw = InstanceBuilder(rng)
     shape = draw.shape(draw.integer(2, 4), most=4)
     x, depth = draw.byte_input(shape), shape[-1]

@@ -165,7 +165,6 @@ SLICE_OF_CONCAT = Rule(
 )
 
 _Part = tuple[Value, Slice]
-"""An operand of a Concat: a tensor and its Slice."""
 
 
 def _joined_slices(match: Match) -> Term | None:

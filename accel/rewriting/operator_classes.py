@@ -1,3 +1,5 @@
+"""Classes of operators in patterns."""
+
 from accel.graph.elementwise_operators import (
     Add,
     Binary,

@@ -53,7 +53,6 @@ class OpPattern:
 
     @property
     def depth(self) -> int:
-        """The number of operators on the longest path."""
         return 1 + max((one.depth for one in self.operands if isinstance(one, OpPattern)), default=0)
 
     def operators(self) -> Iterable[OpPattern]:
@@ -70,6 +69,7 @@ def tensor(name: str) -> TensorPattern:
 
 
 def constant(name: str) -> TensorPattern:
+    """Match a constant."""
     return TensorPattern(name, is_constant=True)
 
 
@@ -131,6 +131,8 @@ def is_per_tensor(*values: Value) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class NewConstant:
+    """A constant of a replacement."""
+
     values: Array
     quantization: Quantization | None = None
 

@@ -178,7 +178,6 @@ def _common_windows(one: Windows, other: Windows, sizes: Shape, outputs: Shape) 
 
 
 def _embedded(values: Array, old: Windows, new: Windows, zeros: npt.NDArray[np.int32]) -> Array:
-    """Put weights (O, C, kernel...) into a larger kernel of zeros."""
     shape = (*values.shape[:2], *new.kernel)
     filled: Any = np.broadcast_to(zeros.reshape(-1, *[1] * (len(shape) - 1)), shape).astype(values.dtype)
     places: list[slice] = [slice(None)] * 2
@@ -208,7 +207,6 @@ def _merge_convolutions(match: Match) -> tuple[Term, Term] | None:
 
 
 def _are_integers(match: Match) -> bool:
-    """Whether all roots have one integer dtype, and at most one scale each."""
     return (
         is_per_tensor(*match.roots)
         and len({root.dtype for root in match.roots}) == 1
@@ -313,13 +311,11 @@ def _sum_of_products(match: Match) -> Term | None:
 
 
 def _depth_axis(operator: Product, x: Value) -> tuple[int, bool]:
-    """Return the data's axis that a product sums over, and whether the data is a matrix."""
     is_matrix = isinstance(operator, MatMul)
     return len(x.shape) - 1 if is_matrix else 1, is_matrix
 
 
 def _has_one_depth(operator: Product, weights: Value) -> bool:
-    """Whether each output channel sums over all input channels."""
     return operator.groups == 1 if isinstance(operator, Conv) else len(weights.shape) == 2
 
 

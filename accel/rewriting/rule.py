@@ -1,3 +1,5 @@
+"""Rules of graph rewriting."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -51,7 +53,6 @@ class Rule:
 
     @property
     def roots(self) -> tuple[OpPattern, ...]:
-        """The patterns, of which each has a result."""
         return self.pattern if isinstance(self.pattern, tuple) else (self.pattern,)
 
     def terms(self, match: Match) -> tuple[Term, ...] | None:

@@ -1,3 +1,5 @@
+"""The application of rules wherever they match."""
+
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -13,6 +15,7 @@ MAX_APPLICATIONS = 50
 
 
 def applications(graph: EditableGraph, rule: Rule, output: str) -> Iterator[tuple[Match, tuple[Term, ...]]]:
+    """Yield the matches at a node, with the terms that replace the roots."""
     for match in graph.matches(rule, output):
         terms = rule.terms(match)
         if terms is not None and graph.can_replace(match, terms):

@@ -65,6 +65,7 @@ def check_rule(rule: Rule, count: int = SUITE_INSTANCES, seed: int = 0) -> RuleC
 
 
 def rewritten(rule: Rule, graph: Graph) -> Iterator[Graph]:
+    """Yield the graphs that one application of a rule makes."""
     base = EditableGraph(graph)
     for output in base.results():
         for match, terms in applications(base, rule, output):

@@ -1,3 +1,5 @@
+"""A user's rules in a Python file."""
+
 from __future__ import annotations
 
 import os
@@ -38,12 +40,7 @@ def load_rules(path: str | os.PathLike[str]) -> tuple[Rule, ...]:
 
 
 def checked_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """Return rules after a check of each on 20 drawn graphs.
-
-    Raises:
-        GraphError: two rules have one name, a generator or a replacement fails, or a rule seldom applies.
-        MismatchError: the two sides of a rule differ.
-    """
+    """Return rules after a check of each on 20 drawn graphs. Raise errors as :func:`load_rules`."""
     found = tuple(rules)
     names = {rule.name for rule in RULES}
     for rule in found:

@@ -1,3 +1,5 @@
+"""Limits and results of searches."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -30,6 +32,8 @@ class SearchLimits:
 
 
 class CostModel(Protocol):
+    """Predicts costs on a machine."""
+
     def cycles(self, graph: Graph) -> int:
         """Return the predicted cycles of a graph."""
 
@@ -60,6 +64,8 @@ class CompiledCost:
 
 @dataclass(frozen=True, kw_only=True)
 class CompiledComparison:
+    """The compiled networks with and without the search."""
+
     searched: CompiledCost
     greedy: CompiledCost
 

@@ -46,10 +46,10 @@ _RULES: tuple[Rule, ...] = (
 
 
 def sink_moves(graph: Graph) -> Graph:
-    """Exchange moves with the elementwise operators that follow them, before products of two tensors.
+    """Exchange moves with the elementwise operators that follow them.
 
-    For example, Transpose, Mul by 0.125, MatMul becomes Mul, Transpose, MatMul. Rules exchange them. This
-    function chooses the places, because rules do not see which operators read a result.
+    For example, Transpose, Mul by 0.125, MatMul becomes Mul, Transpose, MatMul. This function chooses the
+    places, because rules do not see which operators read a result.
     """
     wanted = _read_by_products(graph)
     if not wanted:

@@ -72,6 +72,8 @@ class _Query:
 
 @dataclass(frozen=True)
 class EMatch:
+    """References and operator numbers of a match."""
+
     classes: tuple[int, ...]
     operators: tuple[int, ...]
 
@@ -132,7 +134,6 @@ class TensorEGraph:
         return self._operators[number][0]
 
     def result(self, number: int) -> Tensor:
-        """Return the type of an operator's result, with a meaningless name."""
         return self._operators[number][1]
 
     # --- changes ---------------------------------------------------------------------------------
@@ -195,7 +196,6 @@ class TensorEGraph:
             self._pending.append(f"(union (Ref {one}) (Ref {other}))")
 
     def rebuild(self) -> None:
-        """Apply the changes since the last call, and read the e-classes."""
         self._run(self._pending)
         self._pending = []
         functions = self._egraph.freeze().functions
@@ -307,7 +307,6 @@ class TensorEGraph:
         return found
 
     def _counts(self, pattern: OpPattern) -> list[int]:
-        """Return the operand counts that a pattern's operator has in the e-graph."""
         fixed = len(pattern.operands) - 1
         counts = {
             len(node.operands)

@@ -44,8 +44,8 @@ _RULES: tuple[Rule, ...] = (
 def cancel_transposes(graph: Graph) -> Graph:
     """Remove pairs of Transposes with elementwise operators, Concat and Pad between them.
 
-    A region is rewritten if that reduces its Transposes. Rules rewrite it. This function chooses the region
-    as a whole, because each rule alone may need one more Transpose.
+    A region is rewritten if that reduces its Transposes. This function chooses the region as a whole, because
+    each rule alone may need one more Transpose.
     """
     permutations = {node.operator.permutation for node in graph.nodes if isinstance(node.operator, Transpose)}
     for permutation in sorted(permutations):
@@ -152,7 +152,6 @@ def _moved_shape(shape: Sequence[int], region: _Region) -> tuple[int, ...]:
 
 
 def _rewrite(graph: Graph, region: _Region) -> Graph:
-    """Compute members before their Transposes, and remove the Transposes back."""
     editable = EditableGraph(graph)
     places = [(name, _RULES) for name in region.members]
     places += [(name, (TRANSPOSE_PAIR,)) for name in region.sinks]

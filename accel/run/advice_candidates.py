@@ -1,4 +1,4 @@
-"""Fields of a machine that may make a run faster, by the causes on its critical path."""
+"""Fields that may make a run faster, by causes on its critical path."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -45,11 +45,11 @@ def build(
     Args:
         target: a schedule, or a workload, which the options ``tile`` to ``measure`` need.
         on: the machine, its configuration or its name.
-        vthreads: virtual threads, instead of the schedule's or model's.
+        vthreads: instead of the schedule's or model's.
         tile: sizes of tiles and steps in elements, for example ``{"tile_m": 64, "step_k": 32}``. The model
             chooses other sizes, and ``auto`` means ``plain``.
         steps: of the schedule, see :mod:`accel.compiler.schedule.schedule_files`.
-        constants: inputs whose values are known now.
+        constants: inputs with known values.
         mapping: a mapping's name, for example ``plain``, or ``auto`` for the fastest predicted one, see
             ``docs/explain/mappings.md``. With steps, ``auto`` means ``plain``.
         keep_results: with ``auto``, only mappings that keep the outputs' layout in DRAM.

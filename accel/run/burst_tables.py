@@ -1,4 +1,4 @@
-"""The bursts and pad words of a recorded run, in tables."""
+"""Bursts and pad words of a recorded run."""
 
 from bisect import bisect_left
 from itertools import accumulate

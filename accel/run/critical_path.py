@@ -133,8 +133,7 @@ def longest_path(graph: WaitGraph, cycles: int) -> list[Delay]:
 def _latest_edge(edges: Iterator[Edge], cycle: int) -> Edge:
     """Return the first edge whose bound is the node's cycle.
 
-    If memory is later than in the timing contract, none may match. Then return the highest bound before the
-    cycle.
+    If memory is late, none may match. Then return the highest bound before the cycle.
     """
     best = None
     for edge in edges:

@@ -11,7 +11,7 @@ from accel.base.errors import ProgramError
 class DramAllocator:
     """A window. Allocated offsets keep the caller's remainder modulo ``step``.
 
-    A finalizer may run during an allocation. So it only notes the offset, and the next request frees it.
+    Finalizers may run during an allocation, so the next request frees their memory.
     """
 
     def __init__(self, size: int, step: int) -> None:

@@ -1,5 +1,4 @@
-"""Lockstep: run a program on the simulator and on the hardware, from the same state, and compare
-everything."""
+"""Lockstep runs a program on the simulator and on the hardware, from one state, and compares everything."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -102,7 +101,7 @@ def lockstep(
         max_cycles: limit of the run. With ``hostile``, it holds for the hardware only if the simulator
             reached it.
         max_uops: the simulator's limit, instead of the program's.
-        hostile: let hardware's memory answer late and refuse at random.
+        hostile: let the hardware's memory answer late and refuse at random.
 
     Raises:
         LimitExceeded: the program has more micro-ops.

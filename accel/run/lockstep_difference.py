@@ -1,4 +1,4 @@
-"""The first difference between simulator and hardware."""
+"""Differences between simulator and hardware."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,6 @@ from accel.sim.simulator import Simulation
 from accel.sim.timing.timing_run import TimingRun
 
 _CONTEXT_EVENTS = 4
-"""Shown events before and after the first different one."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -50,12 +50,11 @@ class Advice:
     """Another value of a field.
 
     Attributes:
-        now, then: the values.
         speedup: the run's cycles divided by ``cycles``.
         recompiled: the program must be compiled again.
         simulated: False if the compiler's model predicts the cycles.
         mapping: the operator's, if it changes.
-        price: additional hardware, or empty.
+        price: additional hardware.
     """
 
     field: str

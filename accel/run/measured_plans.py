@@ -1,4 +1,4 @@
-"""Simulate the plans that the model ranks best, and choose the fastest."""
+"""Simulate the best-ranked plans, and choose the fastest."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields, replace
@@ -15,7 +15,7 @@ from accel.image.image import Image
 from accel.sim.timing.timing_model import simulate_timing
 
 PlanProgress = Callable[[int, int], None]
-"""Called with the numbers of measured plans and of plans to measure."""
+"""Called with numbers of measured and all plans."""
 
 
 def measure_plans(
@@ -45,7 +45,7 @@ def measure_plans(
         try:
             schedule = planner.schedule(workload, on, candidate.plan)
             image = compile_schedule(schedule, on.config, without=without)
-        except ScheduleError as error:  # the model is wrong: it does not fit
+        except ScheduleError as error:  # the model is wrong
             failed = error
             continue
         found.append(replace(candidate, simulated_cycles=simulated_cycles(image)))

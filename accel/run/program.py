@@ -174,9 +174,9 @@ class Program(Compiled):
         return result
 
     def __call__(self, *arrays: npt.NDArray[Any], **values: Any) -> Any:
-        """Run the program as a function of its inputs, in the order of :attr:`inputs`.
+        """Run the program on inputs in the order of :attr:`inputs`.
 
-        For example, ``program(a, b)`` returns the same array as ``program.run(A=a, B=b).outputs["C"]``.
+        For example, ``program(a, b)`` is ``program.run(A=a, B=b).outputs["C"]``.
         """
         if len(arrays) > len(self.inputs):
             raise ShapeError(f"{len(arrays)} arrays are given; the inputs are {', '.join(self.inputs)}")

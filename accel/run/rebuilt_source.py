@@ -97,8 +97,8 @@ class Compiled(Image):
 
     @cached_property
     def carried(self) -> Compulsory | None:
-        """The least work of :attr:`computed`, if known. It exceeds :attr:`compulsory` if the host packs
-        values several times."""
+        """The least work of :attr:`computed`: above :attr:`compulsory` if the host packs values
+        repeatedly."""
         if self.source is None or self.source.mapped is None:
             return self.compulsory
         return compulsory(self.computed)

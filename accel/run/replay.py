@@ -1,4 +1,4 @@
-"""Programs with expected results: conformance vectors and tests in assembly."""
+"""Conformance vectors and tests in assembly."""
 
 import time
 from collections.abc import Iterator

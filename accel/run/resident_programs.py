@@ -1,4 +1,4 @@
-"""Programs in the DRAM of a session, linked again only if their tensors have moved."""
+"""Programs in a session's DRAM, linked again if their tensors move."""
 
 import weakref
 from collections import OrderedDict
@@ -71,7 +71,7 @@ class _SessionProgram:
         self.program = program
         self.timed = timed
         self.residents: dict[int, ResidentProgram] = {}
-        """By the id of the running program: the timed one, or one made for values that it cannot take."""
+        """By the id of the timed program, or of one for values that it cannot take."""
 
 
 class ResidentPrograms:

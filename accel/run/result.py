@@ -80,15 +80,15 @@ class Result:
 
     Attributes:
         outputs: arrays by name. Empty after an error.
-        mismatches: number of wrong elements. None if not compared.
+        mismatches: wrong elements. None if not compared.
         uops: executed micro-ops, if known.
         timing: None if time was not simulated.
         compulsory: least work of the computation, if known.
         carried: least work of the compiled operator.
         arranged: in a summary, how the host packs tensors.
         pack_seconds: for packing and unpacking.
-        simulate_seconds: from inputs in memory to outputs and cycles in memory.
-        error: the error that ended the run early, if any.
+        simulate_seconds: of the run, without packing.
+        error: the error that ended the run, if any.
     """
 
     outputs: dict[str, npt.NDArray[Any]]
@@ -204,8 +204,7 @@ class Result:
     def energy(self) -> "EnergyReport":
         """Return the energy, from exact counts of accesses and published energies.
 
-        For example, ``result.energy().total.nominal`` is in picojoules, and ``result.energy().counts.macs``
-        counts multiply-accumulates.
+        For example, ``result.energy().total.nominal`` is in picojoules.
 
         Raises:
             AccelError: an error ended the run early.
@@ -224,7 +223,7 @@ class Result:
             )
 
     def instructions_table(self) -> ResultTable:
-        """Return unit, name, tensor, stage of the schedule, text and known cycles by instruction."""
+        """Return unit, name, tensor, stage, text and known cycles of each instruction."""
         return instructions_table(self.image, self.events)
 
     def events_table(self) -> ResultTable | None:
@@ -264,8 +263,7 @@ class Result:
 
     @property
     def slot_bound_cycles(self) -> float | None:
-        """Fewest cycles for the program's micro-ops, or for the compulsory bytes in either direction of
-        the bus."""
+        """Fewest cycles for micro-ops, or for compulsory bytes in either direction of the bus."""
         if self.uops is None or self.carried is None:
             return None
         width = self.config.bus_bytes

@@ -1,4 +1,4 @@
-"""Pictures of a result. The modules that draw them import results, so they are imported at first use."""
+"""Pictures of a result. Their modules import results, so they are imported at first use."""
 
 from importlib import import_module
 from pathlib import Path

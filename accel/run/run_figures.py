@@ -1,4 +1,4 @@
-"""The figures of a run: keys and order of the JSON output."""
+"""Figures of a run, in the order of the JSON output."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -9,7 +9,6 @@ from accel.core.events import UnitCycles
 from accel.core.fault_causes import Cause
 
 SCHEMA_VERSION = 1
-"""Version of the JSON objects that commands print."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""One sentence about a run: the bottleneck, the lower bound, and the best next step."""
+"""One sentence about a run: bottleneck, lower bound, and next step."""
 
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
@@ -150,6 +150,5 @@ def _is_sparse(result: Result) -> bool:
 
 
 def _with_epilogue(config: Config) -> str:
-    """Name the same machine with ``post=1``, if any."""
     twin = f"{config.name}-int8"
     return f"`{twin}`" if twin in NAMED else "a machine with `post=1`"

@@ -27,10 +27,10 @@ class RunOptions:
         stop_at: cycle in which software stops the run. Hardware takes a few cycles more.
         bus_timeout: cycles to wait for memory, 0 for no timeout.
         engine: see :data:`~accel.hw.engines.open_engine.ENGINES`.
-        wave: VCD or FST file to write.
+        wave: VCD or FST file.
         record: record events. The simulator always does.
         look: copy scratchpads back at the end.
-        progress: called now and then with the cycle.
+        progress: called with the cycle.
 
     Raises:
         AccelError: a negative seed or cycle, a limit below 1, or an unknown order.

@@ -21,18 +21,15 @@ class NodeKind(IntEnum):
     """Kinds of nodes of a wait graph."""
 
     BEGIN = 0
-    """Cycle 0."""
     DISPATCH = 1
     """This kind and the next three are numbered by instruction."""
     START = 2
     RETIRE = 3
     PAD = 4
-    """The last pad word of a LOAD is written."""
     READ_GRANT = 5
-    """This kind and the next are numbered by grant."""
+    """This kind and the following ones are numbered by grant."""
     READ_LAST = 6
     WRITE_GRANT = 7
-    """This kind and the next are numbered by grant."""
     WRITE_SLOT = 8
     """The first cycle after a burst enters the path of ``store_depth`` cycles to the bus."""
 

@@ -1,7 +1,7 @@
 """Programs that run one after the other on one machine and exchange tensors in its DRAM.
 
-Outputs stay packed in DRAM. If the next program needs another packing, the host repacks. Programs and tensors
-are freed with the user's objects.
+Outputs stay packed in DRAM, and the host repacks if the next program needs it. Programs and tensors are freed
+with the user's objects.
 """
 
 from __future__ import annotations

@@ -23,8 +23,7 @@ class Packing:
     """The work of the host between runs.
 
     Attributes:
-        packed, packed_bytes: copies, and their bytes in DRAM.
-        kept, kept_bytes: inputs that DRAM already has in the required packing.
+        kept, kept_bytes: inputs already in the required packing.
     """
 
     packed: int = 0

@@ -3,8 +3,7 @@
 A line is an object with these keys:
 
 =============  =====================================================================
-``workload``   name and digest of the computation. Scales and table entries are not in it: they are data, and
-               timing does not depend on data
+``workload``   name and digest of the computation without scales and tables, on which timing does not depend
 ``machine``    name of the machine, and digest of all its fields except the name
 ``timing``     :data:`~accel.core.timing_rules.TIMING_CONTRACT_VERSION` of the measurement
 ``cycles``     simulated cycles, or null if the schedule is invalid
@@ -15,7 +14,7 @@ A line is an object with these keys:
 ``features``   numbers by name that a learned cost model is trained with
 =============  =====================================================================
 
-Nothing in a file is executed. A damaged line is an error that names the line.
+Nothing in a file is executed. A damaged line is an error that names it.
 """
 
 import hashlib
@@ -56,7 +55,6 @@ class RecordKey:
 
     Attributes:
         workload: name and digest, for example ``conv2d/8c1f7cd0f0aa12be``.
-        machine: name and digest.
         timing: version of the timing contract.
     """
 

@@ -1,8 +1,8 @@
 """The graph of a run: nodes are events, edges their possible causes.
 
 By the timing contract, the cycle of an event is the maximum of several *bounds*: cycles of earlier events
-plus a delay. For example, an instruction starts after its dispatch plus the depth of the queue, and after
-each token's sender has retired.
+plus a delay. For example, an instruction starts after its dispatch plus the queue's depth, and after
+retirement of each token's sender.
 """
 
 from array import array
@@ -43,7 +43,6 @@ class Edge(NamedTuple):
     """The later node is not before this cycle."""
     kind: NodeKind
     number: int
-    """Number of the earlier node."""
     delays: tuple[Delay, ...]
     """In order of time, up to the bound."""
 

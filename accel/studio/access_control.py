@@ -5,7 +5,7 @@ Any page in the user's browser can send requests to the loopback interface, also
 - ``Host`` must be exactly this server's, and so must the ``Origin`` of a post.
 - A request needs a cookie, which neither scripts nor other sites can use. The browser gets it once, for the
   token in the printed address.
-- Posts must be JSON, which other sites cannot send without a preflight request. The server refuses these.
+- Posts must be JSON, which other sites cannot send without a preflight request, which the server refuses.
 - Pages may load everything from this server only.
 """
 

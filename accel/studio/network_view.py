@@ -118,7 +118,7 @@ def _compiled(path: str, state: StudioState) -> tuple[NetworkProgram, _Runner]:
 
 
 _CACHE: dict[str, tuple[NetworkProgram, _Runner]] = {}
-"""Last shown network by path and machine, since compiling and running take long."""
+"""Compiling and running take long, so the last network stays."""
 
 
 def _layer(part: NetworkPart) -> dict[str, Any]:

@@ -49,7 +49,6 @@ MAX_UPLOAD_BYTES = MAX_FILE_BYTES * 4 // 3 + (1 << 12)
 """Base64 makes a file a third longer."""
 QUESTIONS = ("view", "advice", "page")
 _CLIENT_CLOSED = 499
-"""Status for a disconnected client."""
 
 
 def studio(
@@ -222,7 +221,6 @@ def serve(
 
     Args:
         announce: called with the address to open.
-        paths: networks, programs and explorations to show.
         start: the first state. Its file must be in ``paths``.
     """
     if not _IS_INSTALLED:

@@ -17,7 +17,6 @@ from accel.image.program_source import Step
 
 DEFAULT_MACHINE = "vta"
 _MAX_ENTRIES = 400
-"""Maximum of steps of a schedule, and of parameters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +95,6 @@ class StudioState:
 
     @property
     def key(self) -> str:
-        """Identifies a state, apart from ``pinned``."""
         return json.dumps(replace(self, pinned=None).to_data(), sort_keys=True)
 
     @property

@@ -55,7 +55,6 @@ class ViewCache:
         return view_page(self.view(state, paths))
 
     def advice(self, state: StudioState, paths: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """Return single fields to change for a faster run."""
         found = self.render(state, paths).advise(_ADVICE_SECONDS)
         texts = [{"change": one.change, "how": one.how} for one in found.advice]
         data = found.to_dict()

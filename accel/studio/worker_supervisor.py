@@ -82,8 +82,7 @@ class WorkerSupervisor:
     A spare process replaces a killed one at once.
 
     Args:
-        command: in place of :mod:`accel.studio.view_worker`. It prints ``ready``, then a line for each line
-            of input.
+        command: in place of :mod:`accel.studio.view_worker`. It prints ``ready``, then a line per question.
     """
 
     def __init__(

@@ -133,7 +133,6 @@ def on_dask(
 
 @contextmanager
 def _dask_client(jobs: int, scheduler: str | None, timeout: float = 30) -> Iterator[Any]:
-    """Connect to a cluster, or start ``jobs`` workers."""
     check_dask()
     from distributed import Client, LocalCluster  # noqa: PLC0415
 

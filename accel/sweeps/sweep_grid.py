@@ -25,7 +25,6 @@ TILE_SIDES = tuple(
     dict.fromkeys(side.key for operator in OPERATORS.values() for side in operator.planner.sides)
 )
 GRID_KEYS = ("label", "config", "mapping", "vthreads", *TILE_SIDES, "schedule", "cells")
-"""Other keys than configuration fields."""
 DEFAULT_CONFIG = "gemm8x8"
 
 

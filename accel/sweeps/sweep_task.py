@@ -26,7 +26,6 @@ _RESULT_COLUMNS = (
     "uops",
     "mismatches",
 )
-"""Figures that become columns."""
 
 
 def measure(task: Task) -> Figures:

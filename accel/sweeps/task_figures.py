@@ -9,7 +9,6 @@ Figures = dict[str, Figure]
 counts of cells."""
 
 CELLS = "cells_"
-"""Prefix of the columns of a synthesis."""
 _TEXTS = ("error", "message")
 _LIMIT = 1 << 63
 """Tables may have 64-bit integers."""

@@ -18,14 +18,12 @@ Group = Sequence[tuple[Features, int]]
 """Features and measured cycles of points of one computation on one machine."""
 
 _MIN_POINTS = 6
-"""Minimum of measured points to learn from."""
 _GRADES = 31
 """Relevance grades, from 0 for the slowest points."""
 _MAX_GROUP = 2000
 """The trees learn from the fastest points of a group, and a sample of others. LightGBM takes at most
 10,000."""
 _BEST_SHARE = 0.5
-"""Share of the fastest points."""
 _PARAMETERS: dict[str, Any] = {
     "objective": "lambdarank",
     "lambdarank_truncation_level": 64,

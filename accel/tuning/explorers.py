@@ -49,7 +49,6 @@ class Explorer(ABC):
         self.seed = seed
         self.earlier = earlier
         self.known: set[Point] = set()
-        """Proposed and measured points."""
 
     def propose(self, trials: Sequence[Trial], count: int) -> list[Point]:
         """Return up to ``count`` new points, the most promising first, or none at the end. ``trials`` are
@@ -61,10 +60,9 @@ class Explorer(ABC):
 
     @abstractmethod
     def _propose(self, trials: Sequence[Trial], count: int) -> list[Point]:
-        """Return unknown points."""
+        """Return points that are not in :attr:`known`."""
 
     def random_points(self, count: int) -> list[Point]:
-        """Return up to ``count`` unknown points."""
         valid = self.space.valid_points
         if valid is not None and len(valid) - len(self.known) < 4 * count:  # few are left
             rest = [point for point in valid if point not in self.known]
@@ -246,7 +244,6 @@ _EXPLORERS: dict[str, Callable[[SearchSpace, int, Sequence[Group]], Explorer]] =
     "annealing": AnnealingExplorer,
     "evolution": EvolutionExplorer,
 }
-"""Explorers without ``+records``."""
 
 
 def make_explorer(name: str, space: SearchSpace, seed: int, earlier: Sequence[Group] = ()) -> Explorer:

@@ -31,7 +31,6 @@ _MAX_DEATHS = 3
 """Deaths of workers in a row before schedules run one at a time."""
 _DEATH = "the worker process died while it measured this schedule"
 DEFAULT_TIMEOUT = 120
-"""Seconds for a schedule."""
 
 
 @dataclass(frozen=True, kw_only=True)

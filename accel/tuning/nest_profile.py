@@ -36,9 +36,7 @@ from accel.compiler.schedule.schedule import Schedule
 from accel.core.config import Config
 
 _MAX_ITERATIONS = 4096
-"""Exactly evaluated iterations."""
 SCOPES = ("inp_buffer", "wgt_buffer", "acc_buffer")
-"""Scratchpads with own counts."""
 _REQUEST_CYCLES = 6.0
 """Start, request and first pad word of a transfer."""
 _INSTRUCTION_CYCLES = 4.0
@@ -162,8 +160,6 @@ def profile_nest(nest: Nest, config: Config) -> NestProfile:
 
 
 class _Walk:
-    """Adds the statements of a nest to a profile."""
-
     def __init__(self, profile: NestProfile) -> None:
         self.profile = profile
         self._used: dict[int, frozenset[IterVar]] = {}

@@ -71,7 +71,6 @@ class SearchSpace(ABC):
 
     @property
     def size(self) -> int:
-        """Combinations of values, valid or not."""
         return prod(len(one.values) for one in self.knobs)
 
     def choices(self, point: Point) -> dict[str, Any]:
@@ -102,7 +101,6 @@ class SearchSpace(ABC):
         """Return a schedule, or raise a ScheduleError."""
 
     def schedule(self, point: Point) -> Schedule:
-        """Return a schedule, or raise a ScheduleError for an impossible step."""
         found = self._schedules.get(point)
         if found is None:
             try:
@@ -115,7 +113,6 @@ class SearchSpace(ABC):
         return found
 
     def forget(self) -> None:
-        """Drop schedules and features, to bound memory."""
         self._schedules.clear()
 
     def features(self, point: Point) -> dict[str, float] | None:
@@ -142,12 +139,10 @@ class SearchSpace(ABC):
         self._features.update(features)
 
     def predicted(self, point: Point) -> float | None:
-        """Return the feature ``predicted``, or None."""
         features = self.features(point)
         return None if features is None else features["predicted"]
 
     def _planner_prediction(self, point: Point) -> float | None:
-        """Return the planner's cycles, if known."""
         return None
 
     # --- random steps ------------------------------------------------------------------------------------
@@ -253,7 +248,6 @@ class TemplateSpace(SearchSpace):
         return found
 
     def _outputs(self) -> tuple[Tensor, ...]:
-        """Return the outputs of the first point that can be built."""
         rng = np.random.default_rng(0)
         first = tuple(0 for _ in self.knobs)
         failure: AccelError | None = None

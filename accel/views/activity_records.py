@@ -1,4 +1,4 @@
-"""Records of states, instructions, tokens and bursts of a run."""
+"""States, instructions, tokens and bursts of a run."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -85,8 +85,8 @@ class StateSpan(NamedTuple):
 class InstructionSlice(NamedTuple):
     """An instruction, from its start to the cycle of its retirement, inclusive.
 
-    Its data moves, or its micro-ops issue, in ``[work_start, work_stop)``. Both are ``stop`` if that never
-    happens. Overlapping slices have different rows.
+    Its data moves, or its micro-ops issue, in ``[work_start, work_stop)``. Both are ``stop`` without work.
+    Overlapping slices have different rows.
     """
 
     instruction: int
@@ -150,7 +150,6 @@ class Activity:
     token_levels: dict[Counter, list[tuple[int, int]]]
 
     def beats_per_step(self, step: int, unit: Unit, *, is_write: bool) -> list[int]:
-        """Count beats in every ``step`` cycles."""
         found = [0] * -(-self.cycles // step)
         for burst in self.bursts:
             if burst.unit is not unit or burst.is_write is not is_write:

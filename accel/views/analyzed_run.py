@@ -114,7 +114,7 @@ def analyze_run(
     if result.cycles is None:
         raise AccelError("the run ended before its first cycle; there is nothing to draw")
     if result.events is None and result.timing is not None and result.timing.record_count is not None:
-        listed_events(result.timing)  # raises an error with the number of records
+        listed_events(result.timing)  # raises an error
     if result.events is None:
         raise AccelError(
             f"the run on the backend {result.backend!r} was not recorded; "

@@ -4,7 +4,6 @@ from itertools import count
 
 _MAX_POWER_TICKS = 8
 _EXPONENTS = range(-40, 60)
-"""Exponents of two for ticks, far beyond a machine's figures."""
 
 
 def tick_step(length: float, max_steps: int) -> int:

@@ -69,7 +69,6 @@ class DramMap:
         self._areas = self._unnamed_areas(image.instructions)
 
     def named_parts(self) -> list[tuple[str, str, int]]:
-        """Return name, role and bytes."""
         return [
             (name, "region" if tensor is None else tensor.role, nbytes)
             for _, nbytes, name, tensor in self._named

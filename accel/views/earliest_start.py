@@ -1,4 +1,4 @@
-"""The earliest start of each instruction, apart from its tokens."""
+"""Earliest start of each instruction, apart from tokens."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -92,8 +92,7 @@ class _StartRules:
         return _cycle_after(self._times.retired[previous], self._times)
 
     def _transfer_start(self, instruction: Instruction) -> int:
-        """Transfers wait for the last grant, for room in flight, and in the load unit for LOADs of the
-        same elements."""
+        """Transfers wait for the last grant, room in flight, and in the load unit overlapping LOADs."""
         earlier = self._started[isinstance(instruction, Load)]
         ready = 0
         if earlier:

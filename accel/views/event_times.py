@@ -1,4 +1,4 @@
-"""Events of a run by instruction, token counter and burst."""
+"""Events by instruction, token counter and burst."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -18,7 +18,6 @@ class _Port(NamedTuple):
 
 _PORTS = (*(_Port(unit, is_write=False) for unit in Unit), _Port(Unit.STORE, is_write=True))
 _Request = tuple[int, int, int]
-"""Instruction, cycle of the event, beats of the burst."""
 
 
 class EventTimes:

@@ -5,7 +5,6 @@ import hashlib
 from html import escape
 
 TRUSTED_TYPES_POLICY = "accel"
-"""The policy with which ``view.js`` makes HTML."""
 
 
 def html_page(title: str, body: str, *, style: str, script: str = "", data: str = "") -> str:

@@ -47,7 +47,6 @@ def operands_of(
 
 
 def _with_provenance(found: Operands, statement: Statement) -> Operands:
-    """Restrict tiles to the statement's tensors."""
     if statement.kind not in ("intrinsic", "alu", "clear"):
         return found
     return Operands(_tiles_of(found.target, (statement.tensor,)), _tiles_of(found.sources, statement.reads))

@@ -16,7 +16,7 @@ STAGES = {
     "threads": "virtual threads",
 }
 STAGES_PLACEHOLDER = "<div data-stages></div>"
-"""Here ``view.js`` shows loops and instructions next to one another."""
+"""Here ``view.js`` shows loops and instructions side by side."""
 
 
 def loops_html(run: AnalyzedRun) -> str:

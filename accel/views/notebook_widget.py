@@ -1,4 +1,4 @@
-"""The view of a run in a notebook (extra ``notebook``)."""
+"""A run in a notebook (extra ``notebook``)."""
 
 import re
 from typing import Any

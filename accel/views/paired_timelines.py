@@ -1,4 +1,4 @@
-"""Two runs on one scale, as text and as SVG."""
+"""Two runs on one scale."""
 
 from collections.abc import Iterator
 

@@ -26,7 +26,6 @@ _THREADS_PER_UNIT = 100
 """Distance of the units' thread numbers. The first thread of each shows waits."""
 _MAX_BANDWIDTH_STEPS = 1000
 _MIN_BANDWIDTH_CYCLES = 32
-"""Minimum of cycles to average bandwidth."""
 
 
 def trace_bytes(run: AnalyzedRun, *, compress: bool = False) -> bytes:
@@ -40,7 +39,7 @@ def trace_bytes(run: AnalyzedRun, *, compress: bool = False) -> bytes:
 
 
 def trace_events(run: AnalyzedRun) -> Iterator[Entry]:
-    """Yield the entries."""
+    """Yield the entries of the trace."""
     yield from _tracks(run)
     yield from _slices(run)
     yield from _waits(run)

@@ -16,21 +16,19 @@ from accel.views.run_sequence import RunSequence
 from accel.views.run_verdict import stop_reason
 
 CHART_WIDTH = 1200
-"""Pixels, before a script fits it to the window."""
 GUTTER = 78
-"""Pixels for the units' names."""
 RIGHT_MARGIN = 14
 OVERVIEW_HEIGHT = 24
-"""Pixels. This band shows the whole run."""
+"""Shows the whole run."""
 AXIS_HEIGHT = 24
 STATE_BAND_HEIGHT = 9
-"""Pixels. This band below instructions shows states."""
+"""Shows states."""
 TRACK_GAP = 24
-"""Pixels for arrows of tokens."""
+"""Room for arrows of tokens."""
 LEGEND_HEIGHT = 52
 
 _TALL_ROW, _LOW_ROW = 22, 14
-"""Pixels of a row in a track of few rows, and of many."""
+"""In a track of few rows, and of many."""
 _MAX_TALL_ROWS = 3
 _MAX_ROWS = 16
 """Further instructions in flight share the last row."""
@@ -83,7 +81,6 @@ def instruction_kind(instruction: Instruction) -> str:
 
 
 INSTRUCTION_KINDS = {"transfer": "LOAD, STORE", "gemm": "GEMM", "alu": "ALU", "other": "tokens only, FINISH"}
-"""Entries of the legend by CSS class."""
 
 
 def chart_data(sequence: RunSequence) -> dict[str, Any]:

@@ -12,9 +12,7 @@ _WIDTH, _HEIGHT = 620, 340
 _MARGINS = (64, 20, 18, 46)
 """Left, right, top and bottom."""
 _AXIS_FACTOR = 4.0
-"""Extent of the x axis beyond its points."""
 _PEAK_FACTOR = 2.2
-"""Extent of the y axis beyond the peak."""
 
 
 @dataclass(frozen=True, kw_only=True)

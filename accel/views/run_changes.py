@@ -43,12 +43,7 @@ class PathCause(NamedTuple):
 
 
 class LayerChange(NamedTuple):
-    """A layer of two runs.
-
-    Attributes:
-        causes: critical cycles by unit and cause, the largest difference first. They sum up to the layer's
-            cycles.
-    """
+    """A layer of two runs. ``causes`` are critical cycles, the largest difference first."""
 
     name: str
     a: Layer | None

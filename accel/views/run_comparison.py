@@ -1,4 +1,4 @@
-"""Comparisons of two runs, with the causes of the difference in cycles."""
+"""Comparisons of two runs, with causes of the difference."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -72,10 +72,8 @@ class Comparison:
 
     @cached_property
     def causes(self) -> list[Change[tuple[str, Wait]]]:
-        """Critical cycles by unit and cause, the largest difference first.
-
-        The differences sum up to that of the runs.
-        """
+        """Critical cycles by unit and cause, the largest difference first. The differences sum up to that
+        of the runs."""
         return path_changes(self.a.critical, self.b.critical, lambda one: (one.unit, one.cause))
 
     @cached_property
@@ -155,12 +153,7 @@ class Comparison:
         }
 
     def timelines(self, columns: int, *, ascii_only: bool = False) -> Iterator[str]:
-        """Yield lines of text on one scale.
-
-        Args:
-            columns: width of a line.
-            ascii_only: only use ASCII.
-        """
+        """Yield lines of text of ``columns`` characters on one scale."""
         return paired_timelines_text(self.a, self.b, columns, ascii_only=ascii_only)
 
     @staticmethod

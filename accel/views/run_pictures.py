@@ -106,8 +106,7 @@ class Timeline(_Picture):
         Args:
             columns: width of a line in characters.
             ascii_only: only use ASCII.
-            cycles: at most this number of cycles, around the store unit's transfer nearest to the run's
-                middle. None draws all.
+            cycles: number of cycles, around the store unit's transfer nearest to the middle, or None for all.
         """
         window = None if cycles is None else middle_window(self._run, cycles)
         return timeline_text(self._run, columns=columns, ascii_only=ascii_only, window=window)

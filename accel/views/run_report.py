@@ -1,4 +1,4 @@
-"""The report of a run as a page, and as data for notebooks and the studio."""
+"""The report of a run as a page or as data."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -43,7 +43,6 @@ _LISTING = """<p class="hint"><label>unit <select id="unit"><option value="">all
 <label>find <input id="find" type="search" placeholder="GEMM, A[0:64, acc 0.."></label>
 <span id="count" class="faint"></span></p>
 <div id="listing" tabindex="0"><div id="head"></div><div id="rows"></div></div>"""
-"""A script fills it."""
 
 
 def report_html(run: AnalyzedRun) -> str:

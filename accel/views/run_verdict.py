@@ -1,4 +1,4 @@
-"""The end of a run and its token check, in words."""
+"""The end and token check of a run, in words."""
 
 from accel.core.fault_causes import Cause
 from accel.core.token_rules import Waiting, stuck
@@ -6,7 +6,6 @@ from accel.run.program import as_program
 from accel.views.analyzed_run import AnalyzedRun
 
 VerdictRow = tuple[str, str, bool]
-"""Name, text, and whether it is good."""
 
 
 def verdict_rows(run: AnalyzedRun) -> list[VerdictRow]:

@@ -71,7 +71,6 @@ class SavedRun:
 
     Attributes:
         program: SHA-256 of instructions and DRAM contents.
-        config: the machine.
         overrides: fields set for this run.
         figures: see :meth:`~accel.run.result.Result.to_dict`.
         states: uint16[units][parts][states], thousandths of each part.

@@ -1,7 +1,7 @@
 """The entries of a saved run's file, each checked for type and range.
 
-A file may be hostile. Texts become printable, numbers are finite and have at most 63 bits, and units, causes
-and placements are known. All functions raise a ProgramError for a missing or wrong entry.
+A file may be hostile. Texts become printable, numbers have at most 63 bits, and all functions raise a
+ProgramError for a wrong entry.
 """
 
 import re
@@ -40,7 +40,6 @@ SHARE = np.dtype("<u2")
 """Thousandths, by unit, part of the run and state."""
 _WHOLE = 1000
 _ROUNDING = 2
-"""Tolerance of the sum of four rounded shares."""
 
 
 def read_text(data: Any, key: str) -> str:

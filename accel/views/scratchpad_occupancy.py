@@ -48,7 +48,6 @@ class _ElementLifetimes:
         self._filled = np.full(depth, _NEVER, dtype=np.int64)
         self._last_read = np.full(depth, _NEVER, dtype=np.int64)
         self._changes: Counter[int] = Counter()
-        """Change of the number of occupied elements by cycle."""
 
     def read(self, elements: Elements, stop: int) -> None:
         """Elements without a fill count from cycle 0."""

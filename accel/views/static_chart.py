@@ -32,7 +32,6 @@ _PLOT_WIDTH = CHART_WIDTH - GUTTER - RIGHT_MARGIN
 _MIN_BAR_PIXELS = 4
 """Average width of an instruction below which a track shows shares of states."""
 _SHARE_PIXELS = 3
-"""Width of a part for which shares are shown."""
 _MAX_ARROWS = 150
 _LETTER_PIXELS = 6.1
 _MAX_TICKS = 10

@@ -6,12 +6,7 @@ from html import escape
 
 
 class Chart:
-    """A chart of two axes. Styles are CSS classes.
-
-    Args:
-        x, y: smallest and largest value.
-        margins: left, right, top and bottom.
-    """
+    """A chart of two axes. Styles are CSS classes. Margins are left, right, top and bottom."""
 
     def __init__(
         self,

@@ -17,7 +17,6 @@ _WAITING_GLYPHS = {"█": "─", "#": "-"}
 _GUTTER = 9
 _MIN_COLUMNS = 40
 _TICK_COLUMNS = 14
-"""Minimum distance of ticks."""
 MOST_ROWS = 48
 """A longer program is shown by units only."""
 
@@ -30,11 +29,7 @@ def state_glyphs(*, ascii_only: bool) -> Mapping[State, str]:
 def timeline_text(
     run: AnalyzedRun, *, columns: int = 100, ascii_only: bool = False, window: range | None = None
 ) -> str:
-    """Return a line for each unit and for instructions of a short program.
-
-    Args:
-        window: cycles to draw, without instructions. None draws the complete run.
-    """
+    """Return a line for each unit, and without ``window`` for instructions of a short program."""
     lines = _lines(run, max(columns, _MIN_COLUMNS), state_glyphs(ascii_only=ascii_only), window)
     return "".join(line.rstrip() + "\n" for line in lines)
 

@@ -1,4 +1,4 @@
-"""The pipeline chart in a file: SVG, or an HTML page."""
+"""The pipeline chart as SVG or HTML."""
 
 from html import escape
 from string import Template
@@ -56,7 +56,6 @@ _OMITTED_DEFAULTS: dict[str, object] = {
 _MAX_TITLE_VALUES = 8
 """A title has only the length of a longer list."""
 _SIZES = ("kernel", "stride", "dilation")
-"""Written as 3x3."""
 
 
 def run_title(run: AnalyzedRun) -> str:

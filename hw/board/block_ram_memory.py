@@ -12,7 +12,7 @@ from accel.hw.datapath.queue import Queue
 from accel.hw.datapath.word_layouts import log2
 
 READ_LATENCY, WRITE_LATENCY = 4, 2
-"""Latencies of :class:`AxiMemory`, for bursts of whole words."""
+"""Latencies of ``AxiMemory`` for bursts of whole words."""
 FIXED, INCREMENTING, WRAPPING = range(3)
 """Values of AxBURST."""
 
@@ -102,15 +102,12 @@ class BurstWalk(wiring.Component):
 class AxiMemory(wiring.Component):
     """An AXI4 subordinate with bytes from address 0 on, little-endian.
 
-    It supports bursts of any type, length and size, one at a time in each direction, with one beat per cycle,
-    and queues up to ``outstanding``. The first beat of a read comes three cycles after its address. Beats
-    beyond the memory are answered with SLVERR and change nothing.
+    It supports all bursts, one at a time in each direction, with one beat per cycle, and queues up to
+    ``outstanding``. The first beat of a read comes three cycles after its address. Beats beyond the memory
+    are answered with SLVERR and change nothing.
 
-    ``service`` reads and writes words while no burst needs the same direction.
-
-    Args:
-        config: the manager's. Only ``bus_bits`` and ``outstanding`` matter.
-        size: bytes of memory, a multiple of the bus width.
+    ``service`` reads and writes words while no burst needs the same direction. ``size`` is in bytes, a
+    multiple of the bus width. Of ``config`` only ``bus_bits`` and ``outstanding`` matter.
     """
 
     def __init__(self, config: Config, size: int) -> None:
@@ -152,8 +149,7 @@ class AxiMemory(wiring.Component):
             ]
 
     def _read(self, m: Module, walk: BurstWalk, port: Any) -> Any:
-        """Follow the walk in two stages: the word read, and the word on the bus. Return whether the service
-        port may read."""
+        """The word read and the word on the bus are two stages. Return whether the service port may read."""
         there, last, okay = Signal(), Signal(), Signal()
         """A word has been read, with its RLAST and response."""
         its = Signal.like(walk.its)
@@ -182,8 +178,7 @@ class AxiMemory(wiring.Component):
         return room & ~walk.step
 
     def _write(self, m: Module, walk: BurstWalk, port: Any) -> Any:
-        """Hold a beat in a register, since it may precede its address. Return whether the service port may
-        write."""
+        """A register holds a beat that precedes its address. Return whether the service port may write."""
         held, beat, strobes = Signal(), Signal.like(self.m_axi_wdata), Signal.like(self.m_axi_wstrb)
         bad = Signal()
         m.d.comb += [

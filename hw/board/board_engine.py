@@ -22,13 +22,10 @@ _WRITINGS = 3
 
 
 class Board(Engine):
-    """The machine on a board, with the board's memory from address 0 on.
+    """The machine on a board, with the board's memory from address 0 on. The caller closes ``link``.
 
     It has no events, and its scratchpads and token counters cannot be accessed. Memory pages are sent only if
     their checksum differs from the board's, and fetched only if a run has changed them.
-
-    Args:
-        link: link to the board. The caller closes it.
     """
 
     observed = False
@@ -37,7 +34,7 @@ class Board(Engine):
         self.config = config
         self._link = link
         self._held: dict[int, bytes] = {}
-        """Known contents of memory pages by address."""
+        """Known memory pages by address."""
         found = self.registers("id", "version")
         wanted = constants(config)
         for name, value in found.items():

@@ -15,9 +15,7 @@ from accel.hw.core import Core
 
 
 class BoardTop(wiring.Component):
-    """The board-independent design.
-
-    ``rx`` and ``tx`` are the line of :mod:`~accel.hw.board.serial_protocol`, ``irq`` is the core's interrupt.
+    """The board-independent design: ``rx`` and ``tx`` are the serial line, ``irq`` is the core's interrupt.
     One clock, one synchronous reset.
 
     Args:

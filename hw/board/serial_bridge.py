@@ -27,7 +27,7 @@ from accel.hw.bus.axi import SUBORDINATE, AxiLite, ports
 from accel.hw.datapath.word_layouts import log2
 
 RESET_CYCLES = 8
-"""Length of a core reset."""
+"""Core reset, in cycles."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +48,11 @@ class _Work:
 
 
 class Bridge(wiring.Component):
-    """Executes requests of :mod:`~accel.hw.board.serial_protocol`, one at a time.
+    """Executes requests of ``serial_protocol``, one at a time. Requests that arrive during another are lost.
 
-    ``s_axi_*`` connects to the core's registers, ``service`` to
-    :class:`~accel.hw.board.block_ram_memory.AxiMemory`. A reset request sets ``core_reset`` for
-    :data:`RESET_CYCLES` cycles. Requests that arrive during another are lost. A register write with the
-    previous one's tag is answered again but not repeated.
-
-    Args:
-        size: bytes of memory.
-        cycles: clock cycles of a bit on the line.
+    ``s_axi_*`` connects to the core's registers, ``service`` to ``AxiMemory``. A reset request sets
+    ``core_reset`` for :data:`RESET_CYCLES` cycles. A register write with the previous one's tag is answered
+    again but not repeated. Arguments are those of ``BoardTop``.
     """
 
     def __init__(self, config: Config, size: int, cycles: int) -> None:

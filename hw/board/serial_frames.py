@@ -1,4 +1,4 @@
-"""Receiver and sender of frames of :mod:`~accel.hw.board.serial_protocol`."""
+"""Receiver and sender of the frames of ``serial_protocol``."""
 
 from typing import Any
 
@@ -26,10 +26,7 @@ class FrameReceiver(wiring.Component):
     """Receives requests while ``listening``: the header in ``head``, data in a buffer of words.
 
     ``frame`` is set in the cycle in which a frame ends, ``good`` if it is valid. ``length`` is in bytes.
-    ``head`` and the buffer hold until the receiver listens again.
-
-    Args:
-        cycles: clock cycles of a bit.
+    ``head`` and the buffer hold until the receiver listens again. ``cycles`` are those of a bit.
     """
 
     def __init__(self, word_bytes: int, cycles: int) -> None:
@@ -87,11 +84,7 @@ class FrameReceiver(wiring.Component):
 
 class FrameSender(wiring.Component):
     """Sends frames. ``begin`` opens one while ``idle``. Bytes are taken with ``valid`` and ``ready``.
-    ``end``, without ``valid``, closes it.
-
-    Args:
-        cycles: clock cycles of a bit.
-    """
+    ``end``, without ``valid``, closes it. ``cycles`` are those of a bit."""
 
     def __init__(self, cycles: int) -> None:
         self._cycles = cycles

@@ -16,7 +16,7 @@ from accel.hw.engines.open_engine import level
 from accel.hw.engines.verilator import PACKAGES, includes, sources
 
 SIMULATED_BIT_CYCLES = 2
-"""Cycles of a bit in simulation: the fewest that the receiver supports."""
+"""The fewest that the receiver supports."""
 _PATIENCE = 400_000
 """Cycles that a simulated reply may take."""
 _TOP = "accel_board"
@@ -91,8 +91,7 @@ _FUNCTIONS = {
 
 
 class SimulatedLine(Line):
-    """The line to :class:`~accel.hw.board.board_top.BoardTop` in Verilator, which simulates while the host
-    waits for a reply.
+    """The line to ``BoardTop`` in Verilator, which simulates while the host waits for a reply.
 
     Args:
         size: bytes of the board's memory.

@@ -1,4 +1,4 @@
-"""Requests to a board over a serial line, repeated if no reply comes."""
+"""Requests to a board, repeated if no reply comes."""
 
 import time
 import zlib
@@ -25,7 +25,7 @@ _WORD = 4
 
 
 class Link:
-    """A board at the other end of a line, which the caller closes."""
+    """A board on a line, which the caller closes."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
@@ -98,7 +98,7 @@ class Link:
         return reply
 
     def _ask(self, operation: Operation, address: int = 0, count: int = 0, data: bytes = b"") -> Reply:
-        """Return the reply. Repeat the request if none comes or it was damaged."""
+        """Repeat a request until an undamaged reply comes."""
         self._tag = (self._tag + 1) % 256
         request = Request(operation=operation, tag=self._tag, address=address, count=count, data=data)
         heard = 0

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 SHORTEST_BIT = 2
 """Shortest bit, in cycles."""
 _BITS = 10
-"""Bits of a byte on the line, with start and stop bit."""
+"""Bits of a byte with start and stop bit."""
 
 
 class Receiver(wiring.Component):

@@ -34,12 +34,12 @@ MEMORY_BYTES = 128 * 1024
 SPEED = 6
 """Speed grade, the slowest."""
 LEDS = ("locked", "rx", "tx", "irq")
-"""Signals on the first LEDs: clock locked, bytes from and to the host, the core's interrupt."""
+"""LEDs: clock locked, bytes from and to the host, the core's interrupt."""
 
 _RATE_ERROR = 0.02
 """Tolerance of a bit's length. Over ten bits it adds up to a fifth of a bit."""
 _FEEDBACKS = range(16, 33)
-"""Feedback dividers of the PLL for which its oscillator runs at 400 to 800 MHz."""
+"""Feedback dividers of the PLL, for 400 to 800 MHz of its oscillator."""
 _LONGEST_DIVIDER = 128
 _FASTEST_MHZ = 400.0
 """Highest output of the PLL. All limits are from the data sheet (FPGA-DS-02012, sysCLOCK PLL Timing)."""
@@ -87,7 +87,7 @@ def bit_cycles(mhz: float, rate: int) -> int:
 
 
 class Ecp5Top(BoardTop):
-    """The board-independent design with reset on the ECP5's global wires."""
+    """``BoardTop`` with reset on the ECP5's global wires."""
 
     def reset(self, m: Module, reset: Value, *parts: wiring.Component) -> Sequence[Elaboratable]:
         renamed = globally_reset(m, "core", ResetSignal() | reset)
@@ -95,7 +95,7 @@ class Ecp5Top(BoardTop):
 
 
 class Ulx3s(wiring.Component):
-    """:class:`~accel.hw.board.board_top.BoardTop` on the board's pins."""
+    """``BoardTop`` on the board's pins."""
 
     def __init__(self, config: Config, *, pll: Pll, cycles: int, size: int = MEMORY_BYTES) -> None:
         self._pll = pll
@@ -192,13 +192,13 @@ def build(
 
     Args:
         folder: the tools' working folder, which must exist.
-        mhz: frequency of the machine's clock.
+        mhz: the machine's clock frequency.
         rate: bits per second on the serial line.
         note: called with the current progress.
 
     Raises:
         ConfigError: the clock or the rate is impossible.
-        EngineError: a tool is not installed or fails, for example at too fast a clock.
+        EngineError: a tool is missing or fails, for example at too fast a clock.
     """
     pll, cycles = Pll.of(mhz), bit_cycles(mhz, rate)
     need = "the bitstream"
@@ -220,6 +220,6 @@ def build(
 
 
 def reached(report: Any) -> float:
-    """Return, from nextpnr's report, the highest frequency in MHz of the clock that limits the machine."""
+    """Return the limiting clock's highest frequency in MHz, from nextpnr's report."""
     slowest = min(report["fmax"].values(), key=lambda clock: clock["achieved"] / clock["constraint"])
     return float(slowest["achieved"])

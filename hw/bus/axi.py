@@ -1,8 +1,5 @@
-"""AXI4 and AXI4-Lite as signatures, one per channel, and ports with Verilog's names.
-
-Ports are flat: ``m_axi_araddr`` in Verilog, waves and Python. :func:`pins` collects a bus's ports into an
-interface for :func:`~amaranth.lib.wiring.connect`.
-"""
+"""AXI4 and AXI4-Lite as signatures, one per channel, and flat ports with Verilog's names, for example
+``m_axi_araddr``."""
 
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
@@ -138,7 +135,7 @@ def ports(bus: Signature, prefix: str = "") -> dict[str, Member]:
 
 
 def pins(component: Any, bus: Signature, prefix: str = "") -> Any:
-    """Return a component's ports, named by :func:`ports`, as an interface."""
+    """Return a component's ports, named by :func:`ports`, as an interface for ``wiring.connect``."""
     channels = {}
     for channel, signature in _channels(bus):
         signals = {name: getattr(component, f"{prefix}{channel}{name}") for name in signature.members}

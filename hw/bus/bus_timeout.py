@@ -8,8 +8,8 @@ from accel.core.registers import REGISTERS
 
 
 class BusTimeout(wiring.Component):
-    """Sets ``late`` after ``limit`` consecutive cycles in which the bus ``owes`` something and nothing
-    ``moved``, and counts again. A limit of 0 means no timeout."""
+    """Sets ``late`` in the cycle after ``limit`` consecutive cycles in which the bus ``owes`` something and
+    nothing ``moved``, and counts again. A limit of 0 means no timeout."""
 
     def __init__(self) -> None:
         bits = REGISTERS["bus_timeout"].width

@@ -1,4 +1,4 @@
-"""The control registers of :mod:`accel.core.registers`, and the interrupt."""
+"""The control registers, and the interrupt."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -34,7 +34,7 @@ class Control(wiring.Component):
       ``ended``.
     - ``clear``: a pulse while no run is active, also together with ``start``, or while a run is ``draining``,
       which then ends.
-    - ``flush``: set with ``start`` and ``clear``. It has several identical bits because of its fan-out.
+    - ``flush``: set with ``start`` and ``clear``, in several copies because of its fan-out.
     - ``stop``: a pulse at any time.
 
     ``start`` and ``clear`` never come while ``offering``. Settings are constant from ``start`` to ``ended``.
@@ -202,8 +202,7 @@ class Control(wiring.Component):
                 m.d.sync += kept_of.eq(0)
 
     def _look_up(self, m: Module, place: Value, values: dict[str, Value], found: tuple[Signal, ...]) -> None:
-        """Drive ``found`` from the word at an address. Two levels of multiplexers make a shorter path than
-        one."""
+        """Drive ``found`` from the addressed word. Two levels of multiplexers are faster than one."""
         groups: dict[int, dict[int, tuple[Value, ...]]] = {}
         for register, word in _words(self._config):
             low, group = (number := (register.offset >> 2) + word) % _GROUP, number // _GROUP

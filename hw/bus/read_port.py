@@ -59,7 +59,7 @@ class BurstLayout(data.StructLayout):
 class ReadPort(wiring.Component):
     """The AXI4 read channels, with a :class:`ReadChannel` under each reading unit's name.
 
-    One burst is granted per cycle. Its address then enters the AR register. ``stop`` prevents grants. Every
+    One burst is granted per cycle, unless ``stop`` is set. Its address then enters the AR register. Every
     beat is taken at once. RLAST ends a burst. ``bad`` shows an error response, or RLAST in the wrong beat.
     Surplus beats are dropped. ``stray`` shows a beat without a burst.
 

@@ -8,11 +8,8 @@ from amaranth.lib.wiring import In, Out
 
 
 class Slice(wiring.Component):
-    """A register slice with two entries of ``bits``.
-
-    A transfer leaves at least one cycle after it enters, and one can enter in every cycle. No output depends
-    on an input of the same cycle.
-    """
+    """A register slice with two entries of ``bits``. One transfer can enter per cycle, and leaves at least
+    one cycle later. No output depends on an input of the same cycle."""
 
     def __init__(self, bits: int) -> None:
         super().__init__(

@@ -11,7 +11,6 @@ from accel.core.config import Config
 
 COUNT_BITS = 48
 _INCREMENT_BITS = 16
-"""Bits of one cycle's accesses."""
 
 
 def select_bits(config: Config) -> int:

@@ -124,9 +124,8 @@ class Alu(wiring.Component):
     def _product(self, m: Module, phase: Value, left: Value, right: Value) -> Value:
         """Return the low 32 bits of a product in the last slot. ``phase`` has one bit per slot.
 
-        Three partial products of the 16-bit halves matter. The low halves of two are added to the upper half
-        of the third, which is multiplied last. Every slot but the last multiplies, every slot but the first
-        accumulates. With a slot to spare, the factors come from registers.
+        Every slot but the last multiplies 16-bit halves, every slot but the first accumulates. With a slot to
+        spare, the factors come from registers.
         """
         half = ACC_BITS // 2
         parts = [(0, 0), (half, 0), (0, half)]
@@ -183,7 +182,6 @@ def operation_results(
 
 
 def _extended(value: Value) -> Value:
-    """Extend a value to 32 bits."""
     sign = value[-1] if value.shape().signed else Const(0, 1)
     return Cat(value, sign.replicate(max(0, ACC_BITS - len(value))))
 
@@ -192,8 +190,7 @@ def operate(m: Module, told: data.View, left: Value, right: Value, results: Mapp
     """Return the selected result's low 32 bits, or 0.
 
     Args:
-        results: results by name that one lane cannot compute alone in one slot: the product, and those of
-            operations that are not VTA's.
+        results: results by name that one lane cannot compute alone in one slot.
     """
     wanted = told.shape().members
     every: dict[str, Value] = {}
@@ -210,7 +207,7 @@ def _shift(m: Module, left: Value, right: Value) -> Value:
     """Shift right arithmetically by ``right``, or left if it is negative. Amounts beyond the width saturate.
 
     Both directions rotate right by the amount modulo the width. The bits that wrapped around are the left
-    shift's result, the remaining bits the right shift's.
+    shift's result, the others the right shift's.
     """
     bits = (ACC_BITS - 1).bit_length()
     up, low, high = right[-1], right[:bits], right[bits:-1]

@@ -49,12 +49,11 @@ class PlacesLayout(data.StructLayout):
 
 
 class BeatWalker(wiring.Component):
-    """Walks through the beats of transfers.
+    """Walks through the beats of transfers, computed one cycle ahead.
 
     ``start`` loads a transfer with at least one row. From the next cycle on ``beat`` is its first beat, and
-    after each ``step`` the next. ``last`` marks the last beat. While stepping over it, or while ``idle``, the
-    walker is ``free`` for the next transfer. ``rows`` adds ``row_last``, the last beat of a row. Each beat is
-    computed one cycle ahead.
+    after each ``step`` the next. While stepping over the ``last`` beat, or while ``idle``, the walker is
+    ``free`` for the next transfer. ``rows`` adds ``row_last``, the last beat of a row.
     """
 
     def __init__(self, kinds: Sequence[Kind], config: Config, *, rows: bool = False) -> None:

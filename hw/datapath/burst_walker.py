@@ -31,13 +31,13 @@ class RowsLayout(data.StructLayout):
 
 
 class BurstWalker(wiring.Component):
-    """Walks through the bursts of transfers. Rows are split at 4 KiB pages and at the longest burst.
+    """Walks through the bursts of transfers, computed one cycle ahead. Rows are split at 4 KiB pages and at
+    the longest burst.
 
     ``start``, in a cycle without a ``valid`` burst, begins a transfer with at least one row. Its first burst
-    is ``valid`` in the next cycle, each further one in the cycle after ``accept``. ``last`` marks the last.
-    Each burst is computed one cycle ahead. While none is valid, the first burst of ``rows`` is computed in
-    every cycle, because the start is known late in its cycle. ``free`` is the complement of ``valid``.
-    ``mem_base`` starts a page.
+    is ``valid`` in the next cycle, each further one in the cycle after ``accept``, up to the ``last``. While
+    none is valid (``free``), the first burst of ``rows`` is computed in every cycle, because the start is
+    known late in its cycle. ``mem_base`` starts a page.
     """
 
     def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
@@ -76,10 +76,10 @@ class BurstWalker(wiring.Component):
         ends = Signal()
         """The burst ends its row. Otherwise it is as long as page and bus allow."""
         left = Signal(beats_bits)
-        """Beats of the row after such a burst."""
+        """Beats of the row after the burst, if it does not end the row."""
         to_page = Signal(range(page + 1))
         most = Signal(BEATS_BITS)
-        """Beats of the page after it, at most a longest burst."""
+        """Beats of the page after the burst, at most a longest burst."""
         rows = Signal(SIZE_BITS)
         last_row = Signal()
 
@@ -88,7 +88,6 @@ class BurstWalker(wiring.Component):
         first_address = Signal(DRAM_ADDRESS_BITS)
         first_stride = Signal(row_bits)
         first_place = Signal(log2(PAGE_BYTES))
-        """Position in its page."""
         first_bytes = Signal(row_bits)
         m.d.comb += [
             first_address.eq(self.mem_base + choose(new.kind, [new.dram_base << s for s in kind_sizes])),
@@ -154,7 +153,7 @@ def _longest(config: Config) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class _Burst:
-    """``left`` and ``to_page`` are the beats left in the row and the page if the burst does not end the
+    """A burst. ``left`` and ``to_page``, the remaining beats of row and page, matter if it does not end the
     row."""
 
     beats: Value

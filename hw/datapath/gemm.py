@@ -100,8 +100,8 @@ def _if(condition: Value, value: Value) -> Value:
 
 
 def _sum(m: Module, left: Value, right: Value) -> Value:
-    """Return a signed sum in a signal that synthesis keeps. Merged into three-operand adders, the tree would
-    take twice the logic."""
+    """Add in a signal that synthesis keeps: merged into three-operand adders, the tree would take twice the
+    logic."""
     total = Signal(signed(max(len(left), len(right)) + 1), attrs={"keep": 1})
     m.d.comb += total.eq(left + right)
     return total

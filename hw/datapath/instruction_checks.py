@@ -1,4 +1,4 @@
-"""Faults of a single instruction, as in :func:`accel.core.fault_causes.instruction_fault`."""
+"""Faults of a single instruction, as in ``fault_causes.instruction_fault``."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -159,8 +159,8 @@ def known_of(m: Module, unit: Unit, word: Value, mem_size: Value, config: Config
 
 
 def cause_of(m: Module, known: data.View, box: Any) -> Signal:
-    """Return an instruction's fault, of its word (from ``known_of``) or of its box. Little logic depends on
-    the box's ends, which are known late in the cycle."""
+    """Return an instruction's fault: of its word (``known_of``), or of its box, whose ends are known late in
+    the cycle."""
     beyond = [
         (known.in_sram & (box.end > known.depth), Cause.SRAM_RANGE),
         (known.in_dram & (box.stop > known.room), Cause.DRAM_RANGE),

@@ -69,16 +69,12 @@ def _tree(m: Module | None, kind: str, values: Sequence[Value], at: Sequence[int
 
 
 Replaced = Mapping[str, Callable[..., Value]]
-"""By kind of node, a function of the node, the lane and the operands that replaces its value. Proofs replace
-products, which no solver can multiply."""
+"""By kind of node, a function of node, lane and operands that replaces its value. Proofs replace products,
+which no solver can multiply."""
 
 
 def lane_value(node: Lane, inputs: Mapping[str, Value], replaced: Replaced | None = None) -> Value:
-    """Return an expression's value in one lane as combinational logic.
-
-    Args:
-        inputs: the operands by name, signed.
-    """
+    """Return an expression's value in one lane as combinational logic of signed ``inputs`` by name."""
     row = {name: [one] for name, one in inputs.items()}
     (value,) = lane_values(None, node, row, replaced=replaced)
     return value
@@ -95,7 +91,7 @@ def lane_values(
     """Return an expression's values in all lanes of a row.
 
     Args:
-        m: the module that gets the registers, or None without stages.
+        m: the module for the registers, or None without stages.
         inputs: each lane's operands by name, signed.
         stages: registers from the operands to the results.
     """
@@ -215,7 +211,6 @@ def _computed(node: Lane, inputs: Mapping[str, Value], operands: Sequence[Value]
 
 
 def _leading_zeros(value: Value, width: int) -> Value:
-    """Count the zeros before the first one, half of the bits at a time."""
     size = 1 << (width - 1).bit_length()
     bits = [*value[:width], *[Const(0, 1)] * (width - len(value[:width]))]
     padded = [*[Const(1, 1)] * (size - width), *bits]  # a one below the bits ends the count at ``width``

@@ -191,7 +191,7 @@ class Sequencer(wiring.Component):
 
     def _steps(self, m: Module, held: Any, alu: Any) -> tuple[Value | None, Value, Value]:
         """Return whether the entry's micro-ops take several slots (None: never on this machine), whether this
-        slot is a micro-op's last, and the same for the instruction's next slot."""
+        slot is a micro-op's last, and whether the instruction's next slot is."""
         number = operation_number(alu, self._config)
         slots = {code: one.slots(self._config) for code, one in self._config.operations.items()}
         by_slots = {

@@ -12,8 +12,8 @@ class Queue(wiring.Component):
     """A first-in, first-out queue with ``depth`` entries.
 
     ``room`` shows that there were fewer than ``depth`` entries at the end of the previous cycle. The user
-    must not push without ``room`` nor pop without ``valid``. Both are registers, and the next free place is
-    written in every cycle, because pushes and pops are known late.
+    must not push without ``room`` nor pop without ``valid``. Because pushes and pops are known late, both are
+    registers, and the next free place is written in every cycle.
     """
 
     def __init__(self, shape: ShapeLike, depth: int) -> None:
@@ -158,7 +158,7 @@ class Issue(wiring.Signature):
     """Entries that a unit takes from its :class:`ReservedQueue`.
 
     ``valid`` and ``entry`` are the head, from registers. ``start`` begins and pops it. With ``taking``,
-    ``following`` moves to the head, entry or not, so the unit sees its next instruction one cycle ahead.
+    ``following`` moves to the head, entry or not: the unit sees its next instruction one cycle ahead.
     """
 
     def __init__(self, shape: ShapeLike) -> None:

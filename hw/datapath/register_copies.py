@@ -1,9 +1,8 @@
-"""Copies of a register with large fan-out."""
+"""Copies of a register with large fan-out, which differ so that synthesis does not merge them."""
 
 from amaranth.hdl import Module, Signal, Value
 
 COPIES = 4
-"""Copies per register. They differ in polarity and reset, so that synthesis does not merge them."""
 
 
 def copies(m: Module, value: Value, name: str) -> list[Value]:

@@ -1,4 +1,4 @@
-"""One lane of the store path, as in :mod:`accel.core.requantize`."""
+"""One lane of the store path, as in ``accel.core.requantize``."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -21,10 +21,10 @@ from accel.hw.datapath.retimed_pipeline import Pipeline, divide
 from accel.hw.datapath.word_layouts import log2
 
 STEPS = (8, 3, 3, 4, 6, 4, 8, 5, 6, 9, 8, 5, 3, 10, 4, 8, 10)
-"""Approximate delay of each step of logic on an ECP5 in nanoseconds, from the memories' outputs to the bus
-register. Registers can lie between steps."""
+"""Approximate delay of each step of logic on an ECP5 in nanoseconds, from the memories to the bus register.
+Registers can lie between steps."""
 _BEFORE_LOOK_UP = STEPS[:12]
-"""The steps up to the clamp of the requantized value, which a table may follow."""
+"""The steps up to the clamp, which a table may follow."""
 _LOOK_UP_DELAY = 9
 """Delay of a table's block RAM with the choice of a byte."""
 _MULTIPLIER_STEP = 13
@@ -208,7 +208,7 @@ class RequantizeLane(wiring.Component):
         """Return the factors of an addition's multipliers.
 
         STORE.MUL has the product of the differences on the left, and nothing on the right. A difference of
-        two bytes of one type has 9 bits.
+        two bytes has 9 bits.
         """
         add = self.addition
         left, right = s.value - add.left_zero, s.residual - add.right_zero
@@ -265,7 +265,7 @@ def _round(value: Value, dropped: int) -> Value:
 
 
 def _shift_sticky(m: Module, value: Value, shift: Value, limit: int | None) -> Value:
-    """Return ``value >> shift`` with two more low bits, as :func:`quotient_parts` does.
+    """Return ``value >> shift`` with two more low bits, as ``quotient_parts`` does.
 
     Args:
         limit: greater and negative amounts count as it. None: every amount is relevant.

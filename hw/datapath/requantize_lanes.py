@@ -1,8 +1,7 @@
 """The requantization lanes, and the walk through PAR and RES.
 
-A beat of STORE.REQ, STORE.ADD or STORE.MUL takes one *slot* (a cycle) for each group of bytes that the lanes
-handle at once. For example, two lanes need four slots for a beat of 8 bytes. A slot's values belong to one
-element, so it reads one element each of PAR and RES.
+A beat takes one *slot* (a cycle) for each group of bytes that the lanes requantize at once. For example, two
+lanes need four slots for 8 bytes. A slot belongs to one element, and reads one element each of PAR and RES.
 """
 
 from collections.abc import Sequence
@@ -51,13 +50,13 @@ class SettingLayout(data.StructLayout):
 class SlotWalker(wiring.Component):
     """Walks through the slots of beats.
 
-    ``start`` loads the range of PAR in the cycle in which the STORE's first beat enters the beat walker.
-    ``step`` advances to the next slot. ``last`` marks a beat's last slot. ``par_index`` and ``res_index`` are
-    the slot's operands. A plain STORE's beat is one slot. On machines with tables, ``table`` is the STORE's
-    field, and ``slot_table`` the slot's.
+    ``start`` loads the range of PAR in the cycle in which the STORE's first beat enters the beat walker. Each
+    ``step`` leads to the next slot, up to the beat's ``last``. ``par_index`` and ``res_index`` are the slot's
+    operands. A plain STORE's beat is one slot. On machines with tables, ``table`` is the STORE's field, and
+    ``slot_table`` the slot's.
 
-    ``adds`` shows that the slot's result depends on the residual, and ``multiplies`` that it is a product.
-    With STORE.MUL, ``start`` also loads ``hold``, and ``store_last`` marks a STORE's last beat.
+    ``adds`` shows that the slot's result depends on the residual, ``multiplies`` that it is a product. With
+    STORE.MUL, ``start`` also loads ``hold``, and ``store_last`` marks a STORE's last beat.
     """
 
     def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
@@ -116,7 +115,7 @@ class SlotWalker(wiring.Component):
 
         held = Signal(ParLayout())
         following, next_row = Signal(PAR_INDEX_BITS), Signal(PAR_INDEX_BITS)
-        """The next PAR elements in the row and in the next row, computed ahead because ``step`` is known
+        """The next PAR elements in this row and in the next, computed ahead because ``step`` is known
         late."""
         m.d.comb += self.par_index.eq(held.par)
         done = Signal()
@@ -145,8 +144,8 @@ class SlotWalker(wiring.Component):
         return m
 
     def _takes(self, m: Module, done: Value) -> Value:
-        """Return whether the STORE is finished with its residual: after each element, or after the last beat
-        if it holds one."""
+        """Return whether the STORE has used its residual: after each element, or after the last beat if it
+        holds one."""
         if not self._config.res_mul:
             return done & self.adds
         (product,) = (number for number, kind in enumerate(self._kinds) if kind.memory == Finishing.MUL)

@@ -9,11 +9,8 @@ from accel.core.pipeline_stages import spread
 
 
 def divide(stages: int, before: Sequence[int], after: Sequence[int]) -> int:
-    """Return how many of ``stages`` registers belong to the first of two pipelines in a row.
-
-    ``before`` and ``after`` are their steps, with a fixed register between them. The longest path between
-    registers is as short as possible.
-    """
+    """Return how many of ``stages`` registers belong to the first of two pipelines in a row, whose steps are
+    ``before`` and ``after`` a fixed register. The longest path between registers is as short as possible."""
 
     def stretches(first: int) -> list[int]:
         return sorted([*_stretches(first, before), *_stretches(stages - first, after)], reverse=True)

@@ -1,7 +1,7 @@
 """Scratchpads: written by beats or whole elements, read by element or, for STOREs, by beat.
 
-Banks divide the elements by index so that a beat touches each at most once. Elements longer than a beat are
-written in parts with lane enables. A read takes a cycle and returns the data of earlier cycles.
+Banks divide the elements by index so that a beat touches each at most once. A read takes a cycle and returns
+the data of earlier cycles.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,8 +25,8 @@ from accel.hw.datapath.transfer_memories import Kind, choose
 from accel.hw.datapath.word_layouts import bits_for_depth, log2, sram_bits
 
 UNORDERED = {"no_rw_check": 1}
-"""Attribute of memories whose elements nobody needs while they are written, because of tokens or forwarding.
-Synthesis then omits the registers that would preserve the old word next to a block RAM."""
+"""Attribute of memories of which nobody reads an element while it is written, because of tokens or
+forwarding. Synthesis then omits logic that would preserve the old word."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,6 @@ def held(m: Module, early: Write, shape: Shape, number: int) -> Write:
 
 
 def _ones(value: Value) -> Value:
-    """Count the set bits."""
     total: Value = sum(value)
     return total
 
@@ -154,8 +153,8 @@ def bank_of(index: Value, banks: int) -> Value:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """Conversion of DRAM values as set by SET: whether they are unsigned, and the zero point to subtract if
-    lanes are wide enough."""
+    """Conversion of DRAM values: whether they are unsigned, and the zero point to subtract if lanes are wide
+    enough."""
 
     unsigned: Value
     zero: Value | None
@@ -212,10 +211,10 @@ class Scratchpad(wiring.Component):
         late: delays writes by a cycle, for registers in front of the block RAMs.
         probes: count the writes, in simulation.
 
-    ``beat_valid`` writes the elements of ``beat`` from ``data``. ``word_valid`` writes the whole element
-    ``word_index``. ``read_n`` and the port with a tap's name read one element each. If two of them are in one
-    bank, the later tap's result is undefined. ``unsigned`` and ``zero``, where SET defines them, are constant
-    while beats arrive.
+    ``beat_valid`` writes the elements of ``beat`` from ``data``, ``word_valid`` the whole element
+    ``word_index``. ``read_n`` and a tap's port read one element each. If two of them are in one bank, the
+    later tap's result is undefined. ``unsigned`` and ``zero``, where SET defines them, are constant while
+    beats arrive.
     """
 
     def __init__(

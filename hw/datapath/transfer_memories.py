@@ -15,7 +15,6 @@ from accel.core.scratchpad_specs import Route
 from accel.hw.datapath.word_layouts import kind_bits, log2
 
 RESIDUAL_STORES = (Finishing.ADD, Finishing.MUL)
-"""Memory ids of STOREs that take residuals."""
 
 
 @dataclass(frozen=True)

@@ -81,8 +81,7 @@ def _text(name: str, length: int) -> Signal:
 
 
 class Names(wiring.Component):
-    """Drives texts: ``{unit}_state``, and ``fetch_next``, the dispatched instruction. For load, compute and
-    store, ``{unit}_next`` is the queue's head, and ``{unit}_last`` the instruction that started last.
+    """Drives the texts that docs/explain/hardware.md lists.
 
     Inputs of each unit: it is ``busy`` or waits for ``memory`` or a ``token``, and its next instruction's
     ``word``, ``valid`` and ``start``.

@@ -15,9 +15,8 @@ INDEX_BITS = 32
 """Width of an instruction's index in the program."""
 UNIT_BITS = max(Unit).bit_length()
 BEATS_BITS = SPECS["max_burst_beats"].high.bit_length()
-"""Width of a burst's number of beats."""
 LANE_BITS = (SPECS["bus_bits"].high // 8 - 1).bit_length()
-"""Width of an element's position in a beat, for the shortest elements."""
+"""Width of an element's position in a beat."""
 GAP_BITS = PAD_BITS + 1
 """Width of the sum of both sides' pads."""
 _PADDED_BITS = SIZE_BITS + 2
@@ -98,8 +97,7 @@ class BoxLayout(data.StructLayout):
 
 class PlacedLayout(data.StructLayout):
     """A :class:`BoxLayout` in queues, as wide as scratchpad indices. Larger values, of faults and of LOADs
-    that RES cannot hold, are cut off, except that ``elements`` saturates. ``elements`` is 0 if nothing
-    moves."""
+    that RES cannot hold, are cut off, except that ``elements`` saturates. It is 0 if nothing moves."""
 
     def __init__(self, config: Config) -> None:
         names = ("elements", "end", "body", "head", "tail")

@@ -24,7 +24,6 @@ class Burst:
     ordinal: int
     earliest: int = 0
     done: int = 0
-    """Transferred beats."""
 
 
 @dataclass
@@ -46,9 +45,7 @@ class Memory:
     now: int = 0
     dram: Dram = field(init=False)
     beat: ReadBeat | None = None
-    """On the read data channel."""
     response: int | None = None
-    """On the write response channel."""
 
     def __post_init__(self) -> None:
         self.dram = Dram.of(self.config)

@@ -82,7 +82,7 @@ class Engine(ABC):
         """Return the token counters."""
 
     def accesses(self) -> dict[str, int]:
-        """Return access counts since the start of the last run, by
+        """Return access counts since the start of the last run, by the names of
         :func:`~accel.core.access_names.access_names`.
 
         Raises:

@@ -70,7 +70,7 @@ class HardwareRun:
     Attributes:
         cycles: up to the last event, or before the error that ended the run.
         records: in order of cycles, or None if not recorded.
-        accesses: counts by ``access_names``, or None on hardware that has none.
+        accesses: counts by ``access_names``, or None on hardware without them.
     """
 
     config: Config

@@ -1,7 +1,7 @@
 """Cache of compiled models.
 
-A model's key covers everything that it is built from: the configuration without per-run settings, all
-sources, tools and options. It is built once, also by several processes, and its file is complete or absent.
+A model's key covers the configuration without per-run settings, all sources, tools and options. It is built
+once, also by several processes, and its file is complete or absent.
 """
 
 import hashlib

@@ -18,8 +18,7 @@ CELLS = {
     "block_ram": ("DP16KD",),
     "multipliers": ("MULT18X18D",),
 }
-"""Resources and their cells. A distributed RAM has 16x4 bits, a block RAM 18 Kbit, a multiplier 18x18
-bits."""
+"""A distributed RAM has 16x4 bits, a block RAM 18 Kbit, a multiplier 18x18 bits."""
 
 
 def synthesize(config: Config) -> dict[str, int]:

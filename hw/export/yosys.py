@@ -31,7 +31,7 @@ def rtlil_text(
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Disable garbage collection, which would take a third of the conversion: most objects live until the
+    """Disable garbage collection, which would take a third of the conversion: most objects live until its
     end."""
     was = gc.isenabled()
     gc.disable()

@@ -76,7 +76,6 @@ class Opened(Elaboratable):
 
 
 def _driven(fragment: Fragment) -> Iterator[Signal]:
-    """Return each signal that a fragment's own statements drive."""
     found = {id(signal): signal for one in _statements(fragment) for signal in one._lhs_signals()}
     yield from found.values()
 

@@ -52,8 +52,8 @@ def loads(config: Config, unit: Unit) -> Claims:
 def _as_many_beats(
     claims: Claims, component: LoadExecutor, depth: int
 ) -> tuple[Signal, list[tuple[Value, Signal]]]:
-    """Claim that as many beats are requested as arrive. Return the beats that the bus owes, and the transfers
-    whose beats come after others'."""
+    """Claim that the numbers of requested and arrived beats are equal. Return the beats that the bus owes,
+    and the transfers whose beats come after others'."""
     inside = claims.inside
     read = component.read
     requesting, granted, beat = read.valid, read.granted, read.beat_valid

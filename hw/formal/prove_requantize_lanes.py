@@ -1,8 +1,8 @@
 """Proofs that a requantization lane computes its declaration: rounding, shifts and bounds.
 
 A solver cannot multiply 24 by 24 bits. So arbitrary values replace the products, and the logic before and
-after them is compared with the parts of the declaration in ``accel.core.requantize``. In the same way, the
-rounding of a shifted number is proven for any number, apart from the shift.
+after them is compared with the declaration's parts in ``accel.core.requantize``. Likewise, rounding is proven
+for any shifted number, apart from the shift.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,17 +1,6 @@
-"""The compute unit: one pipeline for GEMM, MAC and ALU, and LOADs of micro-ops and accumulators, SET and
-FINISH.
-
-Pipeline stages of a micro-op in slot s. Registers are named after their cycle.
-
-| cycle | stage |
-| s + 1 | the sequencer presents the micro-op's address |
-| s + 2 | the micro-op has been read, and the loops' offsets are added |
-| s + 3 | indices are checked, and operand addresses are presented |
-| s + 4 | operands have been read and enter the GEMM core |
-| s + 4 + ``tree_stages`` | accumulators have been read and enter a register |
-| next | the operation |
-| next | the write |
-"""
+"""The compute unit. docs/explain/hardware.md lists the stages of its pipeline for GEMM, MAC and ALU.
+Registers are named after their cycle. It also executes LOADs of micro-ops and accumulators, SET and
+FINISH."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -356,7 +345,6 @@ class Compute(wiring.Component):
         return good, indices["dst"], indices["src"]
 
     def _count(self, m: Module, probes: AccessProbes, reading: Any) -> None:
-        """Count a micro-op in the cycle in which it reads the accumulators."""
         config, run = self._config, reading.run
         mac, depthwise, overwrite = (
             (getattr(reading, name) if name in reading.shape().members else Const(0, 1))

@@ -35,8 +35,8 @@ class Dispatch(wiring.Component):
     """Multiplies out and checks instructions: one pushed in cycle t reaches its unit's queue in t +
     ``dispatch_stages``.
 
-    Registers follow the products, their sums with the checks of the word, and the final products. ``busy``
-    shows that one holds an instruction, ``oldest`` is the index of the first.
+    Registers follow the products, their sums with the word's checks, and the final products. ``busy`` shows
+    that one holds an instruction, ``oldest`` is the first one's index.
     """
 
     def __init__(self, config: Config) -> None:
@@ -132,8 +132,8 @@ class Dispatch(wiring.Component):
         return Mux(finished, operand_end(store, store_operands_of(self._config)[0]), box.end)
 
     def _stage(self, m: Module, there: bool, *values: ValueLike) -> tuple[Value, ...]:
-        """Return the values one cycle later if the stage exists. The first marks an instruction, the fourth
-        is its index."""
+        """Return the values one cycle later if the stage exists: first that there is an instruction, fourth
+        its index."""
         given = tuple(Value.cast(value) for value in values)
         if not there:
             return given

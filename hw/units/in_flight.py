@@ -58,8 +58,8 @@ class InFlight(wiring.Component):
     With ``shared``, other instructions retire in between, and ``hold`` delays retirement. ``unwritten`` is
     ``conflict`` restricted to transfers with incomplete data.
 
-    Each of the ``memories`` whose elements transfers share has its own ports ``range`` and ``following``,
-    with its suffix.
+    Each of the ``memories`` whose elements transfers share has its own ``range`` and ``following``, with its
+    suffix.
     """
 
     def __init__(

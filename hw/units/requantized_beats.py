@@ -20,7 +20,7 @@ class RequantizedBeats:
     Args:
         unit: the store unit, whose ``wdata``, ``wstrb`` and ``wlast`` this drives.
         beats: the walker over each beat's accumulators.
-        operands: of the STORE whose first beat enters the walker, the fields for PAR, for TAB if there are
+        operands: fields of the STORE whose first beat enters the walker: for PAR, for TAB if there are
             tables, and ``hold`` if there is STORE.MUL.
         asking: a beat, or one of its slots, is requested from the accumulators.
 

@@ -1,8 +1,8 @@
 """The store unit. It writes STOREs in bursts while earlier ones await their responses.
 
-A burst's first beat is requested from the mirror of the accumulators in the cycle of its grant, the others in
-the following cycles. A beat is on the bus two cycles later, or ``2 + post_depth`` with ``post=1``. If the bus
-is not ready, the whole pipeline waits.
+A burst's first beat is requested from the mirror of the accumulators in the cycle of its grant. It is on the
+bus two cycles later, or ``2 + post_depth`` with ``post=1``. If the bus is not ready, the whole pipeline
+waits.
 """
 
 from typing import Any
@@ -96,8 +96,8 @@ class Store(wiring.Component):
         answered, heard = Signal(), Signal()
         advance = Signal()
         idle = Signal(init=1)
-        """The complement of ``wvalid`` in its own register for grants and requests, because the whole
-        pipeline reads ``wvalid``."""
+        """The complement of ``wvalid`` for grants and requests, because the whole pipeline reads
+        ``wvalid``."""
         goes_on = idle | self.wready
         more = log2(slots_per_beat(config)) if post else 0
         left = Signal(BEATS_BITS + more)

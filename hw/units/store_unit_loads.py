@@ -138,7 +138,6 @@ class StoreUnitLoads:
         return known
 
     def _memory_of(self, operand: StoreOperand) -> int:
-        """Return the memory id of the LOADs that fill an operand's scratchpad."""
         return next(kind.memory for kind in self.kinds if kind.route.scratchpad is operand.scratchpad)
 
     def _holds(self, word: Value) -> Value:
@@ -184,7 +183,6 @@ class StoreUnitLoads:
         ]
 
     def _range(self, m: Module, known: Any, suffix: str) -> tuple[Signal, Signal]:
-        """Return an operand's range for the head, and for the following instruction."""
         issue, config = self._unit.issue, self._unit.config
         touched, following = Signal(RangeLayout(config)), Signal(RangeLayout(config))
         comes = view(Load, config, issue.following.word)
@@ -196,8 +194,8 @@ class StoreUnitLoads:
         return touched, following
 
     def _ends(self, found: Any, entry: Any, is_load: Value, suffix: str) -> list[Any]:
-        """Return assignments of a range. A queue entry has the end of the first operand's range. Others
-        follow from the word."""
+        """Assign a range. A queue entry has the end of the first operand's range. Others follow from the
+        word."""
         config, operand = self._unit.config, self._operands[suffix]
         load, store = view(Load, config, entry.word), view(StoreReq, config, entry.word)
         begin, end = Mux(is_load, load.sram_base, operand_first(store, operand)), entry.box.end

@@ -74,11 +74,8 @@ Order = Literal["program", "random"]
 
 
 class _LoopsAnalysis(NamedTuple):
-    """The analysis of one instruction.
-
-    At most one of ``zeros``, ``products``, ``taps`` and ``alu`` is set. If none is, the executor computes the
-    indices of each micro-op.
-    """
+    """At most one of ``zeros``, ``products``, ``taps`` and ``alu`` is set. If none is, the executor computes
+    the indices of each micro-op."""
 
     uops: UopArray
     shape: LoopShape

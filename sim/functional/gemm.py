@@ -23,8 +23,7 @@ from accel.sim.functional.scratchpads import Scratchpads
 _MAX_GATHERED_VALUES = 1 << 26
 """Operand values gathered at a time."""
 _MAX_PADDING_FACTOR = 4
-"""Groups of micro-ops are padded to equal length if the work grows by at most this factor. Otherwise they are
-computed one by one."""
+"""Groups of micro-ops are padded to equal length if the work grows by at most this factor."""
 
 
 class _View(NamedTuple):
@@ -74,7 +73,7 @@ class Product(NamedTuple):
     acc: npt.NDArray[np.int32]
 
     def run(self) -> None:
-        """Add the products. The caller enters :func:`~accel.base.blas.exact`, which is slow to enter."""
+        """Add the products. The caller enters ``exact``, which is slow to enter."""
         box, acc = self.box, self.acc
         x = _floats(self.inp, box.only_src, box.dtype).reshape(box.inp_matrix)
         y = _floats(self.wgt, box.only_wgt, box.dtype).reshape(box.wgt_matrix)

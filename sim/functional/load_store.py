@@ -202,6 +202,7 @@ def _requantized(
 def _combined(
     instruction: StoreAdd, left: npt.NDArray[np.int32], right: npt.NDArray[Any], state: ControlState
 ) -> npt.NDArray[np.int32]:
+    """Add residuals to requantized values, or multiply both."""
     out, total = state.out_setting, state.sum_setting
     settings: dict[str, Any] = {
         "shift": out.shift,

@@ -52,7 +52,7 @@ def affine_boxes(uops: UopArray, shape: LoopShape, max_boxes: int) -> list[Box] 
     """Return at most ``max_boxes`` boxes that together enumerate the same indices, each in order, or None."""
     columns = np.where(np.array(shape.checked), uops, 0)
     if _distinct_steps(columns) >= max_boxes * (len(columns).bit_length() + 1):
-        return None
+        return None  # a box has one step per axis, and one to the next box
     firsts = columns
     axes: list[_Axes] = [()] * len(columns)
     count = len(firsts) + 1

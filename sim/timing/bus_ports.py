@@ -1,18 +1,4 @@
-"""The read port with its arbiter, and the write port.
-
-Read burst i::
-
-    grant(i) = max(request, grant(i-1) + 1, last(i-outstanding) + 1)
-    first(i) = max(grant(i) + read_latency, last(i-1) + 1)
-    last(i)  = first(i) + beats - 1
-
-Write burst i, with the depth of the store path and ``pace`` cycles for each beat::
-
-    grant(i)    = max(request, grant(i-1) + 1, last(i-1) + 1 - depth, response(i-outstanding) + 1)
-    first(i)    = max(grant(i) + depth, last(i-1) + 1)
-    last(i)     = first(i) + beats * pace - 1
-    response(i) = last(i) + write_latency
-"""
+"""The read port with its arbiter, and the write port, by the formulas of ``docs/reference/timing.md``."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -111,11 +97,8 @@ class BurstLog(PeriodicState):
 
 
 def timeout_cycle(logs: Sequence[BurstLog], bus_timeout: int) -> int:
-    """Return the cycle in which a bus timeout ends the run, or NEVER.
-
-    It is the first cycle after ``bus_timeout`` cycles without a transfer while a burst is under way. An
-    address (in the cycle after its grant), a beat and a response are transfers.
-    """
+    """Return the cycle in which a bus timeout ends the run (the error ``timeout`` of
+    ``docs/reference/timing.md``), or NEVER. An address is transferred in the cycle after its grant."""
     grants = np.concatenate([np.array(log.grants, dtype=np.int64) for log in logs])
     responses = np.sort(np.concatenate([np.array(log.responses, dtype=np.int64) for log in logs]))
     single = np.concatenate([grants + 1, responses])

@@ -1,5 +1,4 @@
-"""The compute unit, by ``docs/reference/timing.md``. A GEMM, MAC or ALU instruction starts while the previous
-one drains. Others run alone."""
+"""The compute unit, by ``docs/reference/timing.md``."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar

@@ -1,5 +1,4 @@
-"""The fetch unit, by ``docs/reference/timing.md``. It finds a fault once the instruction could be dispatched,
-even if the queue is full."""
+"""The fetch unit, by ``docs/reference/timing.md``."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar

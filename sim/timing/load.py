@@ -1,8 +1,4 @@
-"""The load unit, by ``docs/reference/timing.md``.
-
-A LOAD waits for the last grant of the previous LOAD, until fewer than ``loads_in_flight`` are in flight, and
-until all that fill an overlapping range have retired. A SET runs alone.
-"""
+"""The load unit, by ``docs/reference/timing.md``."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar

@@ -21,7 +21,7 @@ class QueuedUnit(Requester):
         indices, timings: by position, the instruction's index in the program, and its timing.
         dispatches, readies, starts, retires: by position, the known cycles; ready is when the unit could
             accept it.
-        ready: the cycle in which the unit can accept the next instruction, or NEVER.
+        ready: that cycle for the next instruction, or NEVER.
     """
 
     UNIT: ClassVar[Unit]

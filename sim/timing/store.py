@@ -1,11 +1,7 @@
 """The store unit, by ``docs/reference/timing.md``.
 
-LOADs and STOREs form two streams, each with its own limit in flight. Instructions start and retire in order,
-and wait for each other only because of their operands:
-
-- Operands of STOREs, as PAR: a LOAD waits until every user of its range has retired, a STORE until its ranges
-  are written.
-- RES: a LOAD waits for room, which STOREs make when they retire, a STORE until its residuals are written.
+LOADs and STOREs form two streams, each with its own limit in flight. They wait for each other only because of
+operands (PAR and TAB) and residuals (RES).
 """
 
 from bisect import bisect_left, bisect_right
@@ -102,7 +98,7 @@ class StoreUnit(QueuedUnit):
         self._completions: list[int] = []
         """By position, the last write or response, or NEVER if unknown."""
         self._operand_users: list[int] = []
-        """Instructions that use operand ranges."""
+        """Positions of the instructions that use operand ranges."""
         self.loaded, self.consumed = _ResidualSums(), _ResidualSums()
 
     @property

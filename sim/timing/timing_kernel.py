@@ -2,7 +2,7 @@
 
 An event's cycle follows from earlier events, so a unit computes it as soon as those are known, whatever cycle
 the other units have reached. Only read grants, and pad words between data, depend on the order of cycles:
-:mod:`accel.sim.timing.timing_model` takes the earliest of them when no unit can proceed.
+``timing_model`` takes the earliest when no unit can proceed.
 """
 
 from collections.abc import Callable, Mapping

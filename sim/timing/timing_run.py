@@ -25,8 +25,7 @@ UNKNOWN = -1
 
 
 class InstructionCycles(NamedTuple):
-    """The cycles of all instructions, int64[instructions] each, as in
-    :class:`~accel.sim.timing.timed_program.InstructionRun`."""
+    """The cycles of all instructions, int64[instructions] each, as in ``InstructionRun``."""
 
     arrival: npt.NDArray[np.int64]
     dispatch: npt.NDArray[np.int64]

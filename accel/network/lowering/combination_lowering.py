@@ -18,6 +18,7 @@ from accel.network.lowering.unsupported_reasons import unsupported_reason
 
 
 def lower_combination(graph: Graph, fused: FusedNodes, approximate: bool) -> LoweredLayer:
+    """Lower an Add or a Mul."""
     if any(name in graph.constants for name in fused.main.inputs):
         return lower_elementwise(graph, fused, approximate)
     out = graph.tensors[fused.main.output]
@@ -29,7 +30,6 @@ def lower_combination(graph: Graph, fused: FusedNodes, approximate: bool) -> Low
 
 
 def _operands(graph: Graph, fused: FusedNodes, out: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the operand that is copied, and the residual."""
     left, right = graph.operands(fused.main)
     if left.shape == right.shape == out.shape:
         return left, right

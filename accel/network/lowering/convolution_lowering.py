@@ -1,4 +1,4 @@
-"""Convolutions, with fused padding, bounds and additions, as ``conv2d``."""
+"""Convolutions as ``conv2d``."""
 
 from accel.graph.graph import Graph
 from accel.graph.product_operators import Conv
@@ -16,6 +16,7 @@ from accel.network.lowering.window_parameters import (
 
 
 def lower_convolution(graph: Graph, fused: FusedNodes, approximate: bool) -> LoweredLayer:
+    """Lower a Conv."""
     conv = fused.main.operator
     assert isinstance(conv, Conv)
     data, weights, *_ = graph.operands(fused.main)

@@ -1,3 +1,5 @@
+"""Layers that multiply each channel by its own weight."""
+
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
@@ -50,7 +52,7 @@ def diagonal_layer(
 
 
 def copied(data: Tensor, table: QuantizedTable | None = None) -> Quantized:
-    """Return the epilogue of a layer that copies a tensor, perhaps through a table."""
+    """Return the epilogue of a copy, perhaps through a table."""
     zero = 0 if data.quantization is None else int(data.scale_and_zero[1])
     return Quantized(
         scale=1.0,
@@ -72,11 +74,7 @@ def with_residual(
     *,
     approximate: bool,
 ) -> LoweredLayer:
-    """Return a diagonal layer whose epilogue combines its result with another tensor.
-
-    Args:
-        factors: weights and biases.
-    """
+    """Return a diagonal layer that adds or multiplies by a residual."""
     exact, differences = require_exact_residual(
         replace(quantized, residual=residual), approximate=approximate
     )

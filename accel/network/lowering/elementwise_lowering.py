@@ -1,3 +1,5 @@
+"""Functions of one quantized operand as scales and biases, or as a table."""
+
 import numpy as np
 
 from accel.compiler.ops.quantized_layers import Quantized

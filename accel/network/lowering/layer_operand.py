@@ -1,3 +1,5 @@
+"""An input of a layer."""
+
 from dataclasses import dataclass
 from math import prod
 
@@ -56,6 +58,7 @@ class Operand:
 
 
 def weights_without_zero(weights: Tensor, values: Array) -> Array:
+    """Subtract the zero points of weights, int32."""
     return np.asarray(values.astype(np.int32) - weights.required_quantization.zeros_along(values.ndim))
 
 

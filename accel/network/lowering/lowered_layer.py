@@ -1,3 +1,5 @@
+"""A layer as the compiler sees it."""
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,3 +1,5 @@
+"""Which function lowers which operator."""
+
 from collections.abc import Callable, Mapping
 
 from accel.base.errors import ShapeError
@@ -41,13 +43,10 @@ LOWERINGS: Mapping[type[Operator], Lowering] = {
 
 
 def lower(graph: Graph, fused: FusedNodes, *, approximate: bool = False) -> LoweredLayer:
-    """Lower fused nodes to one layer.
+    """Lower fused nodes to one layer, or raise NotOnMachine.
 
     Args:
         approximate: allow sums and products that differ from float32 for some values.
-
-    Raises:
-        NotOnMachine: the machine cannot execute them.
     """
     lowering = LOWERINGS.get(type(fused.main.operator))
     if lowering is None:

@@ -1,4 +1,4 @@
-"""Matrix products, with fused bounds and additions, as ``gemm``."""
+"""Matrix products as ``gemm``."""
 
 from math import prod
 

@@ -15,6 +15,7 @@ from accel.network.lowering.window_parameters import (
 
 
 def lower_max_pool(graph: Graph, fused: FusedNodes, _: bool) -> LoweredLayer:
+    """Lower a MaxPool."""
     pool, (data,) = fused.main.operator, graph.operands(fused.main)
     assert isinstance(pool, MaxPool)
     if data.dtype not in QUANTIZED:

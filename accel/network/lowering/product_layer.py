@@ -1,3 +1,5 @@
+"""The common parts of convolutions and matrix products."""
+
 from dataclasses import replace
 from typing import Any
 
@@ -85,7 +87,9 @@ def _weight_bytes(graph: Graph, weights: Tensor) -> dict[str, Any]:
 
 
 def count_int8_summands(graph: Graph, weights: Tensor) -> int:
-    """Return the int8 values that each weight takes. uint8 weights with zero point 128 take one."""
+    """Return the number of int8 values that sum up to each weight. uint8 weights with zero point 128 need
+    one.
+    """
     if weights.name not in graph.constants:
         raise NotOnMachine("its weights are not a constant")
     if weights.dtype not in QUANTIZED:

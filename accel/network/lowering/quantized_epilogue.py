@@ -1,3 +1,5 @@
+"""Epilogues of layers, with the graph's scales."""
+
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -38,6 +40,7 @@ def quantized_epilogue(
 
 
 def lookup_table(graph: Graph, node: Node) -> QuantizedTable:
+    """Return a function of one byte as a table."""
     found = byte_function(graph, node)
     if found is None:
         raise NotOnMachine(unsupported_reason(graph, FusedNodes(main=node)))
@@ -58,6 +61,7 @@ def is_channel_vector(tensor: Tensor, picture: Tensor) -> bool:
 def quantized_residual(
     graph: Graph, combination: Node, result: Tensor, other: Tensor, clips: Sequence[Node]
 ) -> QuantizedResidual:
+    """Return the addition or multiplication of a residual."""
     total = graph.tensors[combination.output]
     is_product = isinstance(combination.operator, Mul)
     (scale, zero), (sum_scale, sum_zero) = other.scale_and_zero, total.scale_and_zero
@@ -78,6 +82,7 @@ def quantized_residual(
 
 
 def fused_residual(graph: Graph, fused: FusedNodes) -> tuple[QuantizedResidual, Tensor]:
+    """Return a fused residual and its tensor."""
     assert fused.combination is not None
     other = graph.tensors[fused.residual]
     if other.name in graph.constants:
@@ -87,6 +92,7 @@ def fused_residual(graph: Graph, fused: FusedNodes) -> tuple[QuantizedResidual, 
 
 
 def residual_shape(residual: QuantizedResidual, result: Shape) -> Shape:
+    """Return the shape of a residual for a result's shape."""
     return (*result[:2], *[1] * (len(result) - 2)) if residual.per_channel else result
 
 

@@ -1,3 +1,5 @@
+"""Why the machine cannot execute an operator."""
+
 from accel.graph.elementwise_operators import SAME_BYTES
 from accel.graph.graph import Graph
 from accel.graph.movement_operators import Movement
@@ -5,6 +7,7 @@ from accel.network.fused_nodes import FusedNodes
 
 
 def unsupported_reason(graph: Graph, fused: FusedNodes) -> str:
+    """Explain why the main node is unsupported."""
     operator = fused.main.operator
     tensors = [*graph.operands(fused.main), graph.tensors[fused.main.output]]
     if isinstance(operator, SAME_BYTES):

@@ -21,7 +21,6 @@ class Execution:
     Attributes:
         error: the error that ended it early, if any.
         uops: executed micro-ops. None if hardware stopped early.
-        tokens: the counters at the end.
         timing: None if time was not simulated.
     """
 

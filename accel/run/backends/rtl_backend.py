@@ -39,7 +39,6 @@ _CARRIERS: dict[Counter, Instruction] = {
     Counter.COMPUTE_TO_STORE: Load(memory=Memory.UOP, x_size=0, push_next=True),
     Counter.STORE_TO_COMPUTE: Store(x_size=0, push_prev=True),
 }
-"""Instructions that push one token and do nothing else."""
 
 
 class Rtl(Backend):
