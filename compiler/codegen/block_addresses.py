@@ -35,6 +35,7 @@ class Place(NamedTuple):
 
     dimensions: list[Dimension]
     extents: Known[tuple[int, ...]]
+    """In blocks, along each dimension."""
     held: Known[tuple[int, ...]]
     """The same of the buffer's current content."""
     strides: tuple[int, ...] | None
@@ -88,7 +89,7 @@ class Addresses:
         """By ``id`` of a place, and steps."""
         self._row_major: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._keep: list[object] = []
-        """Objects whose ids are keys of the caches above."""
+        """Keeps objects alive whose ids are keys of the caches above."""
 
     def pointer(self, region: Region, box: list[IterVar], env: Env) -> AccessPtr:
         """Return a pointer to a region, with strides for the variables of ``box``."""

@@ -59,8 +59,8 @@ class Addition:
         multipliers: one for each operand, 31 bits, unsigned.
         shift: 0 to 41.
         offset: 41 bits, signed.
-        zero: added after the shift: the sum's zero point, or one less where the offset compensates because
-            halves round to even before.
+        zero: added after the shift: the sum's zero point, or one less where the offset compensates, because
+            halves are rounded to even before.
         differences: pairs of values, of 65,536, whose sum differs from the floating-point sum.
     """
 
@@ -188,7 +188,7 @@ class IntegerRequantized(Function):
 
     Attributes:
         value: int32.
-        bias, scale: int32, the channel's. The scale is a word of :func:`scale_words`.
+        bias, scale: int32, of the value's channel. The scale is a word of :func:`scale_words`.
         zero, low, high: the result's zero point and bounds.
     """
 

@@ -1,6 +1,6 @@
 """Epilogues as passes of the ALU over the accumulators, as few as possible.
 
-Each operator is a pass. Passes without effect are dropped, neighbours of one kind are merged.
+Each operator is a pass. Passes without effect are dropped, and neighbours of one kind are merged.
 
 If the epilogue ends with a clip, one pass also replaces reset and bias. The clip is lowered by D, a multiple
 of 256, which does not change the low byte that STORE writes. Then no accumulator is below ``T = bias - (D <<
