@@ -1,12 +1,13 @@
 """Zip archives of a manifest and raw members, with limits.
 
 Compressed members could expand to gigabytes, so unpacked sizes are limited. Larger members are stored
-uncompressed.
+uncompressed, and so are those that hardly shrink.
 """
 
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Iterable
 from typing import IO, Any
 
@@ -19,6 +20,11 @@ LARGEST_MANIFEST = 8 << 20
 LARGEST_CONTENT = 256 << 20
 """Total bytes of other members in a file of any size."""
 _END_BYTES = 22
+_SAMPLE_BYTES = 1 << 16
+"""Bytes of a member that are compressed to learn whether all of it is worth it."""
+_MAX_SAMPLE_SHARE = 0.8
+"""A member is compressed if its sample shrinks to at most this share. Weights shrink to 0.9, and compressing
+them took more time than anything else in writing a network."""
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -35,8 +41,14 @@ def write_archive(file: IO[bytes], manifest: bytes, members: Iterable[tuple[str,
 
 def _add(archive: zipfile.ZipFile, name: str, content: bytes, *, stored: bool) -> None:
     info = zipfile.ZipInfo(name, date_time=_EPOCH)
-    info.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
+    info.compress_type = zipfile.ZIP_STORED if stored or not _shrinks(content) else zipfile.ZIP_DEFLATED
     archive.writestr(info, content)
+
+
+def _shrinks(content: bytes) -> bool:
+    sample = content[:_SAMPLE_BYTES]
+    is_all = len(sample) == len(content)
+    return is_all or len(zlib.compress(sample, 1)) <= _MAX_SAMPLE_SHARE * len(sample)
 
 
 class Archive:
