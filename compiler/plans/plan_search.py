@@ -26,7 +26,7 @@ from accel.compiler.plans.plan_candidate import Candidate, PlanT
 from accel.compiler.plans.plan_space import PlanSpace
 from accel.compiler.plans.plan_table import PlanTable
 
-_BRIEF_STEPS = 40
+_BRIEF_STEPS = 16
 """Steps that the first prediction executes of each plan."""
 _ESTIMATED_PER_KIND = 5
 """Predicted plans of each kind: a number of threads, their axis, a loop order, and whether operands are
