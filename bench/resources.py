@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import asdict
 from math import inf
 from pathlib import Path
 from statistics import median_low
@@ -24,6 +23,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from accel.base.atomic_files import write_atomically
 from accel.base.errors import AccelError
+from accel.base.records import as_dict
 from accel.core.config import NAMED, Config, load_config
 from accel.hw.core import Core
 from accel.hw.export.nextpnr import AVAILABLE, DEVICE, NAMES, RESOURCES, SPEEDS
@@ -178,7 +178,7 @@ def as_json(placed: Placed, speed: int) -> dict[str, Any]:
                 "name": name,
                 "mhz": middle(placements).mhz,
                 "gops": gops(load_config(name), middle(placements).mhz),
-                "placements": [asdict(placement) for placement in placements],
+                "placements": [as_dict(placement) for placement in placements],
             }
             for name, placements in placed.items()
         ],

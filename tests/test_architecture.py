@@ -38,7 +38,7 @@ MAY_IMPORT = {
     "sim.functional": "base core image",
     "sim.timing": "base core",
     "sim": "base core image sim.functional sim.timing",
-    "hw.datapath": "core",
+    "hw.datapath": "base core",
     "hw.bus": "core hw.datapath",
     "hw.units": "core hw.datapath hw.bus",
     "hw": "core hw.datapath hw.bus hw.units",

@@ -1,11 +1,11 @@
 """``make fpga``: the tables that it writes, from placements that were recorded."""
 
 import json
-from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
+from accel.base.records import as_dict, replace
 from accel.hw.export.place_and_route import Design, Hop
 from bench import resources
 from tests.hw.export.test_place_and_route import recorded
@@ -27,7 +27,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     for seed, mhz in ((1, 40.0), (2, 50.0)):
         placement = replace(recorded(), seed=seed, own_seed=seed + 1000 * (seed == 2), mhz=mhz)
-        (folder / f"seed-{seed}.json").write_text(json.dumps(asdict(placement)))
+        (folder / f"seed-{seed}.json").write_text(json.dumps(as_dict(placement)))
     return tmp_path
 
 

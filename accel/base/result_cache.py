@@ -12,10 +12,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+
+from msgspec import Struct
 
 from accel.base.version import __version__
 
@@ -38,8 +39,7 @@ _LIBRARIES = ("numpy", "onnx", "onnxruntime")
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
-@dataclass(frozen=True, kw_only=True)
-class CacheEntry:
+class CacheEntry(Struct, frozen=True, kw_only=True):
     """A file of the cache, ``used`` (read or written) at this time in seconds since the epoch."""
 
     kind: str

@@ -1,7 +1,8 @@
 """Figures of layers as a table."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from accel.benchmarks.measure_layers import Row, total
 from accel.compiler.expr.compulsory_cost import busiest_unit
@@ -9,8 +10,7 @@ from accel.compiler.expr.compulsory_cost import busiest_unit
 UNKNOWN = "-"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Column:
+class Column(Struct, frozen=True, kw_only=True):
     """A column. ``whole`` makes the cell of the network."""
 
     heading: str

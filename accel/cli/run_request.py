@@ -1,9 +1,10 @@
 """The options of ``accel run`` and their checks."""
 
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from accel.base.errors import AccelError, ProgramFault
 from accel.base.run_choices import UNTIMED
@@ -17,8 +18,7 @@ DIGITS = Path("digits")
 """The network of accel, unless a file has this name."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunRequest:
+class RunRequest(Struct, frozen=True, kw_only=True, dict=True):
     """Options as in ``accel run --help``."""
 
     file: Path

@@ -1,8 +1,9 @@
 """The physical memories of scratchpads: banks, copies, words and write enables."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from accel.core.config import Config
 from accel.core.isa import Load, Store, routes_of
@@ -12,8 +13,7 @@ MIRROR = "out"
 """The mirror of the accumulators, from which STOREs read."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class MemoryBanks:
+class MemoryBanks(Struct, frozen=True, kw_only=True):
     """The memories of one scratchpad, or of :data:`MIRROR`.
 
     Attributes:

@@ -11,11 +11,11 @@ compute the same. The steps need no floating-point unit:
 For example, x = 1001 and scale = 0.125 = 2**23 * 2**-26 give the product 125.125, which rounds to 125.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.errors import ConfigError
 from accel.core.lane_evaluation import function_of
@@ -52,8 +52,7 @@ _EXPONENT_OF_ONE = 127 + MULTIPLIER_BITS - 1
 """A scale's exponent is this number minus the exponent field of the float32."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scale:
+class Scale(Struct, frozen=True, kw_only=True):
     """A scale ``multiplier * 2**-exponent``, with 24 and 8 bits, unsigned. The multiplier's leading bit is
     set."""
 
@@ -104,8 +103,7 @@ def multipliers_and_exponents(
 # --- declarations, from which the numpy functions and the proof of the hardware follow ----------------
 
 
-@dataclass(frozen=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """The zero point that is added to a result, and its bounds. If ``low > high`` the result is ``high``."""
 
     zero: Lane

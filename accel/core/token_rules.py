@@ -6,11 +6,11 @@ one order of execution decides.
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.interned_sequence import Distinct
 from accel.core.config import Config
@@ -142,8 +142,7 @@ def queue_depth(unit: Unit, config: Config) -> int:
     return int(getattr(config, f"{unit.label}_queue"))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Waiting:
+class Waiting(Struct, frozen=True, kw_only=True):
     """A unit whose next instruction lacks a token, and the instruction that should push it."""
 
     unit: Unit

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
+import msgspec
+from msgspec import Struct
+
 from accel.core.config import Config
 from accel.explore.exploration_tasks import Timing, Workload
 from accel.explore.machine_figures import machine_figures
@@ -19,8 +22,7 @@ Status = Literal["measured", "infeasible", "failed"]
 Origin = Literal["base", "sampler", "neighbour"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Point:
+class Point(Struct, frozen=True, kw_only=True):
     """A machine that was proposed.
 
     Attributes:
@@ -38,15 +40,14 @@ class Point:
     config: Config | None
     status: Status
     message: str | None = None
-    measured: Mapping[str, Figures] = field(default_factory=dict)
-    objectives: Mapping[str, float] = field(default_factory=dict)
+    measured: Mapping[str, Figures] = msgspec.field(default_factory=dict)
+    objectives: Mapping[str, float] = msgspec.field(default_factory=dict)
     losses: Losses = ()
     origin: Origin = "sampler"
     is_fault: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class LocalCheck:
+class LocalCheck(Struct, frozen=True, kw_only=True):
     """Whether a neighbour of the front dominates a point of it.
 
     Neighbours differ in one field by one step, or have half of one field and twice another. A neighbour that

@@ -11,6 +11,8 @@ from math import prod
 from pathlib import Path
 from typing import Any, Literal
 
+from msgspec import Struct
+
 from accel.base.errors import AccelError, ProgramFault, SweepError
 from accel.benchmarks import Task as LayerTask
 from accel.benchmarks import default_epilogue, layers_of
@@ -33,8 +35,7 @@ the program."""
 TIMINGS: tuple[Timing, ...] = ("predicted", "estimated", "simulated")
 
 
-@dataclass(frozen=True, kw_only=True)
-class LayerRun:
+class LayerRun(Struct, frozen=True, kw_only=True):
     """An operator on a machine."""
 
     operator: str
@@ -43,8 +44,7 @@ class LayerRun:
     timing: Timing
 
 
-@dataclass(frozen=True, kw_only=True)
-class NetworkRun:
+class NetworkRun(Struct, frozen=True, kw_only=True):
     """Layers of a benchmark network on a machine, measured one by one."""
 
     network: str
@@ -52,8 +52,7 @@ class NetworkRun:
     timing: Timing
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelRun:
+class ModelRun(Struct, frozen=True, kw_only=True):
     """A simulated ONNX or TensorFlow Lite network. The host's time does not count, so a machine is refused if
     the host would multiply.
 
@@ -85,8 +84,7 @@ class Workload:
     command: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class MakeLayer:
+class MakeLayer(Struct, frozen=True):
     """Makes the tasks of an operator."""
 
     operator: str
@@ -96,8 +94,7 @@ class MakeLayer:
         return LayerRun(operator=self.operator, parameters=self.parameters, config=config, timing=timing)
 
 
-@dataclass(frozen=True)
-class MakeNetwork:
+class MakeNetwork(Struct, frozen=True):
     """Makes the tasks of a benchmark network."""
 
     network: str
@@ -106,8 +103,7 @@ class MakeNetwork:
         return NetworkRun(network=self.network, config=config, timing=timing)
 
 
-@dataclass(frozen=True)
-class MakeModel:
+class MakeModel(Struct, frozen=True, dict=True):
     """Makes the tasks of a network in a file."""
 
     path: Path
@@ -138,8 +134,7 @@ def measure_task(task: Task) -> Figures:
     return {"error": None, "message": None, **found.figures()}
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Measured:
+class _Measured(Struct, frozen=True, kw_only=True):
     """Without programs, ``accesses`` is None."""
 
     cycles: int

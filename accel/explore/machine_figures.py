@@ -1,15 +1,15 @@
 """Figures of a machine that need no measurement."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from accel.area.area_model import block_rams, multipliers, predict_area
 from accel.core.config import Config
 
 
-@dataclass(frozen=True, kw_only=True)
-class MachineFigure:
+class MachineFigure(Struct, frozen=True, kw_only=True):
     """A figure of a machine.
 
     Attributes:

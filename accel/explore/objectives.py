@@ -1,7 +1,8 @@
 """Objectives of an exploration."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from accel.base.errors import SweepError, nearest
 from accel.core.config import Config
@@ -13,8 +14,7 @@ Measured = Mapping[str, Figures]
 """By workload's name."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Objective:
+class Objective(Struct, frozen=True, kw_only=True):
     """A named figure of a point.
 
     Attributes:

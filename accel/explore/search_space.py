@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from typing import Any
+
+from msgspec import Struct, field
 
 from accel.base.errors import AccelError, SweepError
 from accel.compiler.target.machine import machine
@@ -17,8 +18,7 @@ Values = tuple[int, ...]
 """A point: values in the order of fields."""
 
 
-@dataclass(frozen=True)
-class Domain:
+class Domain(Struct, frozen=True):
     """Values of a field, in order.
 
     Attributes:
@@ -39,8 +39,7 @@ class Infeasible(Exception):
     """A point is no machine, or violates a constraint or limit."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Space:
+class Space(Struct, frozen=True, kw_only=True, dict=True):
     """A search space.
 
     Attributes:

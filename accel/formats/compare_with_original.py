@@ -3,10 +3,10 @@
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from accel.formats.compare_with_runtime import (
     DYNAMIC,
@@ -63,8 +63,7 @@ def compare_with_original(
     return Comparison(tensors=tuple(compared))
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModeDifference:
+class ModeDifference(Struct, frozen=True, kw_only=True):
     """An output in which two modes of ONNX Runtime differ, in ``differing`` of ``values`` values."""
 
     name: str

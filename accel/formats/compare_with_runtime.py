@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.errors import GraphError, MismatchError
 from accel.formats.onnx_export import export_onnx
@@ -29,8 +30,7 @@ _RANDOM_SPREAD = 1.0
 """For float32 inputs that no Quantize reads."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TensorDifference:
+class TensorDifference(Struct, frozen=True, kw_only=True):
     """The comparison of one node's result, computed by both sides from the same operands.
 
     Attributes:

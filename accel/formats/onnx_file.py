@@ -3,11 +3,11 @@
 import math
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.errors import GraphError
 from accel.base.optional_extras import not_installed
@@ -23,8 +23,7 @@ MICROSOFT = "com.microsoft"
 """The domain of ONNX Runtime's own operators, for example QLinearAdd."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FileNode:
+class FileNode(Struct, frozen=True, kw_only=True):
     """A node of the file.
 
     Attributes:
@@ -66,8 +65,7 @@ _UNPACKED = {"int4": "int8", "uint4": "uint8"}
 """These become wider, with the same values."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FileInput:
+class FileInput(Struct, frozen=True, kw_only=True):
     """A declared input.
 
     A size is a number, the name of an open size, or None for one without a name.
@@ -78,8 +76,7 @@ class FileInput:
     sizes: tuple[int | str | None, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class File:
+class File(Struct, frozen=True, kw_only=True):
     """A model, with the names of its ``four_bit`` constants."""
 
     name: str

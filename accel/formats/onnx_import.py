@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from accel.base.arguments import check_integer
 from accel.base.errors import GraphError, ShapeError, nearest
+from accel.base.records import replace
 from accel.base.run_choices import MAX_BATCH
 from accel.formats.integer_operators import with_integer_operators
 from accel.formats.onnx_file import File, FileInput, FileNode, read_file, read_model

@@ -1,8 +1,7 @@
 """Windows of convolutions and pools, with auto_pad and ceil_mode resolved."""
 
-from dataclasses import replace
-
 from accel.base.errors import GraphError
+from accel.base.records import replace
 from accel.formats.onnx_file import FileNode
 from accel.graph.graph_tensor import Shape
 from accel.graph.window_geometry import Windows

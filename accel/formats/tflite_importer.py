@@ -6,13 +6,13 @@ A tensor is transposed where an operator needs the other.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from accel.base.errors import GraphError
+from accel.base.records import replace
 from accel.formats.tflite_file import FileOperator, FileTensor, TfliteFile
 from accel.graph.elementwise_operators import Clip, Dequantize
 from accel.graph.graph_builder import Builder

@@ -5,17 +5,16 @@ blocks. For example, a CSR matrix has a dense level of rows and a sparse level o
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.errors import GraphError
 from accel.graph.graph_tensor import MAX_TENSOR_BYTES, Array, Shape
 
 
-@dataclass(frozen=True, kw_only=True)
-class Level:
+class Level(Struct, frozen=True, kw_only=True):
     """One level of the tree.
 
     Each node of a dense level has ``size`` children. In a sparse level, the children of node N have the

@@ -1,11 +1,11 @@
 """Values that a network keeps from one run to the next."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from accel.base.errors import GraphError
+from accel.base.records import replace
 from accel.graph.graph import Graph, State
 from accel.graph.graph_tensor import Array, Tensor
 

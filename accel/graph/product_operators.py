@@ -1,7 +1,7 @@
 """Convolutions and matrix products."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Any, ClassVar, Self
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.blas import exact
+from accel.base.records import replace
 from accel.graph.graph_operator import Operator, operator_error, require_dtype, saturate
 from accel.graph.graph_tensor import QUANTIZED, Array, Shape, Tensor
 from accel.graph.window_geometry import Windows

@@ -13,8 +13,8 @@ regions remain in float32.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
+from accel.base.records import replace
 from accel.graph.elementwise_operators import Add, Clip, Dequantize, Function, Mul, Quantize, Requantize
 from accel.graph.float_regions import bounds_nothing, ends_in_float32
 from accel.graph.graph import Graph, Node

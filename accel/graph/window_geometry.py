@@ -1,21 +1,21 @@
 """Windows that slide over the last axes of a tensor."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.errors import GraphError
+from accel.base.records import replace
 from accel.graph.graph_tensor import Array, Shape
 
 MAX_TAPS = 1 << 20
 
 
-@dataclass(frozen=True, kw_only=True)
-class Windows:
+class Windows(Struct, frozen=True, kw_only=True):
     """The windows of an operator. Each attribute has one number for each sliding axis.
 
     Attributes:

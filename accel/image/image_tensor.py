@@ -2,11 +2,11 @@
 
 import math
 import reprlib
-from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.errors import ProgramError
 from accel.image.manifest_entries import read_entry, read_object, read_offset
@@ -16,8 +16,7 @@ from accel.image.tensor_view import View
 Role = Literal["input", "output", "constant"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ImageTensor:
+class ImageTensor(Struct, frozen=True, kw_only=True):
     """A packed tensor in DRAM. An input may have several, with different layouts.
 
     Attributes:
@@ -83,8 +82,7 @@ class ImageTensor:
         return values if self.preparation is None else self.preparation.undo(values)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Region:
+class Region(Struct, frozen=True, kw_only=True):
     """A named part of the DRAM window."""
 
     name: str

@@ -1,17 +1,17 @@
 """The order of a tensor's values in DRAM."""
 
-from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
+from accel.base.records import replace
 from accel.image.image_tensor import ImageTensor
 from accel.run.session_tensors import value_numbers
 
 
-@dataclass(frozen=True, kw_only=True)
-class ByteOrder:
+class ByteOrder(Struct, frozen=True, kw_only=True):
     """The value in each byte of a tensor in DRAM.
 
     Attributes:

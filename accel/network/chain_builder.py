@@ -5,10 +5,11 @@ micro-ops and parameters move to the beginning of their layer, since they need n
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
 
 import numpy as np
+from msgspec import Struct, field
 
+from accel.base.records import replace
 from accel.compiler.codegen.token_insertion import CARRIER, Ordered
 from accel.core.config import Config
 from accel.core.isa import (
@@ -51,8 +52,7 @@ def build_chain(graph: Graph, parts: Sequence[NetworkPart], needed: set[str], co
     return _ChainBuilder(graph, parts, needed, config).build()
 
 
-@dataclass
-class _Stream:
+class _Stream(Struct):
     """Instructions without tokens, the DRAM offsets that they touch, and the indices of their layers."""
 
     instructions: list[Instruction] = field(default_factory=list)

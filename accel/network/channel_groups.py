@@ -6,7 +6,8 @@ matrix product relates none, because its weights can be permuted.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from accel.graph.elementwise_operators import (
     Add,
@@ -55,8 +56,7 @@ def has_channels(tensor: Tensor) -> bool:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChannelMove:
+class ChannelMove(Struct, frozen=True, kw_only=True):
     """``indices`` of a Slice or Take are the operand's channel for each channel of the result."""
 
     node: Node

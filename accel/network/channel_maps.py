@@ -10,15 +10,15 @@ The weights of a reader are permuted, and are zero for lanes that hold no channe
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 ZERO, UNUSED = -1, -2
 """Lanes without a channel hold the zero point, or unread values."""
 
 
-@dataclass(frozen=True)
-class ChannelMap:
+class ChannelMap(Struct, frozen=True, dict=True):
     """The channel of each lane, or :data:`ZERO` or :data:`UNUSED`."""
 
     lanes: tuple[int, ...]

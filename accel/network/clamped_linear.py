@@ -1,11 +1,11 @@
 """Functions of one quantized operand that the store unit computes: linear, rounded and clamped."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.core.requantize import Scale, requantize
 
@@ -27,8 +27,7 @@ _MAX_BIAS = 1 << 30
 _LINE_TOLERANCE = 1e-9
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClampedLinear:
+class ClampedLinear(Struct, frozen=True, kw_only=True):
     """``clamp(rne(float32(value * weight + bias) * scale) + zero, low, high)``.
 
     Attributes:
@@ -85,8 +84,7 @@ def _fit(
     return tuple(columns.found)
 
 
-@dataclass(frozen=True)
-class _Pair:
+class _Pair(Struct, frozen=True):
     weights: _Integers
     biases: _Integers
     scales: npt.NDArray[np.float32]

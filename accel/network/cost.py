@@ -1,14 +1,14 @@
 """Predicted cycles and bytes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from accel.image.manifest_entries import read_entry
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cost:
+class Cost(Struct, frozen=True, kw_only=True):
     """A prediction for a layer in isolation.
 
     Attributes:

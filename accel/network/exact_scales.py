@@ -7,12 +7,13 @@ a tie for every other sum. If they differ by 1/2048, it has none.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.errors import ShapeError
+from accel.base.records import replace
 from accel.formats.linear_resize import RESIZE_TITLE, is_exact_resize
 from accel.formats.onnx_file import onnx, read_model
 from accel.formats.onnx_import import import_file
@@ -35,8 +36,7 @@ _MAX_ROUNDS = 6
 """A new scale changes the operands of later additions, which then may need another one."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _NewScale:
+class _NewScale(Struct, frozen=True, kw_only=True):
     """A scale for which a node is exact.
 
     Attributes:

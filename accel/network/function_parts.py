@@ -10,12 +10,13 @@ both branches are above zero and become two parts, a rising and a falling one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.errors import ScheduleError, ShapeError
+from accel.base.records import replace
 from accel.base.unique_names import Names
 from accel.core.config import Config
 from accel.graph.elementwise_operators import Add, ChannelTable, Function, Table
@@ -40,8 +41,7 @@ _PROBED_CHANNELS = 8
 """Channels that are tried first. Most functions without parts have none in any channel."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Parts:
+class _Parts(Struct, frozen=True, kw_only=True):
     """Functions whose sum, less the split values of all but one, is a node's function.
 
     Attributes:

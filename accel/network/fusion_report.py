@@ -1,15 +1,15 @@
 """Reports of fusion."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from accel.image.manifest_entries import read_entry, read_object
 from accel.network.cost import ZERO_COST, Cost
 
 
-@dataclass(frozen=True, kw_only=True)
-class Alternative:
+class Alternative(Struct, frozen=True, kw_only=True):
     """A way to execute a group.
 
     Attributes:
@@ -40,8 +40,7 @@ class Alternative:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class FusionChoice:
+class FusionChoice(Struct, frozen=True, kw_only=True):
     """The alternatives of a group: the chosen one, others by cycles, and unsupported ones."""
 
     name: str

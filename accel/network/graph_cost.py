@@ -7,7 +7,8 @@ decided independently, so equal groups of different graphs are predicted once.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from accel.core.config import Config
 from accel.graph.elementwise_operators import Add, ChannelTable, Clip, Function, Mul, Requantize, Table
@@ -33,8 +34,7 @@ _FUSED = Add | ChannelTable | Clip | Function | Mul | Requantize | Table
 MAX_CACHED_GRAPHS = 100_000
 
 
-@dataclass(frozen=True)
-class _Placed:
+class _Placed(Struct, frozen=True):
     positions: tuple[int, ...]
     cost: Cost | None
 

@@ -1,6 +1,6 @@
 """Changes of a graph before its placement."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from accel.core.config import Config
 from accel.formats.linear_resize import RESIZE_BY_PHASES
@@ -22,8 +22,7 @@ with several rows gain more from strips.
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class PreparedGraph:
+class PreparedGraph(Struct, frozen=True, kw_only=True):
     """A graph with the groups of nodes that are placed.
 
     Attributes:

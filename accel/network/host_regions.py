@@ -6,13 +6,13 @@ floats, with equal results, and all regions if ONNX Runtime is not installed.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from math import prod
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.errors import GraphError
 from accel.base.optional_extras import not_installed
@@ -27,8 +27,7 @@ from accel.network.chained_program import Chain
 from accel.network.network_part import NetworkPart
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class HostRegion:
+class HostRegion(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     """Parts of the host between two programs of the machine.
 
     Attributes:

@@ -1,11 +1,11 @@
 """Offsets for tensors with limited live ranges."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, kw_only=True)
-class LiveRange:
+class LiveRange(Struct, frozen=True, kw_only=True):
     """The steps in which a tensor occupies memory."""
 
     name: str
@@ -17,8 +17,7 @@ class LiveRange:
         return self.first <= other.last and other.first <= self.last
 
 
-@dataclass(frozen=True, kw_only=True)
-class MemoryPlan:
+class MemoryPlan(Struct, frozen=True, kw_only=True):
     """An offset for each tensor.
 
     Attributes:

@@ -1,14 +1,14 @@
 """Reports of moves between channels."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from accel.image.manifest_entries import read_entry
 
 
-@dataclass(frozen=True, kw_only=True)
-class MoveChoice:
+class MoveChoice(Struct, frozen=True, kw_only=True):
     """The forms that a move between channels can take.
 
     Attributes:

@@ -6,11 +6,11 @@ import hashlib
 import inspect
 import json
 import time
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accel.base.errors import ProgramError
+from accel.base.records import as_dict, replace
 from accel.base.result_cache import NETWORK_KIND, cache_key, result_cache
 from accel.graph.graph import Graph
 from accel.graph.graph_serialization import graph_to_data
@@ -81,7 +81,7 @@ def _content(option: Path | SearchLimits) -> Any:
     """Return what the result depends on as JSON: a file's bytes, or all limits."""
     if isinstance(option, Path):
         return hashlib.sha256(option.read_bytes()).hexdigest()
-    return asdict(option)
+    return as_dict(option)
 
 
 def graph_digest(graph: Graph) -> bytes:

@@ -1,13 +1,13 @@
 """Host nodes that cut a network into several programs."""
 
 from collections import Counter
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from accel.network.network_program import NetworkProgram
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cut:
+class Cut(Struct, frozen=True, kw_only=True):
     """Host nodes of one kind after one layer of the machine and before another.
 
     ``reason`` says why the machine does not execute most of them.

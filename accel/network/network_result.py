@@ -28,8 +28,7 @@ from accel.run.result import Result, bytes_moved
 from accel.run.session_tensors import Packing
 
 
-@dataclass(frozen=True, kw_only=True)
-class LayerResult(Layer):
+class LayerResult(Layer, frozen=True, kw_only=True):
     """The figures of a layer, on the machine or on the host.
 
     Attributes:

@@ -1,9 +1,9 @@
 """The steps of a compiled network."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TypedDict
 
+from accel.base.records import replace
 from accel.core.config import Config
 from accel.graph.graph import Graph
 from accel.network.chain_builder import build_chain

@@ -1,13 +1,13 @@
 """Transfers of a layer whose tensor's elements lie elsewhere in a chain."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.records import replace
 from accel.core.fault_causes import dram_element_bytes
 from accel.core.isa import LoadRes, Store, StoreAdd, StoreReq, Transfer
 from accel.core.isa.field_widths import SIZE_BITS

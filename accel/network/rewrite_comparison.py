@@ -5,8 +5,8 @@ are exact. Only the host and the switches to it are predictions.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
+from accel.base.records import replace
 from accel.graph.graph import Graph
 from accel.network.chained_program import Chain
 from accel.network.host_regions import host_regions

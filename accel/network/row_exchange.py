@@ -12,13 +12,14 @@ matter. Halo lines outside of the picture take one more product, with the fill v
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.errors import ScheduleError
+from accel.base.records import replace
 from accel.core.config import Config
 from accel.core.isa import Instruction, Load, Mac, Memory, SetInp, SetWgt, Store, encode_uops
 from accel.network.strip_layout import PictureSize, StripLayout
@@ -40,8 +41,7 @@ def supports_row_exchange(config: Config) -> bool:
     return bool(config.post) and config.batch == config.block_in == config.block_out > 1
 
 
-@dataclass(frozen=True, kw_only=True)
-class RowExchange:
+class RowExchange(Struct, frozen=True, kw_only=True, dict=True):
     """Fills one layout of a tensor from another one.
 
     Attributes:

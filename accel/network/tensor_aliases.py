@@ -6,11 +6,12 @@ cannot lie inside another one, its producers store its values again (:mod:`accel
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
+from accel.base.records import replace
 from accel.core.config import Config
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import QUANTIZED
@@ -70,8 +71,7 @@ def _renumbered(numbers: _Numbers, new_numbers: _Numbers) -> _Numbers:
     return np.concatenate([np.zeros(1, dtype=np.int32), new_numbers.reshape(-1)])[numbers]
 
 
-@dataclass(frozen=True, kw_only=True)
-class MovePlan:
+class MovePlan(Struct, frozen=True, kw_only=True):
     """How the result of a move lies in DRAM.
 
     Attributes:
@@ -170,8 +170,7 @@ class MovePlanner:
         return find_copy(self.moved, name, order, self._config)
 
 
-@dataclass
-class Aliases:
+class Aliases(Struct):
     """Tensors inside other tensors.
 
     Attributes:

@@ -4,10 +4,10 @@ Some graphs fail the condition of their rule on purpose, so that a check crosses
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
+from accel.base.records import replace
 from accel.graph.elementwise_operators import Add, Binary, Clip, Mul, Reinterpret, Requantize
 from accel.graph.graph import Graph
 from accel.graph.graph_operator import Operator

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from math import isqrt
 
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.records import replace
 from accel.graph.graph import Graph
 from accel.graph.graph_operator import Operator
 from accel.graph.graph_tensor import QUANTIZED, Shape

@@ -1,9 +1,8 @@
 """Generators of instances for product rules."""
 
-from dataclasses import replace
-
 import numpy as np
 
+from accel.base.records import replace
 from accel.graph.elementwise_operators import Add, Dequantize
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import QUANTIZED, Quantization, Shape

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from msgspec import Struct
+
+from accel.base.records import as_dict
 from accel.base.rewrite_choices import SECONDS
 from accel.graph.graph import Graph
 
@@ -46,8 +49,7 @@ class CostModel(Protocol):
         """
 
 
-@dataclass(frozen=True, kw_only=True)
-class CompiledCost:
+class CompiledCost(Struct, frozen=True, kw_only=True):
     """The cost of a compiled network.
 
     Attributes:
@@ -62,8 +64,7 @@ class CompiledCost:
         return f"{self.cycles:,} cycles in {self.programs} program{'' if self.programs == 1 else 's'}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class CompiledComparison:
+class CompiledComparison(Struct, frozen=True, kw_only=True):
     """The compiled networks with and without the search."""
 
     searched: CompiledCost
@@ -81,8 +82,8 @@ class CompiledComparison:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "searched": asdict(self.searched),
-            "greedy": asdict(self.greedy),
+            "searched": as_dict(self.searched),
+            "greedy": as_dict(self.greedy),
             "kept": "search" if self.keeps_search else "greedy",
         }
 

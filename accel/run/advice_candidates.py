@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from accel.base.errors import ConfigError
 from accel.core.config import SPECS, Config
@@ -26,8 +27,7 @@ _WRITES = frozenset({Wait.WRITE_DATA, Wait.WRITE_LATENCY, Wait.OUTSTANDING, Wait
 _STORE_SCRATCHPADS = [pad.name for pad in SCRATCHPADS.values() if pad.filled_by is Unit.STORE]
 
 
-@dataclass(frozen=True)
-class _Lever:
+class _Lever(Struct, frozen=True):
     waits: frozenset[Wait]
     units: tuple[Unit, ...] = tuple(Unit)
     halved: bool = False

@@ -2,14 +2,15 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from accel.assembly import load_assembly
 from accel.base.errors import MachineError, MismatchError, ProgramError
+from accel.base.records import replace
 from accel.base.run_choices import DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS, UNTIMED
 from accel.core.fault_causes import Cause
 from accel.core.token_rules import Counter
@@ -32,8 +33,7 @@ TEXT_SUFFIX = ".s"
 PROGRAM_SUFFIX = ".accel"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Replay:
+class Replay(Struct, frozen=True, kw_only=True):
     """The outcome of one program. ``passed`` is None if this backend does not determine it."""
 
     name: str

@@ -1,11 +1,14 @@
 """The options of a run."""
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
 from accel.base.arguments import check_integer
 from accel.base.errors import AccelError, nearest
+from accel.base.records import replace
 from accel.base.run_choices import DEFAULT_MAX_CYCLES, DEFAULT_MAX_UOPS
 from accel.image.test_scenario import Start
 from accel.sim.functional.executor import Order
@@ -16,8 +19,7 @@ if TYPE_CHECKING:
 ORDERS = ("program", "random")
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunOptions:
+class RunOptions(Struct, frozen=True, kw_only=True):
     """The options of a run.
 
     Attributes:
@@ -58,7 +60,7 @@ class RunOptions:
         if self.stop_at is not None:
             checked["stop_at"] = check_integer("stop_at", self.stop_at, least=0, error=AccelError)
         for name, value in checked.items():
-            object.__setattr__(self, name, value)
+            force_setattr(self, name, value)
         if self.order not in ORDERS:
             raise AccelError(f"the order is {self.order!r}; {nearest(self.order, ORDERS)}")
 

@@ -1,9 +1,10 @@
 """A state with its run."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
+from msgspec import Struct
 
 from accel.base.errors import ShapeError
 from accel.core.config import INSTRUCTION_BYTES
@@ -12,8 +13,7 @@ from accel.run.machine_advice import AdviceReport
 from accel.views.saved_run import SavedRun
 
 
-@dataclass(frozen=True, kw_only=True)
-class Limits:
+class Limits(Struct, frozen=True, kw_only=True):
     """Limits of a shown state."""
 
     macs: int = 1 << 32
@@ -22,8 +22,7 @@ class Limits:
     uops: int = 1 << 26
 
 
-@dataclass(frozen=True, eq=False)
-class RenderedState:
+class RenderedState(Struct, frozen=True, eq=False, dict=True):
     """The view of a state as plain data, and functions that are called on request."""
 
     view: dict[str, Any]

@@ -3,13 +3,14 @@
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cache
 from math import log2
 from typing import Any, Literal, get_args
 
 from accel.base.errors import SweepError, nearest
 from accel.base.optional_extras import not_installed
+from accel.base.records import field_names
 from accel.core.config import SPECS
 from accel.core.isa import Unit
 from accel.core.unit_states import State
@@ -115,7 +116,7 @@ class Plot:
 
 def make_plot(table: Mapping[str, Any]) -> Plot:
     """Make a plot from its attributes."""
-    known = [one.name for one in fields(Plot)]
+    known = field_names(Plot)
     for key in table:
         if key not in known:
             raise SweepError(f"a plot has {key!r}; {nearest(key, known)}")

@@ -5,12 +5,12 @@ example at borders of a picture, count as true. More than ``_MAX_ITERATIONS`` di
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from accel.compiler.codegen.dram_map import block_count, place_buffers
 from accel.compiler.expr.linear_expressions import variables
@@ -45,8 +45,7 @@ _INSTRUCTION_CYCLES = 4.0
 FloatArray = npt.NDArray[np.float64]
 
 
-@dataclass(kw_only=True)
-class ScopeCounts:
+class ScopeCounts(Struct, kw_only=True):
     """Counts of one scratchpad.
 
     Attributes:
@@ -63,8 +62,7 @@ class ScopeCounts:
     bytes: float = 0.0
 
 
-@dataclass(kw_only=True)
-class NestProfile:
+class NestProfile(Struct, kw_only=True):
     """Counts of a nest.
 
     Attributes:
@@ -101,8 +99,7 @@ class NestProfile:
         return sum(one.loads for one in self.scopes.values())
 
 
-@dataclass(frozen=True)
-class _Point:
+class _Point(Struct, frozen=True):
     """Iterations of a statement.
 
     Attributes:

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.errors import AccelError, ScheduleError, TuningError
+from accel.base.records import as_dict, field_names
 from accel.compiler.expr.expression_data import expression_to_data
 from accel.compiler.expr.tensor_expressions import Tensor
 from accel.compiler.mappings.mapping import PLAIN, OperatorMapping
@@ -287,10 +287,10 @@ class PlanSpace(SearchSpace):
         plans: dict[Any, float] = {}
         for candidate in every:
             plans.setdefault(candidate.plan, candidate.prediction.cycles)
-        rows = [asdict(plan) for plan in plans]
+        rows = [as_dict(plan) for plan in plans]
         self.knobs = tuple(
-            Knob(name=one.name, values=tuple(sorted({row[one.name] for row in rows})))
-            for one in fields(next(iter(plans)))
+            Knob(name=one, values=tuple(sorted({row[one] for row in rows})))
+            for one in field_names(next(iter(plans)))
         )
         index = [{value: n for n, value in enumerate(one.values)} for one in self.knobs]
         points = [

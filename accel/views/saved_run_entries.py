@@ -6,7 +6,6 @@ ProgramError for a wrong entry.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -15,6 +14,7 @@ import numpy.typing as npt
 
 from accel.base.errors import ProgramError
 from accel.base.json_types import shown
+from accel.base.records import field_names
 from accel.core.events import UnitCycles
 from accel.core.isa import Unit
 from accel.core.unit_states import State
@@ -145,7 +145,7 @@ def read_figures(data: Any) -> dict[str, Any]:
 
 def _figure_readers() -> dict[str, _Reader]:
     hints = get_type_hints(RunFigures)
-    return {one.name: _reader_of(hints[one.name]) for one in fields(RunFigures)}
+    return {one: _reader_of(hints[one]) for one in field_names(RunFigures)}
 
 
 def _reader_of(hint: Any) -> _Reader:

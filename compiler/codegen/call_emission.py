@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from accel.base.records import replace
 from accel.compiler.codegen.emission_state import EmissionState
 from accel.compiler.codegen.perfect_nests import Box, operand_regions
 from accel.compiler.expr.guarded_loops import Ranges, alike, boxes

@@ -2,13 +2,13 @@
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy.typing as npt
 
 from accel.base.arguments import check_array, check_mapping
 from accel.base.errors import ShapeError, nearest
+from accel.base.records import replace
 from accel.compiler.codegen.dram_map import DramMap
 from accel.compiler.codegen.linked_stream import linked_stream
 from accel.compiler.codegen.nest_emission import Emission

@@ -1,11 +1,11 @@
 """Emission of copies between DRAM and scratchpads as LOADs and STOREs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from enum import IntEnum
 from typing import NamedTuple
 
 from accel.base.errors import TensorizeError
+from accel.base.records import replace
 from accel.compiler.codegen.block_addresses import Dimension, Place
 from accel.compiler.codegen.dram_map import DramTensor, transfer_memory
 from accel.compiler.codegen.emission_state import EmissionState

@@ -1,12 +1,12 @@
 """Addresses of scratchpad buffers, and of tensors, micro-ops and instructions in DRAM."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
 from math import prod
 
 import numpy as np
+from msgspec import Struct, field
 
 from accel.base.errors import ScheduleError
 from accel.compiler.expr.scalar_expressions import BYTES
@@ -19,8 +19,7 @@ from accel.image.dram_references import Part
 from accel.image.packed_layout import PackedLayout, blocked
 
 
-@dataclass(frozen=True, kw_only=True)
-class DramTensor:
+class DramTensor(Struct, frozen=True, kw_only=True, dict=True):
     """One packed copy of a tensor.
 
     Attributes:
@@ -61,8 +60,7 @@ def check_room(outputs: Sequence[Tensor], config: Config) -> None:
         )
 
 
-@dataclass
-class DramMap:
+class DramMap(Struct):
     """The parts of DRAM, by default page-aligned from the second page on. Instructions refer to parts by
     number."""
 

@@ -1,8 +1,8 @@
 """Cut a tile's epilogue into pieces of neighbouring accumulators."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from accel.base.records import replace
 from accel.compiler.codegen.instruction_cutting import (
     AccumulatorRange,
     NumberedPiece,

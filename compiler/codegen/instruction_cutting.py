@@ -1,10 +1,10 @@
 """Cut one instruction into several that do the same work together."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
+from accel.base.records import replace
 from accel.compiler.target.emitter_registry import Emitted
 from accel.core.instruction_access import COLUMNS
 from accel.core.isa import Alu, Gemm, Load, Loops, Mac, Store

@@ -22,7 +22,8 @@ front of the pieces, because they do not touch accumulators.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from accel.compiler.codegen.epilogue_pieces import cut_epilogue, enclosing_range, is_independent, row_lengths
 from accel.compiler.codegen.instruction_cutting import (
@@ -45,8 +46,7 @@ Loading more would take longer than the reset waits. Products that have more mic
 keep this number."""
 
 
-@dataclass(frozen=True)
-class InterleaveEpilogues(ReorderPass):
+class InterleaveEpilogues(ReorderPass, frozen=True):
     """Interleave a tile's ALU passes and STOREs with the reset and first products of the next tile."""
 
     name = "interleave-epilogues"
@@ -79,8 +79,7 @@ def _interleaved(emitted: Sequence[Emitted], max_micro_ops: int) -> list[Emitted
     return result
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Boundary:
+class _Boundary(Struct, frozen=True, kw_only=True):
     """The end of a tile and the start of the next one.
 
     Attributes:

@@ -4,9 +4,8 @@ Instructions refer to parts of DRAM until the end. Dependences are analysed at t
 parts never overlap, wherever they are.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from accel.base.interned_sequence import Distinct
 from accel.compiler.codegen.dram_map import DramMap
@@ -25,8 +24,7 @@ from accel.image.provenance import Kind, Provenance, Statement
 from accel.proof.shared_dram import SharedDram
 
 
-@dataclass(frozen=True, kw_only=True)
-class Stream:
+class Stream(Struct, frozen=True, kw_only=True):
     """A program at its default addresses.
 
     Attributes:

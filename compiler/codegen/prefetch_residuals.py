@@ -22,8 +22,8 @@ elements in a row.
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
+from accel.base.records import replace
 from accel.compiler.codegen.reorder_pass import EmittedProgram, ReorderPass
 from accel.compiler.target.emitter_registry import Emitted
 from accel.core.config import Config
@@ -36,8 +36,7 @@ BUS_MARGIN_CYCLES = 16
 """Cycles in which other units may use the bus before a LOAD of residuals gets it."""
 
 
-@dataclass(frozen=True)
-class PrefetchResiduals(ReorderPass):
+class PrefetchResiduals(ReorderPass, frozen=True):
     """Move LOADs of residuals before earlier STOREs."""
 
     name = "prefetch-residuals"

@@ -3,7 +3,8 @@
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from accel.base.errors import ScheduleError, nearest
 from accel.compiler.codegen.delay_first_loads import DelayFirstLoads
@@ -16,8 +17,7 @@ from accel.compiler.target.emitter_registry import Emitted
 from accel.core.config import Config
 
 
-@dataclass(frozen=True)
-class ListedPass:
+class ListedPass(Struct, frozen=True):
     """A pass for machines with this ``post``, or for all if it is None."""
 
     reorder: ReorderPass
@@ -39,8 +39,7 @@ REORDER_PASSES = (
 PASS_NAMES = tuple(listed.reorder.name for listed in REORDER_PASSES)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PassEffect:
+class PassEffect(Struct, frozen=True, kw_only=True):
     """The effect of a pass on a program.
 
     Attributes:

@@ -23,9 +23,9 @@ The pass tries to split none, 1, 2, 4 or all of the last steps, and chooses the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from accel.compiler.codegen.epilogue_pieces import cut_epilogue, row_lengths
 from accel.compiler.codegen.instruction_cutting import (
@@ -54,8 +54,7 @@ WARM_UP_INSTRUCTIONS = 32
 """Instructions before the split steps in the comparison of orders, so that units are busy."""
 
 
-@dataclass(frozen=True)
-class SplitLastSteps(ReorderPass):
+class SplitLastSteps(ReorderPass, frozen=True):
     """Run the last steps and the epilogue of the last tile piece by piece."""
 
     name = "split-last-steps"
@@ -72,8 +71,7 @@ class SplitLastSteps(ReorderPass):
         return program.with_order(_fastest(before, choices, program.config)) if choices else program
 
 
-@dataclass(frozen=True)
-class _Step:
+class _Step(Struct, frozen=True):
     """LOADs, and the products that need them. ``begin`` is the first LOAD's position in the program."""
 
     begin: int

@@ -1,8 +1,8 @@
 """Emission of STOREs that requantize, on machines with ``post=1``."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
+from accel.base.records import replace
 from accel.compiler.codegen.dram_map import DramTensor
 from accel.compiler.codegen.emission_state import EmissionState
 from accel.compiler.expr.epilogue_operators import StoreAdd, StoreLookUp, StoreMultiply, StoreRequantize

@@ -16,11 +16,11 @@ A sum without any step is set to zero before another statement reads it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.records import replace
 from accel.compiler.expr.guarded_loops import Ranges
 from accel.compiler.expr.scalar_expressions import IterVar
 from accel.compiler.nest.nest import Call

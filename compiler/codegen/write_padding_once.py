@@ -13,10 +13,10 @@ for the data of all later LOADs in flight, and so do the products that read them
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 
+from accel.base.records import replace
 from accel.compiler.codegen.reorder_pass import EmittedProgram, ReorderPass
 from accel.compiler.target.emitter_registry import Emitted
 from accel.core.config import Config
@@ -24,8 +24,7 @@ from accel.core.isa import Load
 from accel.core.scratchpad_specs import INP, WGT
 
 
-@dataclass(frozen=True)
-class WritePaddingOnce(ReorderPass):
+class WritePaddingOnce(ReorderPass, frozen=True):
     """Remove rows of padding from LOADs whose buffer still holds these zeros."""
 
     name = "write-padding-once"

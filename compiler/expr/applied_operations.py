@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,8 +13,7 @@ from accel.compiler.expr.scalar_expressions import Expr, Function, as_expr
 from accel.core.alu_operations import Operation, find_operation
 
 
-@dataclass(frozen=True)
-class Applied(Function):
+class Applied(Function, frozen=True):
     """``operation(value, operand)`` on int32. ``operation`` names a declared operation."""
 
     operation: str

@@ -1,13 +1,13 @@
 """The minimum cost of a tensor expression: multiply-accumulates, and bytes read and written."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.fast_unique import distinct
 from accel.compiler.expr.guarded_loops import hoist
@@ -30,8 +30,7 @@ Array = npt.NDArray[Any]
 Elements = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Compulsory:
+class Compulsory(Struct, frozen=True, kw_only=True):
     """The minimum work of any program for an expression.
 
     Attributes:

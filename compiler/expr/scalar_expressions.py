@@ -6,15 +6,17 @@ Nodes are immutable and compare by structure, iteration variables by identity. A
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.arguments import plain_integer, plain_integers
 from accel.base.errors import ShapeError
+from accel.base.records import AbstractRecord
 
 Dtype = Literal["int8", "uint8", "int16", "int32"]
 """A byte minus a zero point is int16. No tensor in DRAM has this type."""
@@ -85,8 +87,7 @@ class Expr:
         raise ShapeError("an expression has no truth value; it stands for all elements at once")
 
 
-@dataclass(frozen=True)
-class Const(Expr):
+class Const(Expr, Struct, frozen=True):
     """An int32 constant."""
 
     value: int
@@ -104,8 +105,7 @@ class IterVar(Expr):
         return f"IterVar({self.name}, {self.extent}, {self.kind})"
 
 
-@dataclass(frozen=True)
-class Binary(Expr):
+class Binary(Expr, Struct, frozen=True):
     """``a op b``. Division and remainder round down, ``>>`` is arithmetic."""
 
     op: str
@@ -119,8 +119,7 @@ class Binary(Expr):
             )
 
 
-@dataclass(frozen=True)
-class Cast(Expr):
+class Cast(Expr, Struct, frozen=True):
     """The value modulo the range of ``to``."""
 
     value: Expr
@@ -131,8 +130,7 @@ class Cast(Expr):
         return self.to
 
 
-@dataclass(frozen=True)
-class Read(Expr):
+class Read(Expr, Struct, frozen=True):
     """An element of a tensor."""
 
     tensor: Operand
@@ -143,8 +141,7 @@ class Read(Expr):
         return self.tensor.dtype
 
 
-@dataclass(frozen=True)
-class Sum(Expr):
+class Sum(Expr, Struct, frozen=True):
     """``body`` summed over all values of ``axes``. Only a computation's outermost node may be one."""
 
     body: Expr
@@ -155,8 +152,7 @@ Condition = tuple[Expr, Expr]
 """The condition holds if the first value is less than the second."""
 
 
-@dataclass(frozen=True)
-class Guarded(Expr):
+class Guarded(Expr, Struct, frozen=True):
     """``value`` where all conditions hold, otherwise ``otherwise`` without evaluating ``value``."""
 
     value: Expr
@@ -168,7 +164,7 @@ class Guarded(Expr):
         return self.value.dtype if self.otherwise == 0 else "int32"
 
 
-class Composed(Expr, ABC):
+class Composed(Expr, AbstractRecord, frozen=True):
     """A value with a name for its meaning."""
 
     @abstractmethod
@@ -181,7 +177,7 @@ class Composed(Expr, ABC):
     def rewritten(self, change: Callable[[Expr], Expr]) -> Expr: ...
 
 
-class Function(Expr, ABC):
+class Function(Expr, AbstractRecord, frozen=True):
     """A function that int32 arithmetic cannot express. ``NAME`` names its kind in data."""
 
     NAME: ClassVar[str]

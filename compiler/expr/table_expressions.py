@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 from accel.base.arguments import plain_integers
 from accel.base.errors import ShapeError
 from accel.base.json_types import shown
+from accel.base.records import replace
 from accel.compiler.expr.quantization import bounds_of
 from accel.compiler.expr.scalar_expressions import Expr, Function
 from accel.core.scratchpad_specs import TABLE_BYTES
@@ -27,8 +27,7 @@ def check_entries(entries: object) -> tuple[int, ...]:
     return tuple(entry & 0xFF for entry in found)
 
 
-@dataclass(frozen=True)
-class LookedUp(Function):
+class LookedUp(Function, frozen=True):
     """An int8 or uint8 value replaced by an entry of a table: ``entries[value & 255]``.
 
     Attributes:
@@ -66,8 +65,7 @@ class LookedUp(Function):
         return cls(value, check_entries(data["entries"]), data["to"])
 
 
-@dataclass(frozen=True)
-class TableEntry(Function):
+class TableEntry(Function, frozen=True):
     """Entry ``index`` of a table."""
 
     NAME: ClassVar[str] = "entry"

@@ -12,10 +12,10 @@ A mapping's name joins its parts with '+':
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from math import gcd
 
 from accel.base.errors import ShapeError
+from accel.base.records import replace
 from accel.compiler.mappings.mapped_convolution import Splits, convolution_views, split_convolution
 from accel.compiler.mappings.mapping import PLAIN, OperatorMapping, mapping_error, plain_mapping
 from accel.compiler.mappings.window_axes import AxisSplit, WindowAxis

@@ -1,12 +1,12 @@
 """Compile an operator by a mapping, into a program with the user's tensors."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy.typing as npt
 
 from accel.base.arguments import check_array, check_mapping
+from accel.base.records import replace
 from accel.compiler.codegen.compile_schedule import compile_schedule
 from accel.compiler.expr.expression_data import expression_to_data
 from accel.compiler.mappings.mapping import OperatorMapping, workload_tensors

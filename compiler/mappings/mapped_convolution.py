@@ -4,9 +4,9 @@ Strips join the batch, input positions the input channels, and positions within 
 If no axis remains, the operator is a matrix product.
 """
 
-from dataclasses import replace
 from typing import Any
 
+from accel.base.records import replace
 from accel.compiler.mappings.window_axes import AxisSplit
 from accel.compiler.ops.conv2d import conv2d
 from accel.compiler.ops.quantized_layers import Quantized

@@ -1,8 +1,9 @@
 """A mapping: another operator with the same result, and how the host packs its tensors."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from math import prod
+
+from msgspec import Struct, field
 
 from accel.base.errors import ScheduleError
 from accel.compiler.expr.tensor_expressions import Placeholder, Tensor, producers
@@ -17,8 +18,7 @@ AUTO = "auto"
 __all__ = ["AUTO", "PLAIN", "OperatorMapping", "mapping_error", "plain_mapping", "workload_tensors"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class OperatorMapping:
+class OperatorMapping(Struct, frozen=True, kw_only=True):
     """An operator computed as a different one.
 
     Attributes:

@@ -1,9 +1,10 @@
 """The choice of a mapping: by name, or by predicted cycles."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Any
+
+from msgspec import Struct
 
 from accel.base.errors import ScheduleError
 from accel.compiler.mappings.convolution_mappings import find_window_mapping, window_mappings
@@ -43,8 +44,7 @@ _TIE_SHARE = 0.02
 """Mappings whose cycles differ by less are equal. The smaller input wins."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ComparedMapping:
+class ComparedMapping(Struct, frozen=True, kw_only=True):
     """A mapping that was considered.
 
     Attributes:
@@ -61,8 +61,7 @@ class ComparedMapping:
     factor: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class MappingChoice:
+class MappingChoice(Struct, frozen=True, kw_only=True):
     """A chosen mapping and the plans of its operator.
 
     Attributes:

@@ -11,9 +11,10 @@ picture, which overlap by the positions that windows share:
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import gcd
 from typing import Any
+
+from msgspec import Struct
 
 from accel.compiler.expr.quantization import bounds_of
 from accel.compiler.mappings.convolution_mappings import window_axes_of
@@ -29,8 +30,7 @@ _MAXIMUM = "max_pool2d"
 _SYNTAX = "'+' joins channels=N and strips=YxX; or it is plain"
 
 
-@dataclass(frozen=True, kw_only=True)
-class PictureSplit:
+class PictureSplit(Struct, frozen=True, kw_only=True):
     """A split of a picture into groups of channels, and strips of rows and columns."""
 
     groups: int

@@ -13,11 +13,10 @@ stride 2, strips 2    two halves of the axis, which overlap by the positions tha
 ====================  =====================================================================
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, kw_only=True)
-class WindowAxis:
+class WindowAxis(Struct, frozen=True, kw_only=True):
     """Windows along one axis."""
 
     size: int
@@ -29,8 +28,7 @@ class WindowAxis:
     outputs: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class AxisSplit:
+class AxisSplit(Struct, frozen=True, kw_only=True):
     """A split axis.
 
     Attributes:

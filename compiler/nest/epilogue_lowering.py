@@ -11,9 +11,9 @@ A pass over all blocks of a tile is one ALU instruction.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from accel.base.errors import TensorizeError
+from accel.base.records import replace
 from accel.compiler.nest.nest import AluCall, AppliedOp, BlockEpilogue, Call, For, Guard, Node, TileEpilogue
 from accel.compiler.target.alu_epilogue import passes
 from accel.compiler.target.intrinsic_declaration import AluIntrin

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
+from msgspec import Struct
+
 from accel.base.errors import TensorizeError
 from accel.compiler.expr.linear_expressions import at_zero, linear, variables
 from accel.compiler.expr.scalar_expressions import Binary, Cast, Const, Expr, IterVar, Read, Sum, format_expr
@@ -19,8 +21,7 @@ from accel.compiler.nest.nest import Buffer, Region
 COMMUTATIVE = ("+", "*", "min", "max")
 
 
-@dataclass(frozen=True)
-class BlockLoop:
+class BlockLoop(Struct, frozen=True):
     """A loop of the block."""
 
     var: IterVar
@@ -36,8 +37,7 @@ class BlockLoop:
         return self.span == axis.extent or (self.whole and self.span < axis.extent)
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(Struct, frozen=True):
     """An operand of the block and the matching one of the intrinsic.
 
     Attributes:
@@ -67,8 +67,7 @@ class Operand:
     dims: tuple[int | None, ...]
 
 
-@dataclass(frozen=True)
-class Unified:
+class Unified(Struct, frozen=True):
     """The loop for each axis, or None for axes with one value, and the operands."""
 
     loops: dict[IterVar, BlockLoop | None]

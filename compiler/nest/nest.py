@@ -6,15 +6,17 @@ A nest can be printed (:mod:`accel.compiler.nest.nest_text`) and executed
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.base.deprecated_modules import renamed_attributes
+from accel.base.records import AbstractRecord, replace
 from accel.compiler.expr.epilogue_operators import PostOp
 from accel.compiler.expr.linear_expressions import bounds, simplify, simplify_conditions
 from accel.compiler.expr.scalar_expressions import (
@@ -35,8 +37,7 @@ if TYPE_CHECKING:
     from accel.compiler.target.intrinsic_declaration import Intrinsic, TensorIntrin
 
 
-@dataclass(frozen=True, eq=False)
-class Buffer:
+class Buffer(Struct, frozen=True, eq=False):
     """A tensor in DRAM, or the part of a tensor in a scratchpad.
 
     Attributes:
@@ -64,8 +65,7 @@ class Buffer:
 FIRST_SET = Const(0)
 
 
-@dataclass(frozen=True)
-class Region:
+class Region(Struct, frozen=True):
     """A box of a buffer.
 
     Attributes:
@@ -90,8 +90,7 @@ class Node:
     """Base class of the nodes of a nest."""
 
 
-@dataclass(frozen=True)
-class For(Node):
+class For(Node, Struct, frozen=True):
     """``for var in range(extent)``. The extent may depend on outer variables.
 
     Attributes:
@@ -106,16 +105,14 @@ class For(Node):
     is_unrolled: bool = False
 
 
-@dataclass(frozen=True)
-class Guard(Node):
+class Guard(Node, Struct, frozen=True):
     """Run the body if all conditions hold."""
 
     conditions: tuple[Condition, ...]
     body: tuple[Node, ...]
 
 
-@dataclass(frozen=True)
-class Assign(Node):
+class Assign(Node, Struct, frozen=True):
     """``target = value``, or ``target += value``. The result wraps to the buffer's dtype."""
 
     target: Read
@@ -123,8 +120,7 @@ class Assign(Node):
     accumulate: bool = False
 
 
-@dataclass(frozen=True)
-class ZeroRegion(Node):
+class ZeroRegion(Node, Struct, frozen=True):
     """Set a region to zero, for example the sums of a tile."""
 
     region: Region
@@ -174,8 +170,7 @@ class Copy(Node):
     stage: str = field(default="", compare=False, kw_only=True)
 
 
-@dataclass(frozen=True)
-class HostPack(Node):
+class HostPack(Node, Struct, frozen=True):
     """The host makes ``target`` in DRAM from ``source``."""
 
     target: Buffer
@@ -183,8 +178,7 @@ class HostPack(Node):
     packing: BlockDiagonal | Interleaved
 
 
-@dataclass(frozen=True)
-class HostConstant(Node, ABC):
+class HostConstant(Node, AbstractRecord, frozen=True):
     """A constant in DRAM that the program file contains."""
 
     target: Buffer
@@ -194,8 +188,7 @@ class HostConstant(Node, ABC):
     def value(self) -> npt.NDArray[Any]: ...
 
 
-@dataclass(frozen=True)
-class ConstantParameters(HostConstant):
+class ConstantParameters(HostConstant, frozen=True):
     """The store unit's parameters of channels that all have the same ``bias``."""
 
     packing: Interleaved
@@ -207,8 +200,7 @@ class ConstantParameters(HostConstant):
         return self.packing.widen(plain)
 
 
-@dataclass(frozen=True)
-class ConstantTable(HostConstant):
+class ConstantTable(HostConstant, frozen=True):
     """A table of 256 bytes."""
 
     entries: tuple[int, ...]
@@ -218,8 +210,7 @@ class ConstantTable(HostConstant):
         return np.array([self.entries], dtype=np.uint8)
 
 
-@dataclass(frozen=True)
-class IdentityMatrix(HostConstant):
+class IdentityMatrix(HostConstant, frozen=True):
     """An identity matrix."""
 
     @property
@@ -239,8 +230,7 @@ class AluCall(Node):
     stage: str = field(default="", compare=False, kw_only=True)
 
 
-@dataclass(frozen=True)
-class AppliedOp:
+class AppliedOp(Struct, frozen=True):
     """An epilogue operator on blocks of accumulators.
 
     Attributes:
@@ -297,8 +287,7 @@ class StoreEpilogue(Node):
     stage: str = field(default="", compare=False, kw_only=True)
 
 
-@dataclass(frozen=True)
-class TileEpilogue(Node):
+class TileEpilogue(Node, Struct, frozen=True):
     """The epilogue of a tile: loops and conditions around one :class:`BlockEpilogue`."""
 
     body: tuple[Node, ...]

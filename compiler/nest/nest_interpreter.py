@@ -1,7 +1,6 @@
 """Execution of loop nests with numpy, at every stage of the compiler."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy.typing as npt
 
 from accel.base.arguments import check_mapping, plain_array
 from accel.base.errors import ShapeError
+from accel.base.records import replace
 from accel.compiler.expr.applied_operations import operation_values
 from accel.compiler.expr.epilogue_operators import StoreLookUp, StoreRequantize
 from accel.compiler.expr.linear_expressions import evaluate as evaluate_index

@@ -8,11 +8,11 @@ linear, no other iteration can exceed a bound.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from accel.compiler.expr.epilogue_operators import Take
 from accel.compiler.expr.linear_expressions import variables
@@ -67,8 +67,7 @@ def verify_nest(nest: Nest, *, allows_vthreads: bool = True) -> None:
     _Verifier(nest, allows_vthreads).run()
 
 
-@dataclass(frozen=True)
-class _Iterations:
+class _Iterations(Struct, frozen=True):
     """Iterations of the loops around a statement: each variable's values."""
 
     at: Mapping[IterVar, Array]

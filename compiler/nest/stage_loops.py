@@ -6,7 +6,7 @@ its largest extent and a guard.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from accel.compiler.expr.linear_expressions import at_zero, bounds, ceil_div, linear, simplify, variables
 from accel.compiler.expr.scalar_expressions import (
@@ -23,8 +23,7 @@ from accel.compiler.schedule.schedule import Stage
 from accel.compiler.schedule.stage_splits import Fuse, Split
 
 
-@dataclass(eq=False)
-class StageNest:
+class StageNest(Struct, eq=False):
     """The loops of one stage that computes a known part of its tensor.
 
     Attributes:

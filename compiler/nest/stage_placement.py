@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from accel.base.errors import ScheduleError
+from accel.base.records import replace
 from accel.compiler.expr.epilogue_operators import PostOp
 from accel.compiler.expr.linear_expressions import (
     at_zero,

@@ -2,8 +2,9 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from accel.base.errors import ShapeError, nearest
 from accel.compiler.operators.operator_parameters import JointParameter, Parameter, ParameterKind
@@ -11,8 +12,7 @@ from accel.compiler.ops.workload import Workload
 from accel.compiler.plans.planner import Planner
 
 
-@dataclass(frozen=True, kw_only=True)
-class CommandFamily:
+class CommandFamily(Struct, frozen=True, kw_only=True):
     """A command for several operators."""
 
     command: str
@@ -20,16 +20,14 @@ class CommandFamily:
     summary: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class CommandVariant:
+class CommandVariant(Struct, frozen=True, kw_only=True):
     """An operator's value of the family's option."""
 
     family: CommandFamily
     value: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Operator:
+class Operator(Struct, frozen=True, kw_only=True):
     """An operator.
 
     Attributes:

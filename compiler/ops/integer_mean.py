@@ -7,8 +7,9 @@ need an offset of half the count, which rounds to nearest, as far as it fits 16 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from accel.base.errors import ShapeError
 from accel.compiler.expr.epilogue_operators import Finished, Offset, Scale, Shift
@@ -20,8 +21,7 @@ SURE_MEAN = 93_462
 """Every count up to this has a multiplier, as an exhaustive search shows. Some larger counts have none."""
 
 
-@dataclass(frozen=True)
-class Mean:
+class Mean(Struct, frozen=True):
     """The integers that turn sums into means. ``offset`` is added before the multiplication.
 
     Attributes:

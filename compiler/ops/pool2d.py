@@ -1,11 +1,11 @@
 """Pooling as tensor expressions."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby, product
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.arguments import check_flag
 from accel.base.errors import ShapeError
@@ -220,8 +220,7 @@ def max_pool2d(
     )
 
 
-@dataclass(frozen=True)
-class Taps:
+class Taps(Struct, frozen=True):
     """Window elements in one direction, as offsets from a window's first element without padding.
 
     Attributes:

@@ -12,12 +12,13 @@ its two roundings lose different low bits of small and of large numbers. A large
 For example, with scales of 0.1, 0.05 and 0.02 the factor is slightly more than 0.25.
 """
 
-from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
+from msgspec import Struct
 
 from accel.base.errors import ShapeError
+from accel.base.records import replace
 from accel.compiler.expr.quantization import Order, Quantization
 from accel.compiler.expr.quantized_products import Multiplication, float_multiply
 from accel.compiler.ops.offset_search import (
@@ -74,15 +75,13 @@ def find_multiplication(
     return min(map(pairs.multiplication, tried), key=lambda one: one.differences)
 
 
-@dataclass(frozen=True)
-class _Candidate:
+class _Candidate(Struct, frozen=True):
     multiplier: int
     shift: int
     zero: int
 
 
-@dataclass(frozen=True)
-class _OffsetRange:
+class _OffsetRange(Struct, frozen=True):
     """The offsets from ``floor`` to ``ceiling`` that all products allow, none if ``floor > ceiling``.
 
     Attributes:

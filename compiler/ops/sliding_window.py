@@ -3,7 +3,7 @@
 For example, windows of 3 x 3 with stride 2 over 112 x 112 elements with a padding of 1 give 56 x 56 outputs.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from accel.base.arguments import plain_integer, plain_integers
 from accel.base.errors import ShapeError
@@ -11,8 +11,7 @@ from accel.compiler.expr.scalar_expressions import Condition, Const, Expr, Guard
 from accel.compiler.expr.tensor_expressions import Tensor, compute
 
 
-@dataclass(frozen=True)
-class Sliding:
+class Sliding(Struct, frozen=True):
     """Windows over inputs with zeros around them.
 
     Attributes:

@@ -1,12 +1,13 @@
 """Matrix products and fully connected layers as tensor expressions, and workloads."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
 from accel.base.arguments import check_flag, check_integer
 from accel.base.errors import ShapeError
+from accel.base.records import replace
 from accel.compiler.expr.expression_data import expression_to_data
 from accel.compiler.expr.scalar_expressions import Expr, IterVar, Read, reads
 from accel.compiler.expr.tensor_expressions import (

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
+from accel.base.records import field_names
 from accel.compiler.plans.plan_candidate import Candidate, PlanT, Prediction
 
 _PREDICTED = ("cycles", "compute", "load", "store")
@@ -38,4 +38,4 @@ def candidates_from_json(content: bytes, plan_type: type[PlanT]) -> tuple[Candid
 
 
 def _names(plan_type: type[Any]) -> tuple[str, ...]:
-    return tuple(one.name for one in fields(plan_type))
+    return tuple(one for one in field_names(plan_type))

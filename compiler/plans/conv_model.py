@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
+from accel.base.records import field_names
 from accel.compiler.ops.workload import Workload
 from accel.compiler.plans.epilogue_cost import (
     can_add_by_product,
@@ -23,8 +23,7 @@ from accel.compiler.plans.transfer_cost import Count, Transfer, box_transfer
 from accel.core.config import Config
 
 
-@dataclass(frozen=True, kw_only=True)
-class ConvShape(SumShape):
+class ConvShape(SumShape, frozen=True, kw_only=True, dict=True):
     """A convolution in blocks of the GEMM core.
 
     Attributes:
@@ -136,8 +135,7 @@ class ConvShape(SumShape):
         return box_transfer(config, self.stored_bytes, boxes, lines, columns)
 
 
-@dataclass(frozen=True, kw_only=True)
-class DepthwiseShape(ConvShape):
+class DepthwiseShape(ConvShape, frozen=True, kw_only=True, dict=True):
     """A depthwise convolution by depthwise MACs, which multiply a whole row of the kernel in one slot.
 
     A row therefore counts as one tap with ``extra_taps`` more columns. Products with padding are executed.
@@ -225,7 +223,7 @@ def conv_shape(workload: Workload, config: Config) -> ConvShape:
     )
     if not extra_taps:
         return shape
-    values = {one.name: getattr(shape, one.name) for one in fields(shape)}
+    values = {one: getattr(shape, one) for one in field_names(shape)}
     return DepthwiseShape(**(values | {"kernel": (kernel_rows, 1), "extra_taps": extra_taps}))
 
 

@@ -1,7 +1,6 @@
 """The planner of convolutions, transposed convolutions and means over windows."""
 
-from dataclasses import replace
-
+from accel.base.records import replace
 from accel.compiler.plans.conv_model import ConvShape, conv_shape
 from accel.compiler.plans.conv_plan import ConvPlan, conv_table
 from accel.compiler.plans.conv_schedule import conv_schedule

@@ -1,7 +1,8 @@
 """The cost of a workload's epilogue: ALU passes, or requantization in the store unit."""
 
-from dataclasses import dataclass
 from math import prod
+
+from msgspec import Struct
 
 from accel.base.errors import ScheduleError
 from accel.compiler.ops.quantized_layers import Quantized
@@ -10,8 +11,7 @@ from accel.compiler.target.builtin_emitters import overwrites
 from accel.core.config import Config
 
 
-@dataclass(frozen=True, kw_only=True)
-class EpilogueCost:
+class EpilogueCost(Struct, frozen=True, kw_only=True):
     """The operations of a workload other than its products.
 
     Attributes:

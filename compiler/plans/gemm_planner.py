@@ -1,8 +1,8 @@
 """The planner of matrix products and fully connected layers."""
 
-from dataclasses import replace
 from typing import get_args
 
+from accel.base.records import replace
 from accel.compiler.plans.gemm_model import GemmShape, gemm_shape
 from accel.compiler.plans.gemm_plan import GemmPlan, OuterLoop, ThreadAxis
 from accel.compiler.plans.gemm_schedule import gemm_schedule

@@ -2,8 +2,9 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
+
+from msgspec import Struct
 
 from accel.base.errors import ScheduleError
 from accel.compiler.expr.compulsory_cost import bound_by, busiest_unit
@@ -21,8 +22,7 @@ class Plan(Protocol):
 PlanT = TypeVar("PlanT", bound=Plan)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Prediction:
+class Prediction(Struct, frozen=True, kw_only=True):
     """Cycles that the analytical model predicts for a plan.
 
     Attributes:
@@ -48,8 +48,7 @@ class Prediction:
         return f"{unit} {share:.0%}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Candidate(Generic[PlanT]):
+class Candidate(Struct, Generic[PlanT], frozen=True, kw_only=True):
     """A plan and its prediction.
 
     Attributes:

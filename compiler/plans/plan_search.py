@@ -12,12 +12,12 @@ to 2.2 % more cycles for a whole network.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Generic
 
 import numpy as np
 
+from accel.base.records import replace
 from accel.compiler.plans.cycle_estimate import estimate_cycles
 from accel.compiler.plans.operand_traffic import OperandTraffic
 from accel.compiler.plans.pipeline_model import Predictions

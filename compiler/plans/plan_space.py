@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Generic
 
 import numpy as np
+from msgspec import Struct
 
 from accel.compiler.plans.operand_traffic import OperandTraffic
 from accel.compiler.plans.pipeline_model import Predictions, predict
@@ -35,8 +35,7 @@ RESIDENCIES = (
 """Resident operands (index into :data:`RESIDENT`) and prefetching."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlanSpace(Generic[PlanT]):
+class PlanSpace(Struct, Generic[PlanT], frozen=True, kw_only=True):
     """The plans of an operator on a machine.
 
     ``tile_sizes`` holds all sizes that a neighbour of a plan can have, by attribute of the table.

@@ -7,10 +7,10 @@ for. Steps refer to them by flat index. A step without a LOAD fills the last row
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from msgspec import Struct
 
 from accel.compiler.plans.pipeline_steps import StepTable
 from accel.compiler.plans.plan_arrays import BoolArray, FloatArray, IntArray, divide
@@ -26,8 +26,7 @@ _LOAD_OVERHEAD = 3
 """Cycles that a LOAD is in flight, in addition to latency and beats."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class OperandLoads:
+class OperandLoads(Struct, frozen=True, kw_only=True, dict=True):
     """The operand LOADs of steps, arrays of shape (steps, plans).
 
     Attributes:
@@ -52,8 +51,7 @@ class OperandLoads:
         return list(np.any(self.is_present, axis=1).tolist())
 
 
-@dataclass(frozen=True, kw_only=True)
-class TileStores:
+class TileStores(Struct, frozen=True, kw_only=True, dict=True):
     """The STOREs of steps, arrays of shape (steps, plans).
 
     Attributes:
@@ -78,8 +76,7 @@ class TileStores:
         return list(np.any(self.is_present, axis=1).tolist())
 
 
-@dataclass(frozen=True, kw_only=True)
-class StepResources:
+class StepResources(Struct, frozen=True, kw_only=True):
     """The buffers and accumulators of steps, arrays of shape (steps, plans).
 
     Attributes:

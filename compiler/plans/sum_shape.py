@@ -7,13 +7,13 @@ has one tap.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from abc import abstractmethod
 from functools import lru_cache
 from typing import ClassVar, TypeVar
 
 import numpy as np
 
+from accel.base.records import AbstractRecord, replace
 from accel.compiler.plans.plan_arrays import BoolArray, FloatArray, IntArray
 from accel.compiler.plans.transfer_cost import Count, Transfer, box_transfer
 from accel.core.config import Config
@@ -23,8 +23,7 @@ _RESIDUAL_AND_LATER_PASSES = 3
 """ALU passes from the addition of a residual to the end: the addition and two clamps."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SumShape(ABC):
+class SumShape(AbstractRecord, frozen=True, kw_only=True):
     """An operator's sizes in blocks of the GEMM core, and its epilogue.
 
     Axis 0 of a picture is its rows, axis 1 its columns.

@@ -1,10 +1,10 @@
 """The store unit's parameters, which the host packs: each channel's bias and scale."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from accel.base.arguments import plain_integer
 from accel.base.errors import ScheduleError
+from accel.base.records import replace
 from accel.compiler.expr.epilogue_operators import Finished, StoreLookUp, taken_apart
 from accel.compiler.expr.linear_expressions import bounds, simplify
 from accel.compiler.expr.quantized_expressions import Parameter

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from accel.base.arguments import check_integer, plain_integers
 from accel.base.errors import ScheduleError, nearest
@@ -13,8 +14,7 @@ from accel.compiler.expr.scalar_expressions import IterVar
 from accel.compiler.expr.tensor_expressions import check_name
 
 
-@dataclass(frozen=True)
-class Split:
+class Split(Struct, frozen=True):
     """``parent = outer * factor + inner``."""
 
     parent: IterVar
@@ -23,8 +23,7 @@ class Split:
     factor: int
 
 
-@dataclass(frozen=True)
-class Fuse:
+class Fuse(Struct, frozen=True):
     """``fused = outer * inner's extent + inner``."""
 
     outer: IterVar
@@ -32,8 +31,7 @@ class Fuse:
     fused: IterVar
 
 
-@dataclass(frozen=True)
-class ThreadAxis:
+class ThreadAxis(Struct, frozen=True):
     """A thread axis, to which ``bind`` binds a loop."""
 
     name: str

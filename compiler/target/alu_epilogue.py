@@ -9,7 +9,8 @@ into D. For example, with a shift of 8 and a clip to 0..127, D is 32,768 and T i
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from accel.compiler.expr.epilogue_operators import (
     Apply,
@@ -46,8 +47,7 @@ _BYTE = 256
 """Multiples of this do not change the low byte."""
 
 
-@dataclass(frozen=True)
-class Pass:
+class Pass(Struct, frozen=True):
     """``acc = op(acc, operand)`` where all conditions hold.
 
     The operand is an immediate or an element of another accumulator. ``zero`` sets to zero. The GEMM core
@@ -163,8 +163,7 @@ def _is_implied(before: Sequence[PostOp], op: PostOp) -> bool:
 # --- reset and bias at once --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class Folded:
+class Folded(Struct, frozen=True, kw_only=True):
     """An epilogue whose reset and bias are one pass.
 
     Attributes:

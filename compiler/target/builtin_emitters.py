@@ -7,13 +7,13 @@ as the two hardware loops and the micro-ops allow.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from accel.base.errors import TensorizeError
+from accel.base.records import replace
 from accel.compiler.target.emitter_registry import AccessPtr, Emitted, Target, register_emitter
 from accel.core.config import Config
 from accel.core.instruction_access import COLUMNS

@@ -1,9 +1,9 @@
 """The declared intrinsics of a machine."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 
+from accel.base.records import replace
 from accel.compiler.expr.epilogue_operators import PostOp, StoreCombination, StoreRequantize
 from accel.compiler.expr.scalar_expressions import Const, Dtype, Expr, IterVar, cast
 from accel.compiler.expr.tensor_expressions import Compute, compute, placeholder, reduce_axis, sum

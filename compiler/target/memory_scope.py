@@ -1,8 +1,9 @@
 """Memory scopes of buffers."""
 
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
+
+from msgspec import Struct
 
 from accel.base.errors import ScheduleError
 from accel.core.config import Config
@@ -13,8 +14,7 @@ _HIDDEN = ("uop", "res")
 """Scratchpads that hold no buffers: micro-ops, and a queue of residuals."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scope:
+class Scope(Struct, frozen=True, kw_only=True, dict=True):
     """One of a machine's scratchpads, as schedules name it.
 
     Attributes:

@@ -1,11 +1,11 @@
 """Emission of store-unit epilogues: LOAD.RES, STORE.REQ, STORE.ADD and STORE.MUL."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import product
 from typing import NamedTuple, TypeVar
 
 from accel.base.errors import TensorizeError
+from accel.base.records import replace
 from accel.compiler.target.emitter_registry import AccessPtr, Emitted, Target
 from accel.core.isa import SIZE_BITS, LoadRes, StoreAdd, StoreMul, StoreReq
 

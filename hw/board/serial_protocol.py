@@ -6,8 +6,9 @@ frame.
 
 import binascii
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
+
+from msgspec import Struct
 
 END = 0x7E
 ESCAPE = 0x7D
@@ -53,8 +54,7 @@ class Status(IntEnum):
     """No such request, length or address. Nothing was done."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Request:
+class Request(Struct, frozen=True, kw_only=True):
     """A request. ``address`` is in bytes."""
 
     operation: int
@@ -64,8 +64,7 @@ class Request:
     data: bytes = b""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reply:
+class Reply(Struct, frozen=True, kw_only=True):
     """A reply."""
 
     operation: int
@@ -74,8 +73,7 @@ class Reply:
     data: bytes = b""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Info:
+class Info(Struct, frozen=True, kw_only=True):
     """A board's description of itself."""
 
     version: int

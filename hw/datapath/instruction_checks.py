@@ -1,14 +1,15 @@
 """Faults of a single instruction, as in ``fault_causes.instruction_fault``."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
+from msgspec import Struct
 
+from accel.base.records import field_values, replace
 from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.fault_causes import CAUSE_BITS, Cause, most_taps
 from accel.core.isa import (
@@ -56,8 +57,7 @@ def neighbour_fault(flags: Any, *, previous: bool, following: bool) -> Value:
     return found
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Special:
+class _Special(Struct, frozen=True, kw_only=True):
     """Exceptions for some kinds of transfers.
 
     Attributes:
@@ -87,8 +87,7 @@ class WordLayout(data.StructLayout):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Bounds:
+class _Bounds(Struct, frozen=True, kw_only=True):
     in_sram: Value
     depth: Value
     in_dram: Value
@@ -153,7 +152,7 @@ def known_of(m: Module, unit: Unit, word: Value, mem_size: Value, config: Config
     known = Signal(WordLayout(config), name=f"{unit.label}_known")
     m.d.comb += [
         known.cause.eq(first_fault(m, faults)),
-        *(getattr(known, name).eq(value) for name, value in vars(bounds).items()),
+        *(getattr(known, name).eq(value) for name, value in field_values(bounds).items()),
     ]
     return known
 
@@ -205,8 +204,10 @@ def store_unit_faults(
         *_only(is_load, loaded),
         (is_set & is_out & (setting.shift > MAX_ADD_SHIFT), Cause.RESERVED),
     ]
-    either = zip(vars(load_bounds).values(), vars(store_bounds).values(), strict=True)
-    bounds = _Bounds(**dict(zip(vars(load_bounds), (Mux(is_load, *both) for both in either), strict=True)))
+    either = zip(field_values(load_bounds).values(), field_values(store_bounds).values(), strict=True)
+    bounds = _Bounds(
+        **dict(zip(field_values(load_bounds), (Mux(is_load, *both) for both in either), strict=True))
+    )
     return faults, _bounded(~is_set, bounds)
 
 

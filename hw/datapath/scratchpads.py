@@ -6,13 +6,13 @@ the data of earlier cycles.
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+from msgspec import Struct
 
 from accel.core import scratchpad_specs
 from accel.core.access_names import write_names
@@ -29,8 +29,7 @@ UNORDERED = {"no_rw_check": 1}
 forwarding. Synthesis then omits logic that would preserve the old word."""
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """The layout of a scratchpad."""
 
     element_bits: int
@@ -151,8 +150,7 @@ def bank_of(index: Value, banks: int) -> Value:
     return index[: log2(banks)] if banks > 1 else Const(0, 1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reading:
+class Reading(Struct, frozen=True, kw_only=True):
     """Conversion of DRAM values: whether they are unsigned, and the zero point to subtract if lanes are wide
     enough."""
 

@@ -5,9 +5,9 @@ arithmetic with them is shifts.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from amaranth.hdl import Array, Const, Mux, Value, ValueLike
+from msgspec import Struct
 
 from accel.core.config import Config
 from accel.core.isa import Finishing, Transfer, Unit, routes_of
@@ -17,8 +17,7 @@ from accel.hw.datapath.word_layouts import kind_bits, log2
 RESIDUAL_STORES = (Finishing.ADD, Finishing.MUL)
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """A memory as the transfer hardware needs it."""
 
     route: Route

@@ -16,10 +16,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from accel.base.atomic_files import locked
 from accel.base.child_processes import kill_programs, run_program
@@ -35,8 +36,7 @@ _DECLARATIONS = Path(units.__file__).parent
 """The machine's definition, from which the hardware is derived."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Source:
+class Source(Struct, frozen=True, kw_only=True):
     """A C++ file and its own compiler flags."""
 
     path: Path

@@ -1,12 +1,12 @@
 """The ALU's lanes compute what the operations declare."""
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from msgspec import Struct
 
 from accel.core.alu_operations import LEFT, RIGHT, Operation
 from accel.core.config import NAMED, Config
@@ -79,8 +79,7 @@ class OperationRow(wiring.Component):
         return Mux(is_same, declared.value, declared.other).as_signed()
 
 
-@dataclass(frozen=True)
-class _Product:
+class _Product(Struct, frozen=True):
     """An arbitrary value in place of a product, and one for other factors."""
 
     left: Value

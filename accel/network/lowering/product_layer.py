@@ -1,8 +1,8 @@
 """The common parts of convolutions and matrix products."""
 
-from dataclasses import replace
 from typing import Any
 
+from accel.base.records import replace
 from accel.compiler.ops.quantized_layers import Quantized
 from accel.graph.graph import Graph
 from accel.graph.graph_tensor import QUANTIZED, Shape, Tensor

@@ -1,10 +1,10 @@
 """Epilogues of layers, with the graph's scales."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
+from accel.base.records import replace
 from accel.compiler.expr.quantization import Order
 from accel.compiler.ops.quantized_layers import Quantized, QuantizedResidual, QuantizedTable
 from accel.graph.byte_functions import by_byte, byte_function
