@@ -94,6 +94,25 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With groups, all tests of a file without one are a group, too: one process makes what they share. Long
+    tests are not; they are handed out one by one, and in their order."""
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadGroupScheduling  # noqa: PLC0415  # not everybody has it
+
+    class LoadFilesAndGroups(LoadGroupScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            found = super()._split_scope(nodeid)
+            file = nodeid.partition("::")[0]
+            is_long = file.removeprefix("tests/").startswith(_FIRST)
+            return found if found != nodeid or is_long else file
+
+    config.option.loadscopereorder = False
+    return LoadFilesAndGroups(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Keep the number that a process of pytest-xdist reports."""
     vars(node.config)[_LEFT_OUT] = getattr(node, "workeroutput", {}).get(_LEFT_OUT, 0)
