@@ -29,6 +29,7 @@ THOROUGH = {
     "4x2x8",
     "int8, short queues",
     "npu, 4x4x4",
+    "npu, no stages",
     "int8, 1x32x4",
 }
 """Builds for ``--thorough`` only. Compiling one takes as long as all its programs, and other builds have most
