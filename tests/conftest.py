@@ -1,6 +1,6 @@
 """Options and Hypothesis profiles of the whole suite.
 
-The default profile draws the same examples every time, a fifth of the number that tests request. The
+The default profile draws the same examples every time, a tenth of the number that tests request. The
 remaining ones have never found anything else. ``--hypothesis-profile=whole`` draws all of them, and
 ``--hypothesis-profile=fuzz`` fifty times more, new ones each time. Tests that repeat others for one more
 machine, fault or form are marked ``thorough``, and run with ``--thorough``.
@@ -46,7 +46,7 @@ settings.register_profile(
     phases=_PHASES,
     suppress_health_check=_QUIET,
 )
-settings.register_profile("ci", settings.get_profile("whole"), max_examples=20)
+settings.register_profile("ci", settings.get_profile("whole"), max_examples=10)
 settings.register_profile("fuzz", settings.get_profile("whole"), derandomize=False, max_examples=5000)
 settings.load_profile("ci")
 
